@@ -1,0 +1,40 @@
+"""Files that survive a crash and are nobody else's business."""
+
+import os
+import stat
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put `content` into `path`, mode 0600: all of it or nothing, and on disk on return."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private(folder: Path) -> None:
+    """Take every right in `folder` from group and others; the engine makes its files 0644."""
+    for path in (folder, *folder.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(mode & 0o700)
+
+
+def sync_tree(folder: Path) -> None:
+    """Bring `folder` and everything in it to disk."""
+    for path in (*folder.rglob("*"), folder):
+        sync(path)

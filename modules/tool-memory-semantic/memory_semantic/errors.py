@@ -1,0 +1,21 @@
+"""What can go wrong, other than bad input, which is a `ValueError` everywhere.
+
+    AgentMemoryError
+    ├── EmbeddingError    the text could not be turned into a vector
+    └── StorageError      the store could not be opened, read or written
+
+Every message is a sentence for the model or the person who reads it: what happened, what was and
+was not changed, what to do. None carries the text of a memory or a key.
+"""
+
+
+class AgentMemoryError(Exception):
+    """Base of the errors that this package raises."""
+
+
+class EmbeddingError(AgentMemoryError):
+    """No usable vector: the model is missing, the service failed, or it answered nonsense."""
+
+
+class StorageError(AgentMemoryError):
+    """The store of an agent could not be opened, read or written as it should be."""

@@ -1,0 +1,234 @@
+"""The folder of one agent on disk: whose it is, who may work in it, what state it is in.
+
+{storage_root}/{agent_id}/          0700
+    .gitignore                      *, so that no memory is committed by mistake
+    qdrant.db/
+        lock                        held for the length of every operation
+        manifest.json               names the shard
+        shard-1/                    the engine's files
+        *.tmp                       unfinished work, cleared by whoever sees it next
+"""
+
+import logging
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from filelock import FileLock, Timeout
+
+from . import disk
+from . import manifest as manifests
+from .errors import StorageError
+from .manifest import Manifest
+from .models import LOCK_POLL_SECONDS, MIN_FREE_BYTES
+from .open_store import UNCHANGED, OpenStore
+from .shard import Shard
+
+logger = logging.getLogger(__name__)
+
+_SHARD_NAME = re.compile(r"shard-[0-9]+")
+_LOCK_NAME = "lock"
+_IGNORE_NAME = ".gitignore"
+
+
+class AgentFolder:
+    """The folder of `agent_id` under `root`. Nothing is created before `open(create=…)`."""
+
+    def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
+        self.agent_id = agent_id
+        self.agent_folder = root / agent_id
+        self.path = self.agent_folder / "qdrant.db"
+        self._root = root
+        self._lock_seconds = lock_seconds
+
+    def exists(self) -> bool:
+        """Whether there is a store, or what is left of one."""
+        return self.path.exists()
+
+    def peek(self) -> Manifest | None:
+        """The manifest as it is now. Without the lock it may be another a moment later."""
+        with _explained(lambda: UNCHANGED):
+            return self._manifest()
+
+    @contextmanager
+    def open(
+        self, cancelled: Event, started: float, create: Manifest | None = None
+    ) -> Iterator[OpenStore | None]:
+        """The store for one operation, under its lock; None if there is none and none is created.
+
+        `started` is when the caller began to wait, by `time.monotonic`; once `cancelled` is set
+        the waiting ends. `create` describes the store to make if there is none.
+
+        Raises StorageError, which says what was changed, if the store cannot be trusted or used.
+        """
+        store: OpenStore | None = None
+        with _explained(lambda: store.outcome if store else UNCHANGED):
+            if create:
+                self._make_folders()
+            self._require_private()
+            with self._locked(cancelled, started):
+                _require_space(self.path)
+                manifest = self._manifest()
+                if manifest is None:
+                    self._refuse_what_is_not_ours()
+                    if create is None:
+                        yield None
+                        return
+                    manifest = self._create(create)
+                self._clear_debris(manifest)
+                shard_name = manifest.shard
+                with Shard.open(self.path / shard_name) as shard:
+                    store = OpenStore(self.path, manifest, shard)
+                    store.verify_count()
+                    yield store
+                if manifest.shard != shard_name:
+                    self._clear_debris(manifest)
+                disk.make_private(self.path / manifest.shard)
+
+    def _manifest(self) -> Manifest | None:
+        manifest = manifests.read(self.path)
+        if manifest and manifest.agent != self.agent_id:
+            raise StorageError(
+                f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
+                "Move it back to the folder of that name."
+            )
+        return manifest
+
+    def _clear_debris(self, manifest: Manifest) -> None:
+        """Remove what interrupted work left: unfinished folders and shards no longer named."""
+        for entry in list(self.path.iterdir()):
+            superseded = _SHARD_NAME.fullmatch(entry.name) and entry.name != manifest.shard
+            if superseded or entry.name.endswith(".tmp"):
+                _remove(entry)
+
+    def _make_folders(self) -> None:
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.agent_folder.mkdir(mode=0o700, exist_ok=True)
+        if self.path.exists():
+            return
+        for entry in self.agent_folder.iterdir():
+            if entry.name not in (self.path.name, _IGNORE_NAME):
+                raise self._not_ours(entry.name)
+        ignore = self.agent_folder / _IGNORE_NAME
+        ignore.touch(mode=0o600)
+        ignore.write_text("*\n")
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        disk.sync(self.agent_folder)
+        disk.sync(self._root)
+
+    def _require_private(self) -> None:
+        root = self._root.stat()
+        if root.st_uid not in (os.getuid(), 0):
+            raise StorageError("The storage root belongs to another user. Choose a storage_root.")
+        if root.st_mode & stat.S_IWOTH and not root.st_mode & stat.S_ISVTX:
+            raise StorageError(
+                "Every user of this machine can write to the storage root. Take that right away "
+                "(chmod o-w), or choose another storage_root."
+            )
+        folder = self.agent_folder.lstat()
+        if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
+            raise StorageError(
+                f"The folder of {self.agent_id!r} is a link or a file, or belongs to another user. "
+                "Remove it, or choose another agent_identity."
+            )
+        if stat.S_IMODE(folder.st_mode) & 0o077:
+            self.agent_folder.chmod(0o700)
+            logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
+
+    @contextmanager
+    def _locked(self, cancelled: Event, started: float) -> Iterator[None]:
+        path = self.path / _LOCK_NAME
+
+        def same_file(descriptor: int) -> None:
+            if not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
+                raise StorageError("The store was replaced while this call waited for it.")
+
+        # `filelock` because it frees on death and after a fork, and with these settings never
+        # falls back to a lock file that only pretends to lock.
+        lock = FileLock(
+            path,
+            mode=0o600,
+            poll_interval=LOCK_POLL_SECONDS,
+            fallback_to_soft=False,
+            preserve_lock_file=True,
+            on_acquired=same_file,
+        )
+        patience = max(0.0, started + self._lock_seconds - time.monotonic())
+        try:
+            lock.acquire(patience, cancel_check=cancelled.is_set)
+        except Timeout:
+            raise StorageError(
+                f"Another process has been using the memory of {self.agent_id!r} for "
+                f"{self._lock_seconds:g} seconds. Try again when it is done."
+            ) from None
+        try:
+            if cancelled.is_set():
+                raise StorageError("The call was cancelled.")
+            yield
+        finally:
+            lock.release()
+
+    def _create(self, manifest: Manifest) -> Manifest:
+        target = self.path / manifest.shard
+        unfinished = target.with_suffix(".tmp")
+        for left in (target, unfinished):  # by a creation that was interrupted: both are empty
+            _remove(left)
+        Shard.create(unfinished, manifest.embedding.dimensions)
+        disk.make_private(unfinished)
+        disk.sync_tree(unfinished)
+        unfinished.rename(target)
+        manifests.write(self.path, manifest)
+        return manifest
+
+    def _refuse_what_is_not_ours(self) -> None:
+        """Without a manifest the folder may hold only what an interrupted creation leaves."""
+        for entry in self.path.iterdir():
+            if _SHARD_NAME.fullmatch(entry.name):
+                with Shard.open(entry) as shard:
+                    count = shard.count()
+                if count:
+                    raise StorageError(
+                        f"The store of {self.agent_id!r} has lost its {manifests.NAME}, but "
+                        f"{entry.name} holds {count} memories. Restore the file from a backup."
+                    )
+            elif entry.name != _LOCK_NAME and not entry.name.endswith(".tmp"):
+                raise self._not_ours(f"{self.path.name}/{entry.name}")
+
+    def _not_ours(self, name: str) -> StorageError:
+        return StorageError(
+            f"The folder of {self.agent_id!r} holds {name}, which is not agent-memory's. "
+            "Choose another agent_identity or storage_root."
+        )
+
+
+@contextmanager
+def _explained(outcome: Callable[[], str]) -> Iterator[None]:
+    try:
+        yield
+    except StorageError as error:
+        raise StorageError(f"{error} {outcome()}") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error
+
+
+def _require_space(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < MIN_FREE_BYTES:
+        raise StorageError(
+            f"The disk of the memory store has {free // 2**20} MB left, and "
+            f"{MIN_FREE_BYTES // 2**20} MB are needed to use it safely. Free some space."
+        )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

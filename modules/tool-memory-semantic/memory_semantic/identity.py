@@ -1,0 +1,70 @@
+"""Whose memory a call uses. Resolved at each call, because a host may name the agent late."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
+
+# It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
+# would share one store (V1 design, section 7).
+_VALID = re.compile(r"[a-z0-9_-]{1,64}")
+
+_HOW_TO_SET = """in ~/.amplifier/settings.yaml:
+overrides:
+  tool-memory-semantic:
+    config:
+      agent_identity: your-name"""
+
+
+def validate_agent_id(agent_id: object) -> str:
+    """`agent_id` itself, if it can name a store: 1 to 64 of a-z, 0-9, `_` and `-`.
+
+    Raises ValueError otherwise; the message suggests the lower-case spelling where that helps.
+    """
+    if not isinstance(agent_id, str):
+        raise ValueError(
+            f"agent_identity must be a text, not {agent_id!r:.40}: put it in quotes, {_HOW_TO_SET}"
+        )
+    if _VALID.fullmatch(agent_id):
+        return agent_id
+    if agent_id.isascii() and _VALID.fullmatch(agent_id.lower()):
+        remedy = f"Write it in lower case: {agent_id.lower()}"
+    elif agent_id.startswith(("${", "{{")):
+        remedy = f"It was not expanded. Write the name itself, {_HOW_TO_SET}"
+    else:
+        remedy = "Use 1 to 64 of the characters a-z, 0-9, _ and -."
+    raise ValueError(f"The agent_identity {agent_id!r:.80} cannot name a memory. {remedy}")
+
+
+def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
+    """The identity of the session that `coordinator` belongs to.
+
+    The first that is set, blank counting as not set: the capability `agent_identity`, the session's
+    configuration (`session.agent_identity`, `session.capabilities.agent_identity`), the module's
+    `config` (`agent_identity`, or `agent_id`), the environment. Session before module, so that an
+    agent that states its own identity keeps its own memory whatever the user's settings name.
+
+    Raises ValueError if none is set, or if the first that is set is not a valid name.
+    """
+    session = _mapping(_mapping(coordinator.config).get("session"))
+    candidates = (
+        coordinator.get_capability("agent_identity"),
+        session.get("agent_identity"),
+        _mapping(session.get("capabilities")).get("agent_identity"),
+        config.get("agent_identity"),
+        config.get("agent_id"),
+        os.environ.get(ENVIRONMENT_VARIABLE),
+    )
+    for candidate in candidates:
+        if candidate is not None and not (isinstance(candidate, str) and not candidate.strip()):
+            return validate_agent_id(candidate)
+    raise ValueError(
+        "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
+        f"Ask the user to set one, {_HOW_TO_SET}"
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

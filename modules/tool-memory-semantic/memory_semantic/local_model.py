@@ -1,0 +1,56 @@
+"""The built-in embedding model: no key, no network, about half a second to load.
+
+It is the 256-dimensional static model that the `wordllama` package carries (MIT): a vector for
+each token, averaged. Its two files are read directly, because importing the package configures
+the logging of the whole process, and its own loader looks for them in the network.
+"""
+
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .errors import EmbeddingError
+
+DIMENSIONS = 256
+
+
+def model_version() -> str:
+    """The series of the package that carries the model, such as `wordllama 0.4`."""
+    return "wordllama " + ".".join(version("wordllama").split(".")[:2])
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """One vector of 256 numbers, not normalised, for each text.
+
+    Raises EmbeddingError if a text holds nothing that the model has a token for, or if the model's
+    files are missing.
+    """
+    tokenizer, token_vectors = _load()
+    vectors = []
+    for text in texts:
+        tokens = tokenizer.encode(text, add_special_tokens=False).ids
+        if not tokens:
+            raise EmbeddingError("The built-in model knows no word of this text. Rephrase it.")
+        vectors.append(token_vectors[tokens].mean(axis=0, dtype="float32").tolist())
+    return vectors
+
+
+@cache
+def _load() -> tuple[Any, Any]:
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    package = find_spec("wordllama")  # finds a top-level package without importing it
+    try:
+        folder = Path((package and package.origin) or "").parent
+        tokenizer = Tokenizer.from_file(
+            str(folder / "tokenizers/l2_supercat_tokenizer_config.json")
+        )
+        weights = load_file(folder / "weights/l2_supercat_256.safetensors")
+    except Exception as error:
+        raise EmbeddingError(
+            "The files of the built-in model cannot be read. Reinstall the package wordllama."
+        ) from error
+    return tokenizer, weights["embedding.weight"]

@@ -1,0 +1,74 @@
+"""The manifest: what a store is, in one small file that is always whole."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from .disk import write_whole
+from .errors import StorageError
+from .shard import ENGINE
+
+FORMAT = 1
+NAME = "manifest.json"
+
+
+class Embedding(NamedTuple):
+    """What made the vectors of a store: they can be compared with no others."""
+
+    model: str
+    version: str | None  # of the built-in model; the names of others carry it
+    dimensions: int
+
+
+class Manifest(BaseModel):
+    """The contents of `manifest.json`.
+
+    `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
+    fewer has lost some, and one with more was interrupted before this file was written.
+    `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
+    """
+
+    format: int = FORMAT
+    agent: str
+    engine: str = ENGINE
+    embedding: Embedding
+    endpoint: str | None = None
+    shard: str = Field(default="shard-1", pattern=r"^shard-[0-9]+$")
+    memories: int = Field(default=0, ge=0)
+    created: datetime
+
+
+def read(folder: Path) -> Manifest | None:
+    """The manifest in `folder`, or None if there is none.
+
+    Raises StorageError if it is not whole, or was written by a newer version.
+    """
+    try:
+        text = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        fields = json.loads(text)
+        if fields["format"] > FORMAT or _series(fields["engine"]) > _series(ENGINE):
+            raise StorageError(
+                f"The store was made by a newer version (format {fields['format']}, "
+                f"{fields['engine']}). Upgrade amplifier-module-tool-memory-semantic."
+            )
+        return Manifest.model_validate(fields)
+    except (ValueError, LookupError, TypeError) as error:
+        raise StorageError(
+            f"The store's {NAME} is damaged. Restore it from a backup; the memories beside it are "
+            "untouched."
+        ) from error
+
+
+def _series(engine: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in engine.split()[-1].split("."))
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Put `manifest` into `folder`; it is on disk when this returns."""
+    write_whole(folder / NAME, manifest.model_dump_json(indent=1).encode())

@@ -1,0 +1,180 @@
+"""What a memory is, and the rules for what goes in and comes out."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field, field_validator
+
+# Limits of a memory, as the tool descriptions state them. 10,000 characters of English are about
+# 2,500 tokens, well inside the 8,192 that embedding models read.
+MAX_CONTENT_CHARS = 10_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 50
+# One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
+MAX_BATCH = 1_000
+
+# Limits of an answer: five memories are what a question usually needs; twenty, and 10,000
+# characters of content in all, are what a context window can bear.
+DEFAULT_RESULTS = 5
+MAX_RESULTS = 20
+MAX_ANSWER_CHARS = 10_000
+
+# Ranking (V1 design, section 6): a memory younger than seven days counts a fifth more.
+RECENCY_WINDOW = timedelta(days=7)
+RECENCY_BOOST = 1.2
+
+# Names and defaults of the embedding models.
+DEFAULT_MODEL = "text-embedding-3-small"
+LOCAL_MODEL = "local"
+
+# Patience. A try at the embeddings service is cut off by inactivity after 10 s, three tries are
+# made, and a service may ask for at most 10 s between them. The file lock is polled often,
+# because holding it takes about 30 ms.
+EMBEDDING_TRY_SECONDS = 10.0
+EMBEDDING_TRIES = 3
+EMBEDDING_MAX_WAIT_SECONDS = 10.0
+# Inputs per request: 32 texts of 8,192 tokens stay below OpenAI's 300,000 tokens a request.
+EMBEDDING_BATCH = 32
+LOCK_SECONDS = 30.0
+LOCK_POLL_SECONDS = 0.005
+# Calls that wait or work at once in this process; more queue up behind them.
+WORKERS = 8
+# The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
+MIN_FREE_BYTES = 64 * 1024 * 1024
+
+
+def utc_now() -> datetime:
+    """The current time, aware, in UTC. The default clock wherever one can be given."""
+    return datetime.now(UTC)
+
+
+def new_memory_id() -> str:
+    """A fresh id for a memory, `mem-` and 8 hexadecimal digits; uniqueness is the store's job."""
+    return f"mem-{secrets.token_hex(4)}"
+
+
+def point_id(content: str) -> UUID:
+    """The key of a text in the store: the first 128 bits of its SHA-256.
+
+    The same text is the same point by construction, and a text that was damaged on disk no longer
+    fits its key.
+    """
+    return UUID(bytes=sha256(content.encode()).digest()[:16])
+
+
+def timestamp_text(moment: datetime) -> str:
+    """The one stored form of a time: UTC, RFC 3339, microseconds. Naive times count as UTC."""
+    return _as_utc(moment).isoformat(timespec="microseconds")
+
+
+class Memory(BaseModel):
+    """One remembered text.
+
+    `timestamp` is when it was last stored, aware and in UTC. `embedding` is empty on memories that
+    come out of a store. `score` is set by a search only: max(cosine, 0), times 1.2 when recent.
+    """
+
+    id: str = Field(default_factory=new_memory_id)
+    agent_id: str
+    content: str
+    timestamp: datetime = Field(default_factory=utc_now)
+    embedding: list[float] = Field(default_factory=list, repr=False)
+    tags: list[str] = Field(default_factory=list)
+    score: float | None = None
+
+    @field_validator("timestamp")
+    @classmethod
+    def _in_utc(cls, moment: datetime) -> datetime:
+        return _as_utc(moment)
+
+    def dict_for_storage(self) -> dict[str, Any]:
+        """The memory as the engine keeps it beside the vector: everything but embedding, score."""
+        return {
+            "id": self.id,
+            "agent_id": self.agent_id,
+            "content": self.content,
+            "timestamp": timestamp_text(self.timestamp),
+            "tags": self.tags,
+        }
+
+
+def clean_text(value: object, name: str) -> str:
+    """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
+
+    Raises ValueError otherwise, also when nothing in it is visible or it is not valid Unicode.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text, not {_kind(value)}.")
+    text = value.strip()
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise ValueError(f"{name} is empty: give it at least one visible character.")
+    if len(text) > MAX_CONTENT_CHARS:
+        raise ValueError(
+            f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
+            "Shorten it or split it."
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+    return text
+
+
+def clean_tags(value: object) -> list[str]:
+    """Tags trimmed, lower-cased and without repeats, in order; None means none.
+
+    Raises ValueError for anything but a list of at most 20 texts of 1 to 50 characters.
+    """
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
+    tags: list[str] = []
+    for item in value:
+        tag = clean_text(item, "a tag").lower()
+        if len(tag) > MAX_TAG_CHARS:
+            raise ValueError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
+        if tag not in tags:
+            tags.append(tag)
+    if len(tags) > MAX_TAGS:
+        raise ValueError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
+    return tags
+
+
+def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:
+    """How many results: `maximum` for any whole number above it. ValueError below 1."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
+        raise ValueError(f"limit must be a whole number from 1 to {maximum}.")
+    return int(min(value, maximum))
+
+
+def clean_since(value: object) -> datetime | None:
+    """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
+
+    Raises ValueError for anything else.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(value, datetime):
+            return _as_utc(value)
+        if isinstance(value, str):
+            return _as_utc(datetime.fromisoformat(value.strip()))
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(
+        "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
+    )
+
+
+def _as_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _kind(value: object) -> str:
+    return "missing" if value is None else f"a {type(value).__name__}"

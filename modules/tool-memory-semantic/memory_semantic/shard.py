@@ -1,0 +1,222 @@
+"""The vector engine: the only file that imports it, and all that is asked of it.
+
+A shard is a folder of Qdrant Edge, Qdrant's own storage engine running in this process. It is
+opened for one operation at a time, under the lock of its store, and never held: a handle does not
+survive a fork, and two handles on one shard lose writes.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import qdrant_edge as edge
+
+from .errors import StorageError
+from .models import timestamp_text
+
+logger = logging.getLogger(__name__)
+
+# The series of the engine that wrote a store. It is in beta: its files are promised to itself only.
+ENGINE = "qdrant-edge 0.9"
+
+# Points copied at once, so that a rewrite of a large store stays small in memory.
+_COPY_BATCH = 256
+
+
+class Point(NamedTuple):
+    """What is stored: the key, the vector (a list as long as the shard's dimensions), the rest."""
+
+    id: UUID
+    vector: list[float]
+    payload: dict[str, Any]
+
+
+class Hit(NamedTuple):
+    """What is found; `cosine` is its similarity to the question, from -1 to 1, if there was one."""
+
+    id: UUID
+    payload: dict[str, Any]
+    cosine: float = 0.0
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which points count: stored at or after `since`, after `after`, up to and including `until`,
+    with any of `tags`, with one of the `ids` (of memories, not of points). None or empty: all.
+    """
+
+    since: datetime | None = None
+    after: datetime | None = None
+    until: datetime | None = None
+    tags: Sequence[str] = ()
+    ids: Sequence[str] = ()
+
+    def between(self, after: datetime | None = None, until: datetime | None = None) -> "Where":
+        """The same, but stored `after` one moment and `until` another."""
+        return replace(self, after=after, until=until)
+
+
+EVERYWHERE = Where()
+
+
+class Shard:
+    """An open shard. Every method raises StorageError if the engine fails, or panics."""
+
+    def __init__(self, handle: edge.EdgeShard) -> None:
+        self._handle = handle
+
+    @staticmethod
+    def create(path: Path, dimensions: int) -> None:
+        """Make an empty shard, its indexes included, in the folder `path` that must not exist."""
+        # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
+        # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
+        # them as it goes, which was faster up to 10,000 memories.
+        vectors = edge.EdgeVectorParams(
+            dimensions,
+            edge.Distance.Cosine,
+            datatype=edge.VectorStorageDatatype.Float16,
+            memory=edge.Memory.Cold,
+        )
+        with _engine_errors("create the store's shard"):
+            handle = edge.EdgeShard.create(
+                str(path), edge.EdgeConfig(vectors={"": vectors}, wal_enabled=False)
+            )
+            for name, kind in (
+                ("id", edge.PayloadSchemaType.Keyword),
+                ("tags", edge.PayloadSchemaType.Keyword),
+                ("timestamp", edge.PayloadSchemaType.Datetime),
+            ):
+                handle.update(edge.UpdateOperation.create_field_index(name, kind))
+            handle.flush()
+            handle.close()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator["Shard"]:
+        """The shard in the folder `path`, closed again at the end of the block."""
+        with _engine_errors("open the store"):
+            handle = edge.EdgeShard.load(str(path))
+        try:
+            yield cls(handle)
+        finally:
+            try:
+                with _engine_errors("close the store"):
+                    handle.close()
+            except StorageError:  # what was written is flushed, so nothing is lost by this
+                logger.warning("The vector engine failed to close a store.")
+
+    def count(self) -> int:
+        """How many points there are."""
+        with _engine_errors("count the memories"):
+            return self._handle.count(edge.CountRequest(exact=True))
+
+    def write(self, points: Sequence[Point]) -> None:
+        """Insert or replace `points`. They are on disk when this returns."""
+        with _engine_errors("write to the store"):
+            self._handle.update(
+                edge.UpdateOperation.upsert_points(
+                    [edge.Point(point.id, list(point.vector), point.payload) for point in points]
+                )
+            )
+            self._handle.flush()
+
+    def nearest(self, vector: list[float], limit: int, places: Sequence[Where]) -> list[list[Hit]]:
+        """For each of `places` the `limit` points most similar to `vector`, best first."""
+        requests = [
+            edge.QueryRequest(
+                limit,
+                query=edge.Query.Nearest(list(vector)),
+                filter=_filter(where),
+                with_payload=True,
+            )
+            for where in places
+        ]
+        with _engine_errors("search the store"):
+            answers = self._handle.query_batch(edge.QueryBatchRequest(requests))
+        return [[_hit(point, point.score) for point in answer] for answer in answers]
+
+    def newest(self, limit: int, where: Where) -> list[Hit]:
+        """The `limit` most recently stored points."""
+        with _engine_errors("read the store"):
+            records, _ = self._handle.scroll(
+                edge.ScrollRequest(
+                    limit=limit,
+                    filter=_filter(where),
+                    with_payload=True,
+                    order_by=edge.OrderBy("timestamp", edge.Direction.Desc),
+                )
+            )
+        return [_hit(record) for record in records]
+
+    def retrieve(self, ids: Sequence[UUID]) -> list[Hit]:
+        """Those of the points `ids` that exist."""
+        with _engine_errors("read the store"):
+            records = self._handle.retrieve(list(ids), True, False)
+        return [_hit(record) for record in records]
+
+    def copy_to(self, path: Path, dimensions: int, *, leave_out: set[UUID]) -> None:
+        """Make a new shard in `path` with every point but `leave_out`, vectors as they are.
+
+        The engine's own delete only hides: text and vectors would stay in the files.
+        """
+        self.create(path, dimensions)
+        with Shard.open(path) as copy:
+            offset = None
+            while True:
+                records: list[Any]
+                with _engine_errors("read the store"):
+                    records, offset = self._handle.scroll(
+                        edge.ScrollRequest(
+                            limit=_COPY_BATCH, offset=offset, with_payload=True, with_vector=True
+                        )
+                    )
+                kept = [
+                    Point(record.id, record.vector, record.payload)
+                    for record in records
+                    if record.id not in leave_out
+                ]
+                if kept:
+                    copy.write(kept)
+                if offset is None:
+                    return
+
+
+def _filter(where: Where) -> edge.Filter:
+    # One condition for each bound: a range with both `gt` and `gte` obeys only one of them.
+    bounds = (("gte", where.since), ("gt", where.after), ("lte", where.until))
+    must: list[Any] = [
+        edge.FieldCondition(
+            "timestamp", range=edge.RangeDateTime(**{operator: timestamp_text(moment)})
+        )
+        for operator, moment in bounds
+        if moment is not None
+    ]
+    for name, values in (("tags", where.tags), ("id", where.ids)):
+        if values:
+            must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))
+    return edge.Filter(must=must)
+
+
+def _hit(point: Any, cosine: float = 0.0) -> Hit:
+    return Hit(point.id, point.payload or {}, cosine)
+
+
+@contextmanager
+def _engine_errors(action: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        # The engine raises bare exceptions, and panics as something that is no Exception. Its
+        # words stay in the cause: they may quote what is stored.
+        panicked = type(error).__module__ == "pyo3_runtime"
+        if isinstance(error, Exception) or panicked:
+            raise StorageError(
+                f"The vector engine failed to {action}. If it does so again, the store's files are "
+                "damaged: restore its folder from a backup."
+            ) from error
+        raise

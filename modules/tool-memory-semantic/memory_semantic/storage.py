@@ -1,0 +1,238 @@
+"""An agent's memories: stored, searched, read and deleted."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+from .config import StorageConfig
+from .embeddings import DIMENSIONS, EmbeddingGenerator, default_model
+from .errors import StorageError
+from .folder import AgentFolder
+from .identity import validate_agent_id
+from .manifest import Embedding, Manifest
+from .models import (
+    DEFAULT_RESULTS,
+    LOCAL_MODEL,
+    MAX_BATCH,
+    Memory,
+    clean_limit,
+    clean_since,
+    clean_tags,
+    clean_text,
+    utc_now,
+)
+from .open_store import UNCHANGED, OpenStore, Stored
+from .shard import Where
+from .workers import run_blocking
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+# A text to remember, alone or with its tags.
+Item = str | tuple[str, Sequence[str] | None]
+
+# Texts are embedded before the lock is taken. If the store has another model by then, it is done
+# again; a model that changes over and over within one call is not met in life.
+_PLANS = 3
+
+
+class MemoryStorage:
+    """The memories of one agent.
+
+    `config` holds the settings of `StorageConfig`. `embeddings` takes the place of the model that
+    they name, `clock` that of the time. Making one creates and contacts nothing. Safe from many
+    tasks, threads and processes; nothing stays open between calls.
+
+    Bad input is a ValueError; EmbeddingError and StorageError say what else went wrong.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        config: Mapping[str, Any] | None = None,
+        *,
+        embeddings: EmbeddingGenerator | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.agent_id = validate_agent_id(agent_id)
+        self.config = StorageConfig.parse(config)
+        self._embeddings = embeddings
+        self._clock = clock
+        root = Path(self.config.storage_root).expanduser().absolute()
+        self._folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
+
+    async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
+        """Remember `content` (1 to 10,000 characters) and return the memory's id.
+
+        A text that is known already stays one memory: the tags are merged, the time is renewed.
+        The memory is on disk when this returns.
+        """
+        return (await self.upsert([(content, tags)]))[0].id
+
+    async def store_many(self, items: Iterable[Item]) -> list[str]:
+        """Remember up to 1,000 texts, each alone or with its tags, in one write; ids in order."""
+        return [stored.id for stored in await self.upsert(items)]
+
+    async def upsert(self, items: Iterable[Item]) -> list[Stored]:
+        """As `store_many`, but telling of each text what became of it."""
+        pairs = [(item, None) if isinstance(item, str) else item for item in items]
+        texts = [clean_text(content, "content") for content, _ in pairs]
+        tags = [clean_tags(given) for _, given in pairs]
+        if len(texts) > MAX_BATCH:
+            raise ValueError(f"{len(texts):,} memories at once are too many; {MAX_BATCH:,} may be.")
+        if not texts:
+            return []
+        return await self._embedded(
+            texts, lambda store, vectors: store.upsert(texts, tags, vectors, self._clock())
+        )
+
+    async def search(
+        self,
+        query: str,
+        limit: int = DEFAULT_RESULTS,
+        since: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> list[Memory]:
+        """The memories closest in meaning to `query`, best first, whole, each with its `score`.
+
+        At most `limit` of them (above `max_query_results` counts as that); only those stored at or
+        after `since`; with `tags` only those that carry any of them.
+        """
+        query = clean_text(query, "query")
+        limit = clean_limit(limit, self.config.max_query_results)
+        where = Where(since=clean_since(since), tags=clean_tags(tags))
+        return await self._embedded(
+            [query],
+            lambda store, vectors: store.search(vectors[0], limit, where, self._clock()),
+            [],
+        )
+
+    async def get(self, memory_id: str) -> Memory | None:
+        """The memory with this id, or None."""
+        where = Where(ids=[memory_id])
+        found = await self._operate(lambda store: store.newest(1, where), [])
+        return found[0] if found else None
+
+    async def get_recent(self, limit: int = DEFAULT_RESULTS) -> list[Memory]:
+        """The `limit` memories stored last, newest first; any number from 1."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError("limit must be a whole number, 1 or more.")
+        return await self._operate(lambda store: store.newest(limit), [])
+
+    async def delete(self, ids: Iterable[str]) -> int:
+        """Erase the memories with these ids, from the disk too; returns how many there were."""
+        doomed = list(ids)
+        return await self._operate(lambda store: store.erase(doomed), 0) if doomed else 0
+
+    async def count(self) -> int:
+        """How many memories there are."""
+        return await self._operate(lambda store: store.manifest.memories, 0)
+
+    # How an operation gets at the store: off the event loop, the lock held, nothing kept.
+
+    async def _operate(self, work: Callable[[OpenStore], T], without_store: T) -> T:
+        """`work` on the open store; `without_store` if there is none, and none is made."""
+        started = time.monotonic()
+
+        def run(cancelled: Event) -> T:
+            if not self._folder.exists():
+                return without_store
+            with self._folder.open(cancelled, started) as store:
+                return work(store) if store else without_store
+
+        return await run_blocking(run)
+
+    async def _embedded(
+        self,
+        texts: list[str],
+        work: Callable[[OpenStore, list[list[float]]], T],
+        without_store: T | None = None,
+    ) -> T:
+        """`work` on the open store, with the vectors of `texts` by the model of that very store.
+
+        Without a store the answer is `without_store`; if that is None, one is made.
+        """
+        for _ in range(_PLANS):
+            planned = await run_blocking(lambda _: self._folder.peek())
+            if planned is None and without_store is not None:
+                return await self._operate(lambda store: without_store, without_store)
+            generator = self._generator(planned)
+            vectors = await generator.generate_batch(texts)
+            made = Embedding(generator.model, generator.version, len(vectors[0]))
+            if planned is None:
+                new = Manifest(
+                    agent=self.agent_id,
+                    embedding=made,
+                    endpoint=generator.endpoint,
+                    created=self._clock(),
+                )
+            elif planned.embedding == made:
+                new = None
+            else:
+                raise self._conflict(planned.embedding, made)
+            started = time.monotonic()
+
+            def run(
+                cancelled: Event, vectors=vectors, made=made, new=new, started=started
+            ) -> T | None:
+                with self._folder.open(cancelled, started, new) as store:
+                    if store is None:
+                        raise StorageError("The store was deleted while this call was running.")
+                    return work(store, vectors) if store.manifest.embedding == made else None
+
+            result = await run_blocking(run)
+            if result is not None:
+                return result
+        raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
+
+    def _generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
+        """The model to use: an existing store keeps its own, a new one gets the configured or the
+        best that works without setting up. Raises StorageError if another one was asked for.
+        """
+        config, given = self.config, self._embeddings
+        if manifest is None:
+            if not given and not config.embedding_model and default_model(config) == LOCAL_MODEL:
+                logger.warning(
+                    "No embedding_model is configured and OPENAI_API_KEY is not set: the new "
+                    "memory of %r uses the built-in model. It keeps that model.",
+                    self.agent_id,
+                )
+            model = config.embedding_model or default_model(config)
+            return given or EmbeddingGenerator(
+                model, base_url=config.base_url, dimensions=config.dimensions
+            )
+
+        made = manifest.embedding
+        usual = DIMENSIONS.get(made.model, made.dimensions)
+        generator = given or EmbeddingGenerator(
+            config.embedding_model or made.model,
+            base_url=config.base_url,
+            dimensions=config.dimensions or (made.dimensions if usual != made.dimensions else None),
+        )
+        asked = Embedding(
+            generator.model, generator.version, generator.dimensions or made.dimensions
+        )
+        if asked != made:
+            raise self._conflict(made, asked)
+        if manifest.endpoint and not generator.endpoint:
+            raise StorageError(
+                f"The memory of {self.agent_id!r} was embedded by the service at "
+                f"{manifest.endpoint}, and no base_url is set now. {UNCHANGED} Set base_url again."
+            )
+        return generator
+
+    def _conflict(self, made: Embedding, asked: Embedding) -> StorageError:
+        return StorageError(
+            f"The memory of {self.agent_id!r} was made with the embedding model {_name(made)}, "
+            f"but {_name(asked)} is configured now. {UNCHANGED} Set embedding_model (and "
+            "dimensions) back, or use another agent_identity for the other model."
+        )
+
+
+def _name(embedding: Embedding) -> str:
+    version = f" ({embedding.version})" if embedding.version else ""
+    return f"{embedding.model!r}{version}, {embedding.dimensions} dimensions"

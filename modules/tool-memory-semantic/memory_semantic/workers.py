@@ -1,0 +1,40 @@
+"""Blocking work off the event loop, on a few threads of our own.
+
+Calls may wait seconds for a lock or a service; on the host's default threads fifty of them would
+stop everything else that the host does.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Event
+from typing import TypeVar
+
+from .models import WORKERS
+
+T = TypeVar("T")
+
+
+@cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory")
+
+
+# Threads do not survive a fork: the child makes its own.
+os.register_at_fork(after_in_child=_executor.cache_clear)
+
+
+async def run_blocking(work: Callable[[Event], T]) -> T:
+    """The result of `work(cancelled)` from a worker thread.
+
+    If the caller is cancelled, it stops waiting at once and `cancelled` is set: work that only
+    waits should give up then, work that writes should complete.
+    """
+    cancelled = Event()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_executor(), work, cancelled)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
