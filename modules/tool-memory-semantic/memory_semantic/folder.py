@@ -14,26 +14,23 @@ import os
 import re
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
-from filelock import FileLock, Timeout
-
-from . import disk
+from . import disk, lock
 from . import manifest as manifests
 from .errors import StorageError
+from .lock import locked
 from .manifest import Manifest
-from .models import LOCK_POLL_SECONDS, MIN_FREE_BYTES
+from .models import MIN_FREE_BYTES
 from .open_store import UNCHANGED, OpenStore
 from .shard import Shard
 
 logger = logging.getLogger(__name__)
 
 _SHARD_NAME = re.compile(r"shard-[0-9]+")
-_LOCK_NAME = "lock"
 _IGNORE_NAME = ".gitignore"
 
 
@@ -72,7 +69,7 @@ class AgentFolder:
             if create:
                 self._make_folders()
             self._require_private()
-            with self._locked(cancelled, started):
+            with locked(self.path, self._lock_seconds, started, cancelled):
                 _require_space(self.path)
                 manifest = self._manifest()
                 if manifest is None:
@@ -141,39 +138,6 @@ class AgentFolder:
             self.agent_folder.chmod(0o700)
             logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
-    @contextmanager
-    def _locked(self, cancelled: Event, started: float) -> Iterator[None]:
-        path = self.path / _LOCK_NAME
-
-        def same_file(descriptor: int) -> None:
-            if not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
-                raise StorageError("The store was replaced while this call waited for it.")
-
-        # `filelock` because it frees on death and after a fork, and with these settings never
-        # falls back to a lock file that only pretends to lock.
-        lock = FileLock(
-            path,
-            mode=0o600,
-            poll_interval=LOCK_POLL_SECONDS,
-            fallback_to_soft=False,
-            preserve_lock_file=True,
-            on_acquired=same_file,
-        )
-        patience = max(0.0, started + self._lock_seconds - time.monotonic())
-        try:
-            lock.acquire(patience, cancel_check=cancelled.is_set)
-        except Timeout:
-            raise StorageError(
-                f"Another process has been using the memory of {self.agent_id!r} for "
-                f"{self._lock_seconds:g} seconds. Try again when it is done."
-            ) from None
-        try:
-            if cancelled.is_set():
-                raise StorageError("The call was cancelled.")
-            yield
-        finally:
-            lock.release()
-
     def _create(self, manifest: Manifest) -> Manifest:
         target = self.path / manifest.shard
         unfinished = target.with_suffix(".tmp")
@@ -197,7 +161,7 @@ class AgentFolder:
                         f"The store of {self.agent_id!r} has lost its {manifests.NAME}, but "
                         f"{entry.name} holds {count} memories. Restore the file from a backup."
                     )
-            elif entry.name != _LOCK_NAME and not entry.name.endswith(".tmp"):
+            elif entry.name not in lock.NAMES and not entry.name.endswith(".tmp"):
                 raise self._not_ours(f"{self.path.name}/{entry.name}")
 
     def _not_ours(self, name: str) -> StorageError:

@@ -1,0 +1,195 @@
+"""What version 1 promises in figures, measured on this machine: `uv run benchmarks/v1.py`.
+
+Vectors of 1536 dimensions come from a generator that costs next to nothing, so that the times are
+those of the store; the row that includes embedding says so. Prints a Markdown table.
+"""
+
+import asyncio
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_semantic import EmbeddingGenerator, MemoryStorage
+
+DIMENSIONS = 1536
+CHARACTERS = 300
+CALLS = 100
+
+
+class Vectors(EmbeddingGenerator):
+    """Vectors that depend on the text alone and cost about a millisecond."""
+
+    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
+        return [_vector(text) for text in contents]
+
+
+def _vector(text: str) -> list[float]:
+    numbers = array("h", random.Random(text).randbytes(2 * DIMENSIONS))
+    return [number / 32768 for number in numbers]
+
+
+def storage(root: str, **settings: Any) -> MemoryStorage:
+    return MemoryStorage(
+        "bench", {"storage_root": root, **settings}, embeddings=Vectors(dimensions=DIMENSIONS)
+    )
+
+
+def text(number: int | str) -> str:
+    return f"Memory {number}: ".ljust(CHARACTERS, "x")
+
+
+async def fill(root: str, number: int) -> None:
+    for start in range(0, number, 500):
+        await storage(root).store_many([text(i) for i in range(start, min(start + 500, number))])
+
+
+async def timed(call: Callable[[int], Awaitable[Any]], calls: int = CALLS) -> list[float]:
+    """Milliseconds of each of `calls` calls, sorted."""
+    times = []
+    for i in range(calls):
+        started = time.perf_counter()
+        await call(i)
+        times.append((time.perf_counter() - started) * 1000)
+    return sorted(times)
+
+
+def spread(times: list[float]) -> str:
+    return f"{statistics.median(times):.0f} ms (p95 {times[int(len(times) * 0.95)]:.0f})"
+
+
+def disk_bytes(root: str) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in Path(root).rglob("*"))
+
+
+def child(*arguments: str) -> Any:
+    """What this script prints as JSON when it is run with `arguments` in a process of its own."""
+    command = [sys.executable, __file__, *arguments]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def resident_kb() -> int:
+    status = Path("/proc/self/status")
+    if not status.exists():  # macOS: the highest so far, in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    [line] = [line for line in status.read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1])
+
+
+def measure_mount() -> None:
+    import amplifier_core.testing
+
+    started = time.perf_counter()
+    from amplifier_module_tool_memory_semantic import mount
+
+    asyncio.run(mount(amplifier_core.testing.MockCoordinator(), {}))
+    print(json.dumps((time.perf_counter() - started) * 1000))
+    time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
+
+
+def measure_memory(root: str) -> None:
+    """MB that opening and searching a store adds to a process that has the kernel loaded.
+
+    The first search is on a store without memories, so that what it adds is the code alone.
+    """
+    import amplifier_core.testing  # noqa: F401
+
+    before = resident_kb()
+    asyncio.run(timed(lambda i: storage(root).search(text(i)), 20))
+    print(json.dumps((resident_kb() - before) / 1024))
+
+
+def measure_worker(root: str, name: str) -> None:
+    """50 stores and 50 searches; prints how often they failed, how long they took, the ids."""
+
+    async def work() -> None:
+        ids, times, failures = [], [], 0
+        for i in range(50):
+            for call in (storage(root).store(text(f"{name}-{i}")), storage(root).search("x y")):
+                started = time.perf_counter()
+                try:
+                    result = await call
+                    ids += [result] if isinstance(result, str) else []
+                except Exception:
+                    failures += 1
+                times.append((time.perf_counter() - started) * 1000)
+        print(json.dumps({"ids": ids, "times": times, "failures": failures}))
+
+    asyncio.run(work())
+
+
+def measure_four_processes() -> str:
+    with tempfile.TemporaryDirectory() as root:
+        asyncio.run(fill(root, 1000))
+        command = [sys.executable, __file__, "worker", root]
+        workers = [
+            subprocess.Popen([*command, str(i)], stdout=subprocess.PIPE, text=True)
+            for i in range(4)
+        ]
+        reports = [json.loads(worker.communicate()[0]) for worker in workers]
+        kept = {memory.id for memory in asyncio.run(storage(root).get_recent(2000))}
+    lost = sum(1 for report in reports for id in report["ids"] if id not in kept)
+    times = sorted(time for report in reports for time in report["times"])
+    failures = sum(report["failures"] for report in reports)
+    return f"{failures} failed, {lost} lost, {spread(times)}, longest {times[-1]:.0f} ms"
+
+
+async def measure_size(number: int, rows: list[tuple[str, str, str]], target: str) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        await fill(root, number)
+        per_memory = disk_bytes(root) / number
+        stores = await timed(lambda i: storage(root).store(text(f"new {i}")))
+        searches = await timed(lambda i: storage(root).search(f"question {i}"))
+        rows.append((f"store, {number:,} memories", target, spread(stores)))
+        rows.append((f"search, {number:,} memories", target, spread(searches)))
+        if number == 1_000:
+            rows.append(
+                ("V1: query latency, 100 queries, 1,000 memories", "< 200 ms", spread(searches))
+            )
+            added = await asyncio.to_thread(child, "memory", root)
+            rows.append(
+                ("V1: memory added by opening and searching 1,000", "< 50 MB", f"{added:.0f} MB")
+            )
+        else:
+            rows.append(
+                (f"disk a memory, {number:,} memories", "4 kB", f"{per_memory / 1000:.1f} kB")
+            )
+            rows.append(
+                ("V1: disk, 10,000 memories", "< 2 MB", f"{per_memory * number / 1e6:.0f} MB")
+            )
+
+
+async def measure_with_embedding() -> str:
+    with tempfile.TemporaryDirectory() as root:
+        local = {"storage_root": root, "embedding_model": "local"}
+        words = [f"Decision {i} about the billing service" for i in range(CALLS)]
+        return spread(await timed(lambda i: MemoryStorage("bench", local).store(words[i])))
+
+
+def main() -> None:
+    rows: list[tuple[str, str, str]] = []
+    asyncio.run(measure_size(1_000, rows, "p50 40 ms"))
+    asyncio.run(measure_size(10_000, rows, "p50 80 ms"))
+    embedded = asyncio.run(measure_with_embedding())
+    rows.append(("V1: storage latency, 100 stores, built-in model included", "< 500 ms", embedded))
+    mounts = sorted(child("mount") for _ in range(5))
+    rows.append(("mounting, after amplifier_core", "30 ms", f"{statistics.median(mounts):.0f} ms"))
+    rows.append(
+        ("4 processes, 50 stores and 50 searches each", "none over 1 s", measure_four_processes())
+    )
+    print("| what | target | measured |\n|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    parts = {"mount": measure_mount, "memory": measure_memory, "worker": measure_worker}
+    parts[sys.argv[1]](*sys.argv[2:]) if sys.argv[1:] else main()
