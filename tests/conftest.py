@@ -1,0 +1,113 @@
+"""Every test has an empty home, no key, no identity, and no network but this machine's own."""
+
+import socket
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amplifier_core import HookResult
+from amplifier_core.testing import MockCoordinator
+from amplifier_module_tool_memory_semantic import mount
+from embeddings_server import EmbeddingsServer
+from memory_semantic import MemoryStorage
+
+MakeStorage = Callable[..., MemoryStorage]
+
+
+class Clock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AMPLIFIER_AGENT_IDENTITY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1"):
+            raise AssertionError(f"a test tried to reach {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A storage root that does not exist yet."""
+    return tmp_path / "memory"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make_storage(root: Path, clock: Clock) -> MakeStorage:
+    """Storage under `root`, by default of `sam` and with the built-in model."""
+
+    def make(agent_id: str = "sam", **config: Any) -> MemoryStorage:
+        settings = {"storage_root": str(root), "embedding_model": "local", **config}
+        return MemoryStorage(agent_id, settings, clock=clock)
+
+    return make
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingsServer]:
+    with EmbeddingsServer() as running:
+        yield running
+
+
+class Tools:
+    """The two tools as the kernel mounts them, and the events that they emit."""
+
+    def __init__(self, coordinator: Any) -> None:
+        self._tools = coordinator.mount_points["tools"]
+        self.events: list[tuple[str, dict[str, Any]]] = []
+
+        async def record(event: str, data: dict[str, Any]) -> HookResult:
+            self.events.append((event, data))
+            return HookResult(action="continue")
+
+        for event in ("memory:stored", "memory:searched"):
+            coordinator.hooks.register(event, record, name=event)
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The output of a call that succeeds."""
+        result = await self._tools[tool].execute(arguments)
+        assert result.success, result.error
+        return result.output
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        """The message of a call that fails."""
+        result = await self._tools[tool].execute(arguments)
+        assert not result.success and result.error["message"]
+        return result.error["message"]
+
+
+@pytest.fixture
+async def tools(root: Path) -> Tools:
+    coordinator = MockCoordinator()
+    config = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+    await mount(coordinator, config)
+    return Tools(coordinator)

@@ -1,0 +1,91 @@
+"""A local HTTP server in place of an OpenAI-compatible embeddings service."""
+
+import base64
+import json
+import random
+import struct
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, Self
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+def vector_of(text: str, dimensions: int) -> list[float]:
+    """Numbers that depend on the text alone."""
+    source = random.Random(text)
+    return [source.uniform(-1, 1) for _ in range(dimensions)]
+
+
+def error(status: int, code: str = "", **headers: str) -> Answer:
+    """An error as OpenAI words it, with the rejected key in it."""
+    message = "Incorrect API key provided: sk-very-secret."
+    body = {"error": {"message": message, "type": "error", "code": code}}
+    return status, headers, json.dumps(body).encode()
+
+
+class EmbeddingsServer:
+    """Answers with vectors, or with what `script` holds, first in first out.
+
+    An entry of `script` is an answer, or a function of the request's JSON that makes one.
+    """
+
+    def __init__(self, dimensions: int = 1536) -> None:
+        self.dimensions = dimensions
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                server.requests.append(request)
+                server.keys.append(self.headers["authorization"])
+                scripted = server.script.pop(0) if server.script else server.vectors
+                status, headers, body = scripted(request) if callable(scripted) else scripted
+                self.send_response(status)
+                for name, value in {"content-type": "application/json", **headers}.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        class Quiet(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                pass  # a client that gave up waiting
+
+        self._http = Quiet(("127.0.0.1", 0), Handler)
+        self.base_url = f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def vectors(self, request: dict[str, Any]) -> Answer:
+        """What the service answers when nothing is wrong."""
+        dimensions = request.get("dimensions") or self.dimensions
+        data = []
+        for index, text in enumerate(request["input"]):
+            vector: Any = vector_of(text, dimensions)
+            if request.get("encoding_format") == "base64":
+                vector = base64.b64encode(struct.pack(f"<{dimensions}f", *vector)).decode()
+            data.append({"object": "embedding", "index": index, "embedding": vector})
+        return self.answer(data)
+
+    @staticmethod
+    def answer(data: list[dict[str, Any]]) -> Answer:
+        body = {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1}}
+        return 200, {}, json.dumps(body).encode()
+
+    def __enter__(self) -> Self:
+        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()

@@ -1,0 +1,81 @@
+"""Whose memory it is: where the identity comes from, and which names are possible."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from memory_semantic import MemoryStorage
+from memory_semantic.identity import resolve_agent_id, validate_agent_id
+
+
+def coordinator(capability: Any = None, session: Any = None) -> Any:
+    return SimpleNamespace(
+        config={"session": session or {}},
+        get_capability=lambda name: capability if name == "agent_identity" else None,
+    )
+
+
+def test_the_first_that_is_set_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = {"agent_identity": "session", "capabilities": {"agent_identity": "v1"}}
+    module = {"agent_identity": "module", "agent_id": "alias"}
+    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "environment")
+
+    assert resolve_agent_id(coordinator("capability", session), module) == "capability"
+    assert resolve_agent_id(coordinator(None, session), module) == "session"
+    del session["agent_identity"]
+    assert resolve_agent_id(coordinator(None, session), module) == "v1"
+    assert resolve_agent_id(coordinator(), module) == "module"
+    assert resolve_agent_id(coordinator(), {"agent_id": "alias"}) == "alias"
+    assert resolve_agent_id(coordinator(), {}) == "environment"
+
+
+@pytest.mark.parametrize("blank", [None, "", "  ", "\n"])
+def test_blank_is_not_set(blank: Any) -> None:
+    session = {"agent_identity": blank, "capabilities": blank}
+    assert resolve_agent_id(coordinator(blank, session), {"agent_identity": "sam"}) == "sam"
+
+
+def test_none_at_all_says_how_to_set_one() -> None:
+    with pytest.raises(ValueError) as caught:
+        resolve_agent_id(coordinator(), {})
+    for line in ("agent_identity", "settings.yaml", "overrides:", "tool-memory-semantic:"):
+        assert line in str(caught.value)
+
+
+def test_the_first_that_is_set_is_not_passed_over_when_it_is_wrong() -> None:
+    with pytest.raises(ValueError, match="Not Valid"):
+        resolve_agent_id(coordinator("Not Valid"), {"agent_identity": "sam"})
+
+
+@pytest.mark.parametrize("name", ["a", "sam", "project-alpha", "x_1", "007", "a" * 64])
+def test_possible_names(name: str) -> None:
+    assert validate_agent_id(name) == name
+    assert MemoryStorage(name).agent_id == name
+
+
+IMPOSSIBLE = [
+    *("..", ".", "../alice", "a/b", "a\\b", "/etc", "~", "%2e%2e", "a\0b", "sam\n", " sam"),
+    *("müller", "сам", "١٢٣", "a b", "a" * 65, "a" * 300, "", "   ", "${VAR}", "{{ agent }}"),
+    *(None, 7, 1.0, True, ["sam"]),
+]
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_names(name: Any) -> None:
+    with pytest.raises(ValueError, match="agent_identity"):
+        MemoryStorage(name)
+
+
+def test_upper_case_is_refused_with_the_spelling_that_works() -> None:
+    with pytest.raises(ValueError, match="lower case: bob"):
+        validate_agent_id("Bob")
+
+
+def test_a_name_that_yaml_turned_into_something_else_says_to_quote_it() -> None:
+    with pytest.raises(ValueError, match="quotes"):
+        resolve_agent_id(coordinator(None, {"agent_identity": 7}), {})
+
+
+def test_a_variable_that_was_not_expanded_is_said_to_be_one() -> None:
+    with pytest.raises(ValueError, match="not expanded"):
+        validate_agent_id("${AGENT}")
