@@ -75,7 +75,7 @@ class EmbeddingGenerator:
     @property
     def endpoint(self) -> str | None:
         """Host and port of the service if it is not OpenAI's own; None for that and `local`."""
-        base_url = self._base_url or os.environ.get("OPENAI_BASE_URL")
+        base_url = self._service()
         if self.model == LOCAL_MODEL or not base_url:
             return None
         return urlsplit(base_url).netloc.rpartition("@")[2]
@@ -97,6 +97,9 @@ class EmbeddingGenerator:
         """
         texts = list(contents)
         return await run_blocking(lambda cancelled: self._embed(texts, cancelled))
+
+    def _service(self) -> str | None:
+        return self._base_url or os.environ.get("OPENAI_BASE_URL") or None
 
     def _embed(self, texts: list[str], cancelled: Event) -> list[list[float]]:
         if self.model == LOCAL_MODEL:
@@ -120,7 +123,7 @@ class EmbeddingGenerator:
         from openai import omit
 
         # Compatible servers differ in base64 and in `dimensions`: ask for neither without need.
-        response = _client(key or "none", self._base_url).embeddings.create(
+        response = _client(key or "none", self._service()).embeddings.create(
             model=self.model,
             input=texts,
             dimensions=self._requested_dimensions or omit,
@@ -132,9 +135,6 @@ class EmbeddingGenerator:
         return [item.embedding for item in data]
 
     def _check(self, vector: list[float]) -> None:
-        self.dimensions = self.dimensions or len(vector)
-        if len(vector) != self.dimensions:
-            raise _nonsense(f"{len(vector)} dimensions, where {self.dimensions} were expected")
         try:
             length = math.sqrt(math.fsum(x * x for x in vector))
         except (TypeError, OverflowError):
@@ -142,6 +142,9 @@ class EmbeddingGenerator:
         # float32 loses vectors shorter than this when it squares them to normalise.
         if not math.isfinite(length) or length < 1e-12:
             raise _nonsense("a vector that is zero or not finite")
+        self.dimensions = self.dimensions or len(vector)
+        if len(vector) != self.dimensions:
+            raise _nonsense(f"{len(vector)} dimensions, where {self.dimensions} were expected")
 
 
 @cache

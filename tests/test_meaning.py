@@ -1,0 +1,81 @@
+"""The built-in model finds what was meant, without a key, a download or a side effect."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+from conftest import MakeStorage
+from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage, local_model
+
+NOTES = [
+    "We chose PostgreSQL for the users table.",
+    "Login tokens expire after fifteen minutes.",
+    "Sam prefers tabs over spaces in Go files.",
+    "The payments API allows 1000 requests per hour.",
+    "Deploys are frozen on Friday afternoons.",
+    "The flaky checkout test was caused by a race in the cart cache.",
+    "Customer invoices are generated as PDF at midnight.",
+    "Use feature flags for every change to onboarding.",
+]
+
+PARAPHRASES = [
+    ("Which database did our team pick?", 0),
+    ("How long until a session times out?", 1),
+    ("indentation style preference", 2),
+    ("throttling of the billing endpoint", 3),
+    ("why was the shopping basket check unreliable?", 5),
+    ("when do bills get printed?", 6),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), PARAPHRASES)
+async def test_a_paraphrase_finds_the_memory_first(
+    make_storage: MakeStorage, question: str, answer: int
+) -> None:
+    storage = make_storage()
+    await storage.store_many(NOTES)
+    assert (await storage.search(question))[0].content == NOTES[answer]
+
+
+def test_the_vectors_are_those_of_the_library_that_carries_the_model() -> None:
+    text = "We chose PostgreSQL for the users table, 数据库 🙂"
+    script = f"""
+import pathlib, wordllama
+folder = pathlib.Path(wordllama.__file__).parent
+model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+print(model.embed({text!r})[0].tolist())
+"""
+    library = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert eval(library.stdout) == pytest.approx(local_model.embed([text])[0], abs=1e-6)
+
+
+def test_the_host_s_logging_is_left_alone() -> None:
+    handlers, level = list(logging.getLogger().handlers), logging.getLogger().level
+    local_model.embed(["x"])
+    assert (logging.getLogger().handlers, logging.getLogger().level) == (handlers, level)
+    assert "wordllama" not in sys.modules
+
+
+async def test_a_text_without_a_known_word_is_an_error_and_not_a_wrong_vector() -> None:
+    with pytest.raises(EmbeddingError, match="no word"):
+        await EmbeddingGenerator("local").generate("")
+
+
+async def test_the_generator_tells_its_length_and_keeps_the_order() -> None:
+    generator = EmbeddingGenerator("local")
+    assert generator.dimensions == 256
+    batch = await generator.generate_batch(NOTES)
+    assert [len(vector) for vector in batch] == [256] * len(NOTES)
+    assert batch[3] == await generator.generate(NOTES[3])
+
+
+async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(
+    root: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    [stored] = await storage.upsert(["We chose PostgreSQL."])
+    assert stored.model == "local"
+    await storage.store("another")
+    [record] = [record for record in caplog.records if record.name.startswith("memory_semantic")]
+    assert "built-in model" in record.getMessage() and "PostgreSQL" not in caplog.text

@@ -1,0 +1,236 @@
+"""Embeddings from OpenAI or a compatible service, through the real SDK and a local server."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embeddings_server import EmbeddingsServer, error, vector_of
+from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
+
+KEY = "sk-very-secret"
+
+
+@pytest.fixture
+def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingsServer:
+    """The server where OpenAI would be: the key is set, and nothing else is configured."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    return server
+
+
+@pytest.fixture
+def generator(server: EmbeddingsServer) -> EmbeddingGenerator:
+    return EmbeddingGenerator("text-embedding-3-small", KEY, base_url=server.base_url)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses between tries are noted and not made."""
+    pauses: list[float] = []
+    monkeypatch.setattr(
+        "tenacity.nap.sleep_using_event.__call__", lambda self, seconds: pauses.append(seconds)
+    )
+    return pauses
+
+
+async def test_a_key_is_all_it_takes(openai: EmbeddingsServer, root: Path) -> None:
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    [stored] = await storage.upsert(["We chose PostgreSQL."])
+    assert stored.model == "text-embedding-3-small"
+    [found] = await storage.search("We chose PostgreSQL.")
+    assert found.score == pytest.approx(1.2, abs=1e-3)
+    assert openai.requests[0]["model"] == "text-embedding-3-small"
+    assert openai.keys[0] == f"Bearer {KEY}"
+
+
+async def test_many_texts_go_in_few_requests_and_keep_their_order(
+    generator: EmbeddingGenerator, server: EmbeddingsServer
+) -> None:
+    texts = [f"text {i}" for i in range(70)]
+    vectors = await generator.generate_batch(texts)
+    assert len(server.requests) == 3
+    for text, vector in zip(texts, vectors, strict=True):
+        assert vector == pytest.approx(vector_of(text, 1536), abs=1e-6)
+    assert generator.dimensions == 1536
+
+
+async def test_an_answer_in_another_order_is_put_right(
+    generator: EmbeddingGenerator, server: EmbeddingsServer
+) -> None:
+    def reversed_order(request: dict[str, Any]) -> Any:
+        status, headers, body = server.vectors(request)
+        answer = json.loads(body)
+        answer["data"].reverse()
+        return status, headers, json.dumps(answer).encode()
+
+    server.script.append(reversed_order)
+    vectors = await generator.generate_batch(["a", "b"])
+    assert vectors[0] == pytest.approx(vector_of("a", 1536), abs=1e-6)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+async def test_what_passes_is_tried_three_times(
+    generator: EmbeddingGenerator,
+    server: EmbeddingsServer,
+    no_pause: list[float],
+    status: int,
+) -> None:
+    server.script += [error(status), error(status)]
+    assert len(await generator.generate("x")) == 1536
+    assert len(server.requests) == 3
+    assert no_pause == [0.5, 1.0]
+
+    server.script += [error(status)] * 5
+    with pytest.raises(EmbeddingError, match=f"{status}"):
+        await generator.generate("x")
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (error(401, "invalid_api_key"), "OPENAI_API_KEY"),
+        (error(403), "OPENAI_API_KEY"),
+        (error(404, "model_not_found"), "embedding_model"),
+        (error(400), "too long"),
+        (error(429, "insufficient_quota"), "quota"),
+    ],
+)
+async def test_what_does_not_pass_is_tried_once_and_names_the_remedy(
+    generator: EmbeddingGenerator,
+    server: EmbeddingsServer,
+    caplog: pytest.LogCaptureFixture,
+    answer: Any,
+    words: str,
+) -> None:
+    server.script += [answer] * 3
+    with pytest.raises(EmbeddingError, match=words) as caught:
+        await generator.generate("a private thought")
+    assert len(server.requests) == 1
+    told = str(caught.value) + repr(caught.value.__cause__) + caplog.text
+    assert KEY not in told and "private" not in told
+
+
+def in_seconds(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "lowest", "highest"),
+    [
+        (lambda: "2", 2, 2),
+        (lambda: "0.25", 0.25, 0.25),
+        (lambda: in_seconds(5), 3, 5),
+        (lambda: "86400", 10, 10),
+        (lambda: "-3", 0.5, 0.5),
+        (lambda: "soon", 0.5, 0.5),
+        (lambda: "nan", 0.5, 0.5),
+    ],
+)
+async def test_retry_after_is_honoured_within_reason(
+    generator: EmbeddingGenerator,
+    server: EmbeddingsServer,
+    no_pause: list[float],
+    retry_after: Callable[[], str],
+    lowest: float,
+    highest: float,
+) -> None:
+    server.script.append(error(429, retry_after=retry_after()))
+    await generator.generate("x")
+    assert lowest <= no_pause[0] <= highest
+
+
+async def test_a_service_that_is_not_there(generator: EmbeddingGenerator) -> None:
+    unreachable = EmbeddingGenerator("m", KEY, base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(EmbeddingError, match="could not be reached, in 3 tries"):
+        await unreachable.generate("x")
+
+
+async def test_a_service_that_does_not_answer_is_given_up(
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.2)
+
+    def slow(request: dict[str, Any]) -> Any:
+        time.sleep(0.6)
+        return server.vectors(request)
+
+    server.script += [slow] * 3
+    generator = EmbeddingGenerator("m", "another key", base_url=server.base_url)
+    started = time.monotonic()
+    with pytest.raises(EmbeddingError, match="did not answer in time"):
+        await generator.generate("x")
+    assert len(server.requests) == 3 and time.monotonic() - started < 3
+
+
+def of(*vectors: Any) -> Any:
+    data = [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+    return EmbeddingsServer.answer(data)
+
+
+GOOD = [0.1] * 1536
+NONSENSE = {
+    "html": (200, {"content-type": "text/html"}, b"<html>welcome</html>"),
+    "empty": (200, {}, b""),
+    "cut": (200, {}, b'{"data": [{"embed'),
+    "no data": of(),
+    "two for one": of(GOOD, GOOD),
+    "wrong index": EmbeddingsServer.answer([{"index": 7, "embedding": GOOD}]),
+    "wrong length": of([0.1] * 99),
+    "null": of([None, *GOOD[1:]]),
+    "text": of(["a", *GOOD[1:]]),
+    "not a number": of([math.nan, *GOOD[1:]]),
+    "infinite": of([math.inf, *GOOD[1:]]),
+    "zero": of([0.0] * 1536),
+    "vanishing": of([1e-30] * 1536),
+    "no vector": EmbeddingsServer.answer([{"index": 0}]),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+async def test_nonsense_is_no_vector(openai: EmbeddingsServer, root: Path, name: str) -> None:
+    openai.script += [NONSENSE[name]] * 3
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    with pytest.raises(EmbeddingError, match="No memory was stored"):
+        await storage.store("a private thought")
+    assert not root.exists()
+
+
+async def test_a_compatible_service_needs_no_key_and_gets_plain_floats(
+    server: EmbeddingsServer, root: Path
+) -> None:
+    server.dimensions = 384
+    config = {
+        "storage_root": str(root),
+        "embedding_model": "nomic-embed-text",
+        "base_url": server.base_url,
+    }
+    await MemoryStorage("sam", config).store("x")
+    assert await MemoryStorage("sam", config).search("x")
+    for request in server.requests:
+        assert request["encoding_format"] == "float" and "dimensions" not in request
+
+
+async def test_dimensions_are_asked_for_only_when_set_and_kept_by_the_store(
+    openai: EmbeddingsServer, root: Path
+) -> None:
+    config = {"storage_root": str(root), "embedding_model": "text-embedding-3-large"}
+    await MemoryStorage("sam", {**config, "dimensions": 512}).store("x")
+    assert openai.requests[-1]["dimensions"] == 512
+    assert await MemoryStorage("sam", config).search("x")
+    assert openai.requests[-1]["dimensions"] == 512
+
+
+async def test_no_key_is_an_error_that_names_it(root: Path) -> None:
+    storage = MemoryStorage(
+        "sam", {"storage_root": str(root), "embedding_model": "text-embedding-3-small"}
+    )
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
+        await storage.store("x")
+    assert not root.exists()
