@@ -44,13 +44,10 @@ class AgentFolder:
         self._root = root
         self._lock_seconds = lock_seconds
 
-    def exists(self) -> bool:
-        """Whether there is a store, or what is left of one."""
-        return self.path.exists()
-
     def peek(self) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
         with _explained(lambda: UNCHANGED):
+            self._require_ours()
             return self._manifest()
 
     @contextmanager
@@ -66,9 +63,12 @@ class AgentFolder:
         """
         store: OpenStore | None = None
         with _explained(lambda: store.outcome if store else UNCHANGED):
+            self._require_ours()
             if create:
                 self._make_folders()
-            self._require_private()
+            elif not self.path.exists():  # and the lock must not make it
+                yield None
+                return
             with locked(self.path, self._lock_seconds, started, cancelled):
                 _require_space(self.path)
                 manifest = self._manifest()
@@ -119,24 +119,29 @@ class AgentFolder:
         disk.sync(self.agent_folder)
         disk.sync(self._root)
 
-    def _require_private(self) -> None:
-        root = self._root.stat()
-        if root.st_uid not in (os.getuid(), 0):
-            raise StorageError("The storage root belongs to another user. Choose a storage_root.")
-        if root.st_mode & stat.S_IWOTH and not root.st_mode & stat.S_ISVTX:
-            raise StorageError(
-                "Every user of this machine can write to the storage root. Take that right away "
-                "(chmod o-w), or choose another storage_root."
-            )
-        folder = self.agent_folder.lstat()
-        if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
-            raise StorageError(
-                f"The folder of {self.agent_id!r} is a link or a file, or belongs to another user. "
-                "Remove it, or choose another agent_identity."
-            )
-        if stat.S_IMODE(folder.st_mode) & 0o077:
-            self.agent_folder.chmod(0o700)
-            logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
+    def _require_ours(self) -> None:
+        """Refuse folders that others could have put here, or could write to."""
+        if self._root.exists():
+            root = self._root.stat()
+            if root.st_uid not in (os.getuid(), 0):
+                raise StorageError(
+                    "The storage root belongs to another user. Choose another storage_root."
+                )
+            if root.st_mode & stat.S_IWOTH and not root.st_mode & stat.S_ISVTX:
+                raise StorageError(
+                    "Every user of this machine can write to the storage root. Take that right "
+                    "away (chmod o-w), or choose another storage_root."
+                )
+        if os.path.lexists(self.agent_folder):
+            folder = self.agent_folder.lstat()
+            if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
+                raise StorageError(
+                    f"The folder of {self.agent_id!r} is a link or a file, or belongs to another "
+                    "user. Remove it, or choose another agent_identity."
+                )
+            if stat.S_IMODE(folder.st_mode) & 0o077:
+                self.agent_folder.chmod(0o700)
+                logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
     def _create(self, manifest: Manifest) -> Manifest:
         target = self.path / manifest.shard

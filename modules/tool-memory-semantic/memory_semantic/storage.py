@@ -139,8 +139,6 @@ class MemoryStorage:
         started = time.monotonic()
 
         def run(cancelled: Event) -> T:
-            if not self._folder.exists():
-                return without_store
             with self._folder.open(cancelled, started) as store:
                 return work(store) if store else without_store
 

@@ -1,0 +1,40 @@
+"""Memory used by processes of their own, as two terminals use it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PREAMBLE = """
+import asyncio, json, os, sys
+from memory_semantic import MemoryStorage, StorageError
+root, arguments = sys.argv[1], json.loads(sys.argv[2])
+def storage(agent="sam", **config):
+    return MemoryStorage(agent, {"storage_root": root, "embedding_model": "local", **config})
+"""
+
+
+def start(root: Path, script: str, *arguments: Any) -> "subprocess.Popen[str]":
+    """Run `script` in a new interpreter. It may use what the preamble defines."""
+    command = [sys.executable, "-W", "error", "-c", PREAMBLE + script, str(root)]
+    return subprocess.Popen(
+        [*command, json.dumps(arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: "subprocess.Popen[str]") -> str:
+    """What the process printed, once it ended well and without a word of complaint."""
+    output, complaints = process.communicate(timeout=120)
+    assert process.returncode == 0, complaints
+    assert complaints == ""
+    return output
+
+
+def run(root: Path, script: str, *arguments: Any) -> str:
+    """`start` and `finish`."""
+    return finish(start(root, script, *arguments))

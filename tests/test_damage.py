@@ -1,0 +1,127 @@
+"""A damaged store is an error, never fewer memories without a word."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import MakeStorage
+from memory_semantic import StorageError
+
+FACTS = [f"fact number {i}" for i in range(20)]
+
+
+@pytest.fixture
+async def database(make_storage: MakeStorage, root: Path) -> Path:
+    await make_storage().store_many([(fact, ["tag"]) for fact in FACTS])
+    return root / "sam/qdrant.db"
+
+
+async def test_a_lost_manifest_beside_memories_is_never_taken_for_an_empty_store(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    manifest = (database / "manifest.json").read_text()
+    (database / "manifest.json").unlink()
+    for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
+        with pytest.raises(StorageError, match="shard-1 holds 20 memories"):
+            await call
+    (database / "manifest.json").write_text(manifest)
+    assert await make_storage().count() == 20
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"format": 1}', "[]", "null", "\0" * 200, "7"])
+async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: str) -> None:
+    (database / "manifest.json").write_text(text)
+    for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
+        with pytest.raises(StorageError, match="damaged"):
+            await call
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("format", 2), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 1.0")],
+)
+async def test_a_store_of_a_newer_version_asks_to_upgrade(
+    make_storage: MakeStorage, database: Path, field: str, value: object
+) -> None:
+    manifest = json.loads((database / "manifest.json").read_text())
+    text = json.dumps({**manifest, field: value})
+    (database / "manifest.json").write_text(text)
+    for call in (make_storage().store("x"), make_storage().search("x")):
+        with pytest.raises(StorageError, match="Upgrade"):
+            await call
+    assert (database / "manifest.json").read_text() == text
+
+
+async def test_a_manifest_cannot_point_elsewhere(make_storage: MakeStorage, database: Path) -> None:
+    manifest = json.loads((database / "manifest.json").read_text())
+    (database / "manifest.json").write_text(json.dumps({**manifest, "shard": "../../bob"}))
+    with pytest.raises(StorageError, match="damaged"):
+        await make_storage().count()
+
+
+async def test_fewer_memories_than_were_acknowledged_is_damage(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    manifest = json.loads((database / "manifest.json").read_text())
+    (database / "manifest.json").write_text(json.dumps({**manifest, "memories": 21}))
+    for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
+        with pytest.raises(StorageError, match="20 of at least 21"):
+            await call
+
+
+async def test_more_memories_than_were_acknowledged_are_those_of_an_interrupted_write(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    manifest = json.loads((database / "manifest.json").read_text())
+    (database / "manifest.json").write_text(json.dumps({**manifest, "memories": 19}))
+    assert await make_storage().count() == 20
+    assert json.loads((database / "manifest.json").read_text())["memories"] == 20
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    """The engine's files are mostly holes; copying those as zeros takes a hundred times longer."""
+    subprocess.run(["cp", "-a", "--sparse=always", source, target], check=True)
+
+
+@pytest.mark.parametrize("harm", [delete, empty, halve])
+async def test_every_file_of_a_store_in_turn(
+    make_storage: MakeStorage, database: Path, harm: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """For what is missing, emptied or cut: an error, or the full answer."""
+    copy = tmp_path / "copy"
+    copy_sparse(database, copy)
+    files = sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file())
+    assert len(files) > 30
+    silent = []
+    for name in files:
+        shutil.rmtree(database)
+        copy_sparse(copy, database)
+        harm(database / name)
+        storage = make_storage()
+        try:
+            full = [
+                await storage.count() == 20,
+                {memory.content for memory in await storage.search("fact", limit=20)} == set(FACTS),
+                len(await storage.get_recent(100)) == 20,
+            ]
+        except StorageError:
+            continue
+        if not all(full):
+            silent.append((str(name), full))
+    assert silent == []

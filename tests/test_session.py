@@ -1,0 +1,175 @@
+"""The tools in a real Amplifier session: real kernel, the module loaded from its folder."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amplifier_core import HookResult
+from conftest import MakeStorage
+from processes import run
+from scripted import scripted_session
+
+STORE = {"tool": "memory_store", "arguments": {"content": "We chose PostgreSQL.", "tags": ["db"]}}
+SEARCH = {"tool": "memory_search", "arguments": {"query": "Which database did we pick?"}}
+
+
+async def play(
+    turns: list[list[dict[str, Any]]], memory: dict[str, Any], **options: Any
+) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
+    """The tool results and the memory events of a session that makes these calls."""
+    results: list[dict[str, Any]] = []
+    events: list[tuple[str, dict[str, Any]]] = []
+
+    async def record(event: str, data: dict[str, Any]) -> HookResult:
+        if event == "tool:post":
+            results.append(data["result"])
+        else:
+            events.append((event, data))
+        return HookResult(action="continue")
+
+    async with scripted_session(turns, memory, **options) as session:
+        for event in ("tool:post", "memory:stored", "memory:searched"):
+            session.coordinator.hooks.register(event, record, name=event)
+        await session.execute("Go on.")
+    return results, events
+
+
+@pytest.fixture
+def memory(root: Path) -> dict[str, Any]:
+    return {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+
+
+async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
+    [stored], _ = await play([[STORE]], memory)
+    assert stored["success"]
+    [found], _ = await play([[SEARCH]], memory)
+    assert found["output"]["memories"][0]["id"] == stored["output"]["memory_id"]
+    [other], _ = await play([[SEARCH]], {**memory, "agent_identity": "alice"})
+    assert other["output"]["count"] == 0
+
+
+async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str, Any]) -> None:
+    (stored, _), events = await play([[STORE], [SEARCH]], memory)
+    kernel_s = {"session_id", "parent_id", "timestamp"}
+    told = [(event, {k: v for k, v in data.items() if k not in kernel_s}) for event, data in events]
+    memory_id = stored["output"]["memory_id"]
+    time = told[1][1]["query_time_ms"]
+    assert told == [
+        ("memory:stored", {"agent_id": "sam", "memory_id": memory_id}),
+        ("memory:searched", {"agent_id": "sam", "results_count": 1, "query_time_ms": time}),
+    ]
+    assert "PostgreSQL" not in json.dumps(events) and "database" not in json.dumps(events)
+
+
+async def test_the_events_are_declared(memory: dict[str, Any]) -> None:
+    async with scripted_session([], memory) as session:
+        declared = await session.coordinator.collect_contributions("observability.events")
+        assert ["memory:stored", "memory:searched"] in declared
+
+
+async def test_calls_of_one_turn_at_the_same_time(memory: dict[str, Any]) -> None:
+    calls = [{"tool": "memory_store", "arguments": {"content": f"fact {i}"}} for i in range(10)]
+    results, _ = await play([[*calls, SEARCH]], memory)
+    assert len(results) == 11 and all(result["success"] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("session", "module", "environment", "expected"),
+    [
+        ({"agent_identity": "helper"}, {"agent_identity": "sam"}, "eve", "helper"),
+        ({"capabilities": {"agent_identity": "v1"}}, {"agent_identity": "sam"}, "eve", "v1"),
+        ({}, {"agent_identity": "sam"}, "eve", "sam"),
+        ({}, {"agent_id": "alias"}, "eve", "alias"),
+        ({}, {"agent_identity": ""}, "eve", "eve"),
+    ],
+)
+async def test_identity_from_the_session_the_module_or_the_environment(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    session: dict[str, Any],
+    module: dict[str, Any],
+    environment: str,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", environment)
+    memory = {"storage_root": str(root), "embedding_model": "local", **module}
+    await play([[STORE]], memory, session=session)
+    assert [path.name for path in root.iterdir()] == [expected]
+
+
+async def test_a_capability_that_is_registered_after_mounting_counts(
+    memory: dict[str, Any], root: Path
+) -> None:
+    async with scripted_session([[STORE], [STORE]], memory) as session:
+        session.coordinator.register_capability("agent_identity", "late")
+        await session.execute("Go on.")
+    assert [path.name for path in root.iterdir()] == ["late"]
+
+
+async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
+    root: Path, tmp_path: Path
+) -> None:
+    results, _ = await play([[STORE], [SEARCH]], {"storage_root": str(root)})
+    for result in results:
+        assert not result["success"]
+        assert "agent_identity" in result["error"]["message"]
+        assert "overrides:" in result["error"]["message"]
+    assert not root.exists() and list((tmp_path / "home").iterdir()) == []
+
+
+async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Path) -> None:
+    """Parallel sub-agents of one identity, and one with an identity of its own."""
+    async with scripted_session([[STORE], [SEARCH]], memory) as parent:
+
+        async def child(number: int, **session: Any) -> list[dict[str, Any]]:
+            note = {"tool": "memory_store", "arguments": {"content": f"child fact {number}"}}
+            options = {"session": session, "parent_id": parent.session_id}
+            results, _ = await play([[note], [SEARCH]], memory, **options)
+            return results
+
+        await parent.execute("Go on.")
+        all_results = await asyncio.gather(*(child(i) for i in range(4)))
+        own = await child(5, agent_identity="helper")
+    for results in all_results:
+        assert all(result["success"] for result in results)
+        assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
+    assert [found["content"] for found in own[1]["output"]["memories"]] == ["child fact 5"]
+    assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
+
+
+async def test_a_session_elsewhere_does_not_stop_this_one(
+    memory: dict[str, Any], root: Path
+) -> None:
+    async with scripted_session([[STORE], [SEARCH]], memory) as session:
+        await session.execute("Go on.")
+        output = run(
+            root, "print(len(asyncio.run(storage().search('Which database did we pick?'))))"
+        )
+        assert output.strip() == "1"
+        run(root, "asyncio.run(storage().store('stored elsewhere'))")
+    [found], _ = await play([[SEARCH]], memory)
+    assert found["output"]["count"] == 2
+
+
+async def test_a_handler_that_fails_does_not_undo_what_was_stored(
+    memory: dict[str, Any], make_storage: MakeStorage
+) -> None:
+    async def fail(event: str, data: dict[str, Any]) -> HookResult:
+        raise RuntimeError("a hook of somebody else's")
+
+    async with scripted_session([[STORE]], memory) as session:
+        session.coordinator.hooks.register("memory:stored", fail, name="fail")
+        await session.execute("Go on.")
+    assert await make_storage().count() == 1
+
+
+async def test_nothing_that_was_said_gets_into_a_log(
+    memory: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        await play([[STORE], [SEARCH]], memory)
+    ours = [r.getMessage() for r in caplog.records if not r.name.startswith("amplifier_core")]
+    assert not any("PostgreSQL" in line or "database" in line for line in ours)

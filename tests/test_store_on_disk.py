@@ -1,0 +1,243 @@
+"""Where memories lie, who may read them there, and what is never taken or cleared."""
+
+import json
+import os
+import shutil
+import stat
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeStorage
+from memory_semantic import StorageError
+from processes import run
+
+
+def modes(folder: Path) -> set[str]:
+    return {
+        f"{'folder' if path.is_dir() else 'file'} {stat.S_IMODE(path.lstat().st_mode):o}"
+        for path in (folder, *folder.rglob("*"))
+    }
+
+
+async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
+    await make_storage().store("x")
+    assert {path.name for path in root.iterdir()} == {"sam"}
+    assert {path.name for path in (root / "sam").iterdir()} == {".gitignore", "qdrant.db"}
+    assert (root / "sam/.gitignore").read_text() == "*\n"
+    names = {path.name for path in (root / "sam/qdrant.db").iterdir()}
+    assert names == {"manifest.json", "queue", "lock", "shard-1"}
+    manifest = json.loads((root / "sam/qdrant.db/manifest.json").read_text())
+    created = manifest.pop("created")
+    assert created.endswith("Z")
+    assert manifest == {
+        "format": 1,
+        "agent": "sam",
+        "engine": "qdrant-edge 0.9",
+        "embedding": ["local", "wordllama 0.4", 256],
+        "endpoint": None,
+        "shard": "shard-1",
+        "memories": 1,
+    }
+
+
+async def test_by_default_it_is_under_the_home_of_the_moment(
+    make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    await make_storage(storage_root="").store("x")
+    assert (tmp_path / ".amplifier/memory/sam/qdrant.db/manifest.json").exists()
+
+
+@pytest.mark.parametrize("umask", ["0o000", "0o022", "0o077"])
+def test_only_the_owner_may_read_whatever_the_umask(root: Path, umask: str) -> None:
+    script = f"""
+async def main():
+    await storage().store("x")
+    memory_id = await storage().store("y")
+    await storage().delete([memory_id])
+    await storage().search("x")
+os.umask({umask})
+asyncio.run(main())
+print(oct(os.umask(0)))
+"""
+    assert run(root, script).strip() == oct(int(umask, 8))
+    assert modes(root / "sam") == {"folder 700", "file 600"}
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+
+
+async def test_a_loose_agent_folder_is_tightened_and_a_root_of_others_making_is_left(
+    make_storage: MakeStorage, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root.mkdir(mode=0o755)
+    await make_storage().store("x")
+    (root / "sam").chmod(0o755)
+    await make_storage().search("x")
+    assert stat.S_IMODE((root / "sam").stat().st_mode) == 0o700
+    assert stat.S_IMODE(root.stat().st_mode) == 0o755
+    assert "Tightened" in caplog.text
+
+
+async def test_a_root_may_be_a_link_but_an_agent_folder_may_not(
+    make_storage: MakeStorage, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    root.symlink_to(tmp_path / "real")
+    await make_storage().store("x")
+    (root / "bob").symlink_to(root / "sam")
+    for call in (make_storage("bob").store("y"), make_storage("bob").count()):
+        with pytest.raises(StorageError, match="a link"):
+            await call
+
+
+async def test_a_root_that_all_may_write_to_is_refused(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    root.mkdir()
+    root.chmod(0o777)
+    with pytest.raises(StorageError, match="Every user"):
+        await make_storage().store("x")
+    assert list(root.iterdir()) == []
+    root.chmod(0o1777)
+    assert await make_storage().store("x")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
+async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, root: Path) -> None:
+    root.mkdir()
+    os.chown(root, 12345, 12345)
+    with pytest.raises(StorageError, match="another user"):
+        await make_storage().store("x")
+    os.chown(root, 0, 0)
+    (root / "sam").mkdir()
+    os.chown(root / "sam", 12345, 12345)
+    with pytest.raises(StorageError, match="another user"):
+        await make_storage().store("x")
+
+
+@pytest.mark.parametrize("name", ["a file", "loop", "x" * 5000])
+async def test_a_root_that_can_be_no_folder(
+    make_storage: MakeStorage, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "a file").write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(StorageError, match="Nothing was changed"):
+        await make_storage(storage_root=str(tmp_path / name)).store("x")
+
+
+FOREIGN = ["events", "topics", "MEMORY.md"]
+
+
+async def test_other_products_in_the_same_root_are_left_alone(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    (root / "events").mkdir(parents=True)
+    (root / "events/2026.jsonl").write_text("{}")
+    (root / "MEMORY.md").write_text("# theirs")
+    with pytest.raises(StorageError, match=r"holds 2026\.jsonl.*agent_identity or storage_root"):
+        await make_storage("events").store("x")
+    assert await make_storage("events").search("x") == []
+    assert await make_storage("sam").store("x")
+    assert (root / "events/2026.jsonl").read_text() == "{}"
+    assert {path.name for path in (root / "events").iterdir()} == {"2026.jsonl"}
+
+
+@pytest.mark.parametrize("theirs", ["meta.json", "collection", "notes.txt"])
+async def test_a_database_that_is_not_ours_is_refused_by_name(
+    make_storage: MakeStorage, root: Path, theirs: str
+) -> None:
+    (root / "sam/qdrant.db").mkdir(parents=True)
+    (root / "sam/qdrant.db" / theirs).write_text("{}")
+    for call in (make_storage().store("x"), make_storage().search("x")):
+        with pytest.raises(StorageError, match=theirs):
+            await call
+    assert (root / "sam/qdrant.db" / theirs).read_text() == "{}"
+
+
+async def test_what_an_interrupted_creation_left_is_cleared(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage("other").store("x")
+    database = root / "sam/qdrant.db"
+    shutil.copytree(root / "other/qdrant.db/shard-1", database / "shard-1.tmp")
+    (database / "manifest.json.tmp").write_text("{")
+    assert await make_storage().search("x") == []
+    assert await make_storage().store("y")
+    assert {path.name for path in database.iterdir()} == {
+        "manifest.json",
+        "queue",
+        "lock",
+        "shard-1",
+    }
+
+
+async def test_an_empty_shard_without_manifest_is_taken_up(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    storage = make_storage()
+    await storage.delete([await storage.store("x")])
+    (root / "sam/qdrant.db/manifest.json").unlink()
+    assert await storage.search("x") == []
+    await storage.store("y")
+    assert [memory.content for memory in await storage.search("y")] == ["y"]
+
+
+async def test_a_shard_that_the_manifest_does_not_name_is_cleared(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage().store("x")
+    database = root / "sam/qdrant.db"
+    shutil.copytree(database / "shard-1", database / "shard-2")
+    assert await make_storage().count() == 1
+    assert not (database / "shard-2").exists()
+
+
+async def test_erased_is_erased_from_the_disk(make_storage: MakeStorage, root: Path) -> None:
+    storage = make_storage()
+    await storage.store_many([f"kept fact {i}" for i in range(20)])
+    before = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}
+    secret = await storage.store("The unforgettable zanzibar incident.")
+    assert b"zanzibar" in every_byte(root)
+    assert await storage.delete([secret, "mem-00000000"]) == 1
+    assert b"zanzibar" not in every_byte(root)
+    assert await storage.get(secret) is None
+    after = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}
+    assert after == before
+    assert await storage.delete([secret]) == 0 and await storage.delete([]) == 0
+    assert await storage.store("The unforgettable zanzibar incident.") != secret
+
+
+def every_byte(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+async def test_a_disk_that_is_nearly_full_is_an_error_before_anything_is_opened(
+    make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_storage().store("x")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1, 1, 10 * 2**20))
+    for call in (make_storage().store("y"), make_storage().search("x")):
+        with pytest.raises(StorageError, match=r"10 MB left.*Nothing was changed"):
+            await call
+    monkeypatch.undo()
+    assert await make_storage().count() == 1
+
+
+async def test_a_store_that_is_deleted_while_a_text_is_embedded_is_not_made_again(
+    make_storage: MakeStorage, root: Path, server: Any
+) -> None:
+    storage = make_storage(embedding_model="m", base_url=server.base_url)
+    await storage.store("x")
+
+    def delete_first(request: dict[str, Any]) -> Any:
+        shutil.rmtree(root / "sam")
+        return server.vectors(request)
+
+    server.script.append(delete_first)
+    with pytest.raises(StorageError, match="Nothing was changed"):
+        await storage.store("y")
+    assert not (root / "sam").exists()

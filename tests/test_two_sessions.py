@@ -1,0 +1,220 @@
+"""Several at once on one memory: tasks, threads, processes, forks; killed, cancelled, waiting."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import MakeStorage
+from memory_semantic import StorageError
+from memory_semantic.lock import locked
+from processes import finish, run, start
+
+STORE_MANY = """
+async def main():
+    name, number = arguments
+    for i in range(number):
+        print(await storage().store(f"{name} stored fact {i}"), flush=True)
+        await storage().search("fact")
+asyncio.run(main())
+"""
+
+
+async def test_what_one_process_stores_another_finds(root: Path, make_storage: MakeStorage) -> None:
+    run(root, 'asyncio.run(storage().store("We chose PostgreSQL for the users table."))')
+    output = run(
+        root,
+        "found = asyncio.run(storage().search('Which database did our team pick?'))\n"
+        "print(found[0].content)",
+    )
+    assert output.strip() == "We chose PostgreSQL for the users table."
+
+
+async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage) -> None:
+    processes = [start(root, STORE_MANY, f"worker {i}", 15) for i in range(4)]
+    ids = [line for process in processes for line in finish(process).split()]
+    assert len(set(ids)) == 60
+    assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
+
+
+async def test_fifty_calls_at_once_in_one_process(make_storage: MakeStorage) -> None:
+    storage = make_storage()
+    ids = await asyncio.gather(*(storage.store(f"fact {i}") for i in range(50)))
+    assert len(set(ids)) == 50 == await storage.count()
+    found = await asyncio.gather(*(storage.search(f"fact {i}") for i in range(50)))
+    assert all(len(memories) == 5 for memories in found)
+
+
+def test_threads_with_event_loops_of_their_own(make_storage: MakeStorage) -> None:
+    ids: list[str] = []
+
+    def work(name: int) -> None:
+        for i in range(5):
+            ids.append(asyncio.run(make_storage().store(f"thread {name} fact {i}")))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 30 == asyncio.run(make_storage().count())
+
+
+async def test_the_same_text_at_once_is_one_memory_with_all_tags(
+    make_storage: MakeStorage,
+) -> None:
+    storage = make_storage()
+    ids = await asyncio.gather(*(storage.store("the fact", [f"tag {i}"]) for i in range(10)))
+    assert len(set(ids)) == 1
+    memory = await storage.get(ids[0])
+    assert memory is not None and set(memory.tags) == {f"tag {i}" for i in range(10)}
+
+
+async def test_nothing_acknowledged_is_lost_when_a_process_is_killed(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    acknowledged: set[str] = set()
+    for attempt in range(5):
+        process = start(root, STORE_MANY, f"attempt {attempt}", 1000)
+        assert process.stdout
+        for _ in range(3 + attempt):
+            acknowledged.add(process.stdout.readline().strip())
+        process.kill()
+        acknowledged |= set(process.communicate()[0].split("\n")[:-1])
+    kept = {memory.id for memory in await make_storage().get_recent(10_000)}
+    assert acknowledged <= kept and len(kept) <= len(acknowledged) + 5
+    assert len(await make_storage().search("fact", limit=20)) == 20
+
+
+async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    await make_storage().store("x")
+    holder = start(
+        root,
+        "from memory_semantic.lock import locked\n"
+        "import pathlib, threading, time\n"
+        "folder = pathlib.Path(root, 'sam', 'qdrant.db')\n"
+        "with locked(folder, 5, time.monotonic(), threading.Event()):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.readline()\n",
+    )
+    assert holder.stdout and holder.stdout.readline()
+    started = time.monotonic()
+    with pytest.raises(StorageError, match=rf"process {holder.pid}.*Nothing was changed"):
+        await make_storage(lock_timeout=0.3).store("y")
+    assert 0.3 <= time.monotonic() - started < 2
+
+    waiting = asyncio.create_task(make_storage().store("z"))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    holder.communicate("\n")
+    assert await waiting
+
+
+async def test_a_call_cancelled_while_it_waits_stores_nothing_and_leaves_the_line(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    storage = make_storage()
+    await storage.store("x")
+    with locked(root / "sam" / "qdrant.db", 5, time.monotonic(), threading.Event()):
+        waiting = asyncio.create_task(storage.store("never"))
+        await asyncio.sleep(0.2)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert await storage.count() == 1
+    assert await storage.store("later")
+
+
+async def test_a_call_cancelled_at_any_moment_leaves_a_whole_store(
+    make_storage: MakeStorage,
+) -> None:
+    storage = make_storage()
+    stored = 0
+    for milliseconds in range(0, 60, 3):
+        call = asyncio.create_task(storage.store(f"fact {milliseconds}"))
+        await asyncio.sleep(milliseconds / 1000)
+        call.cancel()
+        try:
+            await call
+            stored += 1
+        except asyncio.CancelledError:
+            pass
+    assert stored <= await storage.count() <= 20
+    assert len(await storage.search("fact", limit=20)) == await storage.count()
+
+
+def test_a_forked_child_can_use_the_memory_and_so_can_its_parent(root: Path) -> None:
+    output = run(
+        root,
+        """
+asyncio.run(storage().store("before"))
+child = os.fork()
+if child == 0:
+    asyncio.run(storage().store("in the child"))
+    found = asyncio.run(storage().search("before"))
+    print(len(found), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+asyncio.run(storage().store("in the parent"))
+print(asyncio.run(storage().count()))
+""",
+    )
+    assert output.split() == ["2", "3"]
+
+
+def test_a_forked_child_does_not_hold_the_lock_of_its_parent(root: Path) -> None:
+    output = run(
+        root,
+        """
+import pathlib, threading, time
+from memory_semantic.lock import locked
+asyncio.run(storage().store("x"))
+with locked(pathlib.Path(root, "sam", "qdrant.db"), 5, time.monotonic(), threading.Event()):
+    child = os.fork()
+    if child == 0:
+        time.sleep(30)
+        os._exit(0)
+print(asyncio.run(storage(lock_timeout=2).count()))
+os.kill(child, 9)
+os.waitpid(child, 0)
+""",
+    )
+    assert output.split() == ["1"]
+
+
+def test_calls_leave_no_thread_descriptor_or_memory_behind(root: Path) -> None:
+    output = run(
+        root,
+        """
+def count():
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+async def main():
+    await storage().store("x")
+    await asyncio.gather(*(storage().search("x") for _ in range(16)))
+    before = count()
+    for i in range(40):
+        await storage().search("x")
+    print(json.dumps([before, count()]))
+asyncio.run(main())
+""",
+    )
+    before, after = json.loads(output)
+    assert before == after
+
+
+async def test_the_event_loop_goes_on_while_a_call_waits(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    storage = make_storage()
+    await storage.store("x")
+    with locked(root / "sam" / "qdrant.db", 5, time.monotonic(), threading.Event()):
+        calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
+        before = time.monotonic()
+        await asyncio.to_thread(os.getpid)  # the host's threads are free as well
+        assert time.monotonic() - before < 0.5
+    assert all(await asyncio.gather(*calls))
