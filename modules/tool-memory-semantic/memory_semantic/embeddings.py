@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from . import local_model
-from .config import StorageConfig
 from .errors import EmbeddingError
 from .models import (
     DEFAULT_MODEL,
+    DIMENSIONS,
     EMBEDDING_BATCH,
     EMBEDDING_MAX_WAIT_SECONDS,
     EMBEDDING_TRIES,
@@ -26,23 +26,6 @@ from .workers import run_blocking
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
     from tenacity import RetryCallState
-
-# Vector lengths from OpenAI's documentation. Other models tell theirs with the first vector.
-DIMENSIONS = {
-    LOCAL_MODEL: local_model.DIMENSIONS,
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
-
-
-def default_model(config: StorageConfig) -> str:
-    """What a new store gets when no model is configured: OpenAI's where there is a key for it, or
-    a service of the user's own; else the built-in model, which needs neither.
-    """
-    has_key = bool(os.environ.get("OPENAI_API_KEY", "").strip())
-    return DEFAULT_MODEL if config.base_url or has_key else LOCAL_MODEL
-
 
 _UNCHANGED = "No memory was stored or changed."
 

@@ -1,12 +1,12 @@
 """The folder of one agent on disk: whose it is, who may work in it, what state it is in.
 
-{storage_root}/{agent_id}/          0700
-    .gitignore                      *, so that no memory is committed by mistake
-    qdrant.db/
-        lock                        held for the length of every operation
-        manifest.json               names the shard
-        shard-1/                    the engine's files
-        *.tmp                       unfinished work, cleared by whoever sees it next
+{storage_root}/{agent_id}/      mode 0700
+    .gitignore                  *, so that no memory is committed by mistake
+    qdrant.db/                  the database
+        queue, lock             one operation at a time (lock.py)
+        manifest.json           what the store is, which shard counts (manifest.py)
+        shard-1/                the engine's files (shard.py)
+        *.tmp                   unfinished work, cleared by whoever sees it next
 """
 
 import logging
@@ -38,9 +38,9 @@ class AgentFolder:
     """The folder of `agent_id` under `root`. Nothing is created before `open(create=…)`."""
 
     def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
-        self.agent_id = agent_id
-        self.agent_folder = root / agent_id
-        self.path = self.agent_folder / "qdrant.db"
+        self._agent_id = agent_id
+        self._agent_folder = root / agent_id
+        self._database = self._agent_folder / "qdrant.db"
         self._root = root
         self._lock_seconds = lock_seconds
 
@@ -66,11 +66,11 @@ class AgentFolder:
             self._require_ours()
             if create:
                 self._make_folders()
-            elif not self.path.exists():  # and the lock must not make it
+            elif not self._database.exists():  # and the lock must not make it
                 yield None
                 return
-            with locked(self.path, self._lock_seconds, started, cancelled):
-                _require_space(self.path)
+            with locked(self._database, self._lock_seconds, started, cancelled):
+                _require_space(self._database)
                 manifest = self._manifest()
                 if manifest is None:
                     self._refuse_what_is_not_ours()
@@ -80,43 +80,43 @@ class AgentFolder:
                     manifest = self._create(create)
                 self._clear_debris(manifest)
                 shard_name = manifest.shard
-                with Shard.open(self.path / shard_name) as shard:
-                    store = OpenStore(self.path, manifest, shard)
+                with Shard.open(self._database / shard_name) as shard:
+                    store = OpenStore(self._database, manifest, shard)
                     store.verify_count()
                     yield store
                 if manifest.shard != shard_name:
                     self._clear_debris(manifest)
-                disk.make_private(self.path / manifest.shard)
+                disk.make_private(self._database / manifest.shard)
 
     def _manifest(self) -> Manifest | None:
-        manifest = manifests.read(self.path)
-        if manifest and manifest.agent != self.agent_id:
+        manifest = manifests.read(self._database)
+        if manifest and manifest.agent != self._agent_id:
             raise StorageError(
-                f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
+                f"The store in the folder of {self._agent_id!r} belongs to {manifest.agent!r}. "
                 "Move it back to the folder of that name."
             )
         return manifest
 
     def _clear_debris(self, manifest: Manifest) -> None:
         """Remove what interrupted work left: unfinished folders and shards no longer named."""
-        for entry in list(self.path.iterdir()):
+        for entry in list(self._database.iterdir()):
             superseded = _SHARD_NAME.fullmatch(entry.name) and entry.name != manifest.shard
             if superseded or entry.name.endswith(".tmp"):
                 _remove(entry)
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.agent_folder.mkdir(mode=0o700, exist_ok=True)
-        if self.path.exists():
+        self._agent_folder.mkdir(mode=0o700, exist_ok=True)
+        if self._database.exists():
             return
-        for entry in self.agent_folder.iterdir():
-            if entry.name not in (self.path.name, _IGNORE_NAME):
+        for entry in self._agent_folder.iterdir():
+            if entry.name not in (self._database.name, _IGNORE_NAME):
                 raise self._not_ours(entry.name)
-        ignore = self.agent_folder / _IGNORE_NAME
+        ignore = self._agent_folder / _IGNORE_NAME
         ignore.touch(mode=0o600)
         ignore.write_text("*\n")
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        disk.sync(self.agent_folder)
+        self._database.mkdir(mode=0o700, exist_ok=True)
+        disk.sync(self._agent_folder)
         disk.sync(self._root)
 
     def _require_ours(self) -> None:
@@ -132,19 +132,19 @@ class AgentFolder:
                     "Every user of this machine can write to the storage root. Take that right "
                     "away (chmod o-w), or choose another storage_root."
                 )
-        if os.path.lexists(self.agent_folder):
-            folder = self.agent_folder.lstat()
+        if os.path.lexists(self._agent_folder):
+            folder = self._agent_folder.lstat()
             if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
                 raise StorageError(
-                    f"The folder of {self.agent_id!r} is a link or a file, or belongs to another "
+                    f"The folder of {self._agent_id!r} is a link or a file, or belongs to another "
                     "user. Remove it, or choose another agent_identity."
                 )
             if stat.S_IMODE(folder.st_mode) & 0o077:
-                self.agent_folder.chmod(0o700)
-                logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
+                self._agent_folder.chmod(0o700)
+                logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 
     def _create(self, manifest: Manifest) -> Manifest:
-        target = self.path / manifest.shard
+        target = self._database / manifest.shard
         unfinished = target.with_suffix(".tmp")
         for left in (target, unfinished):  # by a creation that was interrupted: both are empty
             _remove(left)
@@ -152,26 +152,26 @@ class AgentFolder:
         disk.make_private(unfinished)
         disk.sync_tree(unfinished)
         unfinished.rename(target)
-        manifests.write(self.path, manifest)
+        manifests.write(self._database, manifest)
         return manifest
 
     def _refuse_what_is_not_ours(self) -> None:
         """Without a manifest the folder may hold only what an interrupted creation leaves."""
-        for entry in self.path.iterdir():
+        for entry in self._database.iterdir():
             if _SHARD_NAME.fullmatch(entry.name):
                 with Shard.open(entry) as shard:
                     count = shard.count()
                 if count:
                     raise StorageError(
-                        f"The store of {self.agent_id!r} has lost its {manifests.NAME}, but "
+                        f"The store of {self._agent_id!r} has lost its {manifests.NAME}, but "
                         f"{entry.name} holds {count} memories. Restore the file from a backup."
                     )
             elif entry.name not in lock.NAMES and not entry.name.endswith(".tmp"):
-                raise self._not_ours(f"{self.path.name}/{entry.name}")
+                raise self._not_ours(f"{self._database.name}/{entry.name}")
 
     def _not_ours(self, name: str) -> StorageError:
         return StorageError(
-            f"The folder of {self.agent_id!r} holds {name}, which is not agent-memory's. "
+            f"The folder of {self._agent_id!r} holds {name}, which is not agent-memory's. "
             "Choose another agent_identity or storage_root."
         )
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from .errors import EmbeddingError
 
-DIMENSIONS = 256
-
 
 def model_version() -> str:
     """The series of the package that carries the model, such as `wordllama 0.4`."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from .disk import write_whole
 from .errors import StorageError
+from .models import DIMENSIONS
 from .shard import ENGINE
 
 FORMAT = 1
@@ -21,6 +22,15 @@ class Embedding(NamedTuple):
     model: str
     version: str | None  # of the built-in model; the names of others carry it
     dimensions: int
+
+    def unusual_dimensions(self) -> int | None:
+        """The vector length if it must have been asked for: it is not what the model gives."""
+        usual = DIMENSIONS.get(self.model, self.dimensions)
+        return None if usual == self.dimensions else self.dimensions
+
+    def __str__(self) -> str:
+        version = f" ({self.version})" if self.version else ""
+        return f"{self.model!r}{version}, {self.dimensions} dimensions"
 
 
 class Manifest(BaseModel):

@@ -30,6 +30,14 @@ RECENCY_BOOST = 1.2
 # Names and defaults of the embedding models.
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
+# Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
+# theirs with the first vector.
+DIMENSIONS = {
+    LOCAL_MODEL: 256,
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
 
 # Patience. A try at the embeddings service is cut off by inactivity after 10 s, three tries are
 # made, and a service may ask for at most 10 s between them. The file lock is polled often,

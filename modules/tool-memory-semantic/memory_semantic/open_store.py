@@ -32,12 +32,12 @@ class Stored:
 
 @dataclass
 class OpenStore:
-    """The store in the folder `path`, its lock held and its shard loaded.
+    """The store in the folder `database`, its lock held and its shard loaded.
 
     `outcome` is what an error has to say, at this moment, about what was changed.
     """
 
-    path: Path
+    database: Path
     manifest: Manifest
     shard: Shard
     outcome: str = UNCHANGED
@@ -119,18 +119,18 @@ class OpenStore:
         if doomed:
             name = f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
             dimensions = self.manifest.embedding.dimensions
-            self.shard.copy_to(self.path / name, dimensions, leave_out=doomed)
-            disk.make_private(self.path / name)
-            disk.sync_tree(self.path / name)
+            self.shard.copy_to(self.database / name, dimensions, leave_out=doomed)
+            disk.make_private(self.database / name)
+            disk.sync_tree(self.database / name)
             self.outcome = _MAYBE_DELETED
             self.manifest.shard = name
             self.manifest.memories -= len(doomed)
-            manifests.write(self.path, self.manifest)
+            manifests.write(self.database, self.manifest)
         return len(doomed)
 
     def _acknowledge(self) -> None:
         self.manifest.memories = self.shard.count()
-        manifests.write(self.path, self.manifest)
+        manifests.write(self.database, self.manifest)
 
     def _fresh_ids(self, number: int) -> list[str]:
         """Ids that no living memory has; 32 random bits do collide, 1 % at 10,000 memories."""

@@ -1,6 +1,7 @@
 """An agent's memories: stored, searched, read and deleted."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -9,12 +10,13 @@ from threading import Event
 from typing import Any, TypeVar
 
 from .config import StorageConfig
-from .embeddings import DIMENSIONS, EmbeddingGenerator, default_model
+from .embeddings import EmbeddingGenerator
 from .errors import StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
 from .manifest import Embedding, Manifest
 from .models import (
+    DEFAULT_MODEL,
     DEFAULT_RESULTS,
     LOCAL_MODEL,
     MAX_BATCH,
@@ -188,49 +190,44 @@ class MemoryStorage:
         raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
 
     def _generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
-        """The model to use: an existing store keeps its own, a new one gets the configured or the
-        best that works without setting up. Raises StorageError if another one was asked for.
+        """The model to use: an existing store keeps its own, a new one gets the configured one, or
+        the best that works without setting up. Raises StorageError if another was asked for.
         """
-        config, given = self.config, self._embeddings
-        if manifest is None:
-            if not given and not config.embedding_model and default_model(config) == LOCAL_MODEL:
-                logger.warning(
-                    "No embedding_model is configured and OPENAI_API_KEY is not set: the new "
-                    "memory of %r uses the built-in model. It keeps that model.",
-                    self.agent_id,
-                )
-            model = config.embedding_model or default_model(config)
-            return given or EmbeddingGenerator(
-                model, base_url=config.base_url, dimensions=config.dimensions
-            )
-
-        made = manifest.embedding
-        usual = DIMENSIONS.get(made.model, made.dimensions)
-        generator = given or EmbeddingGenerator(
-            config.embedding_model or made.model,
+        config = self.config
+        made = manifest.embedding if manifest else None
+        generator = self._embeddings or EmbeddingGenerator(
+            config.embedding_model or (made.model if made else self._default_model()),
             base_url=config.base_url,
-            dimensions=config.dimensions or (made.dimensions if usual != made.dimensions else None),
+            dimensions=config.dimensions or (made.unusual_dimensions() if made else None),
         )
-        asked = Embedding(
-            generator.model, generator.version, generator.dimensions or made.dimensions
-        )
-        if asked != made:
-            raise self._conflict(made, asked)
-        if manifest.endpoint and not generator.endpoint:
-            raise StorageError(
-                f"The memory of {self.agent_id!r} was embedded by the service at "
-                f"{manifest.endpoint}, and no base_url is set now. {UNCHANGED} Set base_url again."
-            )
+        if manifest and made:
+            dimensions = generator.dimensions or made.dimensions
+            asked = Embedding(generator.model, generator.version, dimensions)
+            if asked != made:
+                raise self._conflict(made, asked)
+            if manifest.endpoint and not generator.endpoint:
+                raise StorageError(
+                    f"The memory of {self.agent_id!r} was embedded by the service at "
+                    f"{manifest.endpoint}, but no base_url is set now. {UNCHANGED} Set it again."
+                )
         return generator
+
+    def _default_model(self) -> str:
+        """OpenAI's model where there is a key for it, or a service of the user's own; else the
+        built-in one, which needs neither.
+        """
+        if self.config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
+            return DEFAULT_MODEL
+        logger.warning(
+            "No embedding_model is configured and OPENAI_API_KEY is not set: the new memory of %r "
+            "is made with the built-in model, and keeps it.",
+            self.agent_id,
+        )
+        return LOCAL_MODEL
 
     def _conflict(self, made: Embedding, asked: Embedding) -> StorageError:
         return StorageError(
-            f"The memory of {self.agent_id!r} was made with the embedding model {_name(made)}, "
-            f"but {_name(asked)} is configured now. {UNCHANGED} Set embedding_model (and "
+            f"The memory of {self.agent_id!r} was made with the embedding model {made}, "
+            f"but {asked} is configured now. {UNCHANGED} Set embedding_model (and "
             "dimensions) back, or use another agent_identity for the other model."
         )
-
-
-def _name(embedding: Embedding) -> str:
-    version = f" ({embedding.version})" if embedding.version else ""
-    return f"{embedding.model!r}{version}, {embedding.dimensions} dimensions"
