@@ -1,0 +1,94 @@
+"""The documents say what is true: commands run, settings exist, files are where they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from memory_semantic.config import StorageConfig
+from scripted import MEMORY_MODULE, REPOSITORY
+
+README = (REPOSITORY / "README.md").read_text()
+MODULE_README = (MEMORY_MODULE / "README.md").read_text()
+PACKAGE = MEMORY_MODULE / "memory_semantic"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_example_at_the_top_of_the_readme() -> None:
+    commands = blocks(README, "bash")[0].split("\n")
+    assert commands[0] == "pip install uv && uv run examples/remember.py"
+    example = subprocess.run(
+        [sys.executable, "-W", "error", REPOSITORY / "examples/remember.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (example.returncode, example.stderr) == (0, "")
+    told = [line.strip() for line in example.stdout.splitlines()]
+    for line in blocks(README, "")[0].splitlines():
+        if "mem-" not in line and "…" not in line:
+            assert line.strip() in told
+    assert list((Path.home()).iterdir()) == []  # it uses a store of its own
+
+
+def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
+    [code] = blocks(MODULE_README, "python")
+    output = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "We chose PostgreSQL for the users table." in output.stdout
+    assert (tmp_path / "home/.amplifier/memory/sam").is_dir()
+
+
+def test_every_setting_is_in_the_table_with_its_default() -> None:
+    table = MODULE_README.split("## Settings")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE))
+    assert set(rows) == {"agent_identity", *StorageConfig.model_fields}
+    for name in ("storage_root", "max_query_results", "lock_timeout"):
+        default = StorageConfig.model_fields[name].default
+        assert rows[name].strip("`") == (f"{default:g}" if name == "lock_timeout" else str(default))
+
+
+def test_every_source_file_has_its_place_in_the_table() -> None:
+    table = MODULE_README.split("What happens when")[1]
+    files = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert files <= set(re.findall(r"`(\w+)`", table))
+
+
+def test_only_one_file_knows_the_vector_engine() -> None:
+    users = [path.name for path in PACKAGE.glob("*.py") if "qdrant_edge" in path.read_text()]
+    assert users == ["shard.py"]
+
+
+def test_the_behavior_points_to_what_is_there() -> None:
+    path = REPOSITORY / "behaviors/memory-core.yaml"
+    behavior = yaml.safe_load(path.read_text())
+    [tool] = behavior["tools"]
+    assert (path.parent / tool["source"]).resolve() == MEMORY_MODULE
+    assert tool["module"] == MEMORY_MODULE.name
+    [context] = behavior["context"]["include"]
+    namespace, _, file = context.partition(":")
+    assert len((REPOSITORY / file).read_text().splitlines()) <= 30
+    header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
+    assert namespace == header["bundle"]["name"]
+    assert {"bundle": "agent-memory:behaviors/memory-core"} in header["includes"]
+
+
+@pytest.mark.parametrize("block", blocks(README, "yaml"))
+def test_the_yaml_that_users_paste_is_valid(block: str) -> None:
+    assert isinstance(yaml.safe_load(block), dict)
+
+
+def test_links_lead_somewhere() -> None:
+    for document in (
+        *REPOSITORY.glob("*.md"),
+        *REPOSITORY.glob("docs/*.md"),
+        MEMORY_MODULE / "README.md",
+    ):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
