@@ -82,6 +82,18 @@ async def test_more_memories_than_were_acknowledged_are_those_of_an_interrupted_
     assert json.loads((database / "manifest.json").read_text())["memories"] == 20
 
 
+async def test_a_text_that_was_changed_on_disk_is_not_passed_off_as_the_memory(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    [pages] = database.glob("shard-1/segments/*/payload_storage/page_0.dat")
+    text = pages.read_bytes()
+    assert b"fact n" in text
+    pages.write_bytes(text.replace(b"fact n", b"fakt n"))
+    for call in (make_storage().search("fact", limit=20), make_storage().get_recent(20)):
+        with pytest.raises(StorageError, match="not what was stored"):
+            await call
+
+
 def delete(path: Path) -> None:
     path.unlink()
 
@@ -119,6 +131,7 @@ async def test_every_file_of_a_store_in_turn(
                 await storage.count() == 20,
                 {memory.content for memory in await storage.search("fact", limit=20)} == set(FACTS),
                 len(await storage.get_recent(100)) == 20,
+                (await storage.search(FACTS[7]))[0].content == FACTS[7],
             ]
         except StorageError:
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeStorage
+from filelock import FileLock
 from memory_semantic import StorageError
 from memory_semantic.lock import locked
 from processes import finish, run, start
@@ -126,6 +127,8 @@ async def test_a_call_cancelled_while_it_waits_stores_nothing_and_leaves_the_lin
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        with FileLock(root / "sam/qdrant.db/queue", timeout=2):
+            pass
     assert await storage.count() == 1
     assert await storage.store("later")
 

@@ -115,7 +115,7 @@ class OpenStore:
         A new shard without them takes the place of the present one, whose files are removed when
         it is closed. The one write of the manifest is the swap.
         """
-        doomed = {hit.id for hit in self.shard.newest(len(ids), Where(ids=ids))}
+        doomed = {hit.id for hit in self.shard.newest(len(ids), Where(ids=tuple(ids)))}
         if doomed:
             name = f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
             dimensions = self.manifest.embedding.dimensions
@@ -137,7 +137,7 @@ class OpenStore:
         fresh: set[str] = set()
         while len(fresh) < number:
             drawn = {new_memory_id() for _ in range(number - len(fresh))}
-            taken = self.shard.newest(len(drawn), Where(ids=list(drawn)))
+            taken = self.shard.newest(len(drawn), Where(ids=tuple(drawn)))
             fresh |= drawn - {hit.payload["id"] for hit in taken}
         return list(fresh)
 

@@ -53,8 +53,8 @@ class Where:
     since: datetime | None = None
     after: datetime | None = None
     until: datetime | None = None
-    tags: Sequence[str] = ()
-    ids: Sequence[str] = ()
+    tags: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     def between(self, after: datetime | None = None, until: datetime | None = None) -> "Where":
         """The same, but stored `after` one moment and `until` another."""

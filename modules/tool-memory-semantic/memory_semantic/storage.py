@@ -106,7 +106,7 @@ class MemoryStorage:
         """
         query = clean_text(query, "query")
         limit = clean_limit(limit, self.config.max_query_results)
-        where = Where(since=clean_since(since), tags=clean_tags(tags))
+        where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
         return await self._embedded(
             [query],
             lambda store, vectors: store.search(vectors[0], limit, where, self._clock()),
@@ -115,7 +115,7 @@ class MemoryStorage:
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
-        where = Where(ids=[memory_id])
+        where = Where(ids=(memory_id,))
         found = await self._operate(lambda store: store.newest(1, where), [])
         return found[0] if found else None
 
