@@ -1,7 +1,7 @@
 """Every test has an empty home, no key, no identity, and no network but this machine's own."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -105,9 +105,22 @@ class Tools:
         return result.error["message"]
 
 
+MakeTools = Callable[..., Awaitable[Tools]]
+
+
 @pytest.fixture
-async def tools(root: Path) -> Tools:
-    coordinator = MockCoordinator()
-    config = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
-    await mount(coordinator, config)
-    return Tools(coordinator)
+def make_tools(root: Path) -> MakeTools:
+    """The tools of `sam`, by default with the built-in model."""
+
+    async def make(**config: Any) -> Tools:
+        coordinator = MockCoordinator()
+        settings = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+        await mount(coordinator, {**settings, **config})
+        return Tools(coordinator)
+
+    return make
+
+
+@pytest.fixture
+async def tools(make_tools: MakeTools) -> Tools:
+    return await make_tools()

@@ -13,7 +13,8 @@ class StorageConfig(BaseModel):
 
     `embedding_model` is `local` or a model's name at the service; None lets a new store choose.
     `base_url` is the address of an OpenAI-compatible service, `dimensions` a vector length to ask
-    it for, `lock_timeout` the seconds that a call waits for other processes.
+    it for, `lock_timeout` the seconds that a call waits for other processes. `mask_secrets` is the
+    tools' own: whether they mask credentials.
     """
 
     storage_root: str = "~/.amplifier/memory"
@@ -22,6 +23,7 @@ class StorageConfig(BaseModel):
     dimensions: int | None = Field(default=None, ge=1)
     max_query_results: int = Field(default=MAX_RESULTS, ge=1, le=MAX_RESULTS)
     lock_timeout: float = Field(default=LOCK_SECONDS, ge=0)
+    mask_secrets: bool = True
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":
