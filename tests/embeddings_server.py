@@ -1,9 +1,8 @@
 """A local HTTP server in place of an OpenAI-compatible embeddings service."""
 
-import base64
 import json
 import random
-import struct
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -35,6 +34,7 @@ class EmbeddingsServer:
         self.dimensions = dimensions
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.drip_seconds = 0.0
         self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
         server = self
 
@@ -52,6 +52,10 @@ class EmbeddingsServer:
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
+                if server.drip_seconds:
+                    for byte in body:
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(server.drip_seconds)
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
@@ -71,9 +75,7 @@ class EmbeddingsServer:
         dimensions = request.get("dimensions") or self.dimensions
         data = []
         for index, text in enumerate(request["input"]):
-            vector: Any = vector_of(text, dimensions)
-            if request.get("encoding_format") == "base64":
-                vector = base64.b64encode(struct.pack(f"<{dimensions}f", *vector)).decode()
+            vector = vector_of(text, dimensions)
             data.append({"object": "embedding", "index": index, "embedding": vector})
         return self.answer(data)
 

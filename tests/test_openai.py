@@ -1,7 +1,9 @@
 """Embeddings from OpenAI or a compatible service, through the real SDK and a local server."""
 
+import asyncio
 import json
 import math
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -146,10 +148,34 @@ async def test_retry_after_is_honoured_within_reason(
     assert lowest <= no_pause[0] <= highest
 
 
-async def test_a_service_that_is_not_there(generator: EmbeddingGenerator) -> None:
-    unreachable = EmbeddingGenerator("m", KEY, base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(EmbeddingError, match="could not be reached, in 3 tries"):
-        await unreachable.generate("x")
+async def test_a_service_that_cannot_be_reached(server: EmbeddingsServer) -> None:
+    refused = "http://127.0.0.1:9/v1"
+    unknown = "http://no-such-host.invalid/v1"
+    without_tls = server.base_url.replace("http:", "https:")
+    for base_url in (refused, unknown, without_tls):
+        with pytest.raises(EmbeddingError, match="could not be reached, in 3 tries"):
+            await EmbeddingGenerator("m", KEY, base_url=base_url).generate("x")
+
+
+async def test_a_call_cancelled_while_it_embeds_stores_nothing(
+    openai: EmbeddingsServer, root: Path
+) -> None:
+    asked = threading.Event()
+
+    def slow(request: dict[str, Any]) -> Any:
+        asked.set()
+        time.sleep(0.3)
+        return openai.vectors(request)
+
+    openai.script.append(slow)
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    call = asyncio.create_task(storage.store("x"))
+    await asyncio.to_thread(asked.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.sleep(0.6)
+    assert not root.exists() and len(openai.requests) == 1
 
 
 async def test_a_service_that_does_not_answer_is_given_up(
@@ -167,6 +193,26 @@ async def test_a_service_that_does_not_answer_is_given_up(
     with pytest.raises(EmbeddingError, match="did not answer in time"):
         await generator.generate("x")
     assert len(server.requests) == 3 and time.monotonic() - started < 3
+
+
+async def test_an_answer_that_drips_is_given_up(
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.3)
+    server.drip_seconds = 0.1
+    generator = EmbeddingGenerator("m", "a third key", base_url=server.base_url)
+    started = time.monotonic()
+    with pytest.raises(EmbeddingError, match="did not answer in time"):
+        await generator.generate("x")
+    assert len(server.requests) == 3 and time.monotonic() - started < 4
+
+
+async def test_an_answer_without_end_is_given_up(
+    generator: EmbeddingGenerator, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_MAX_BYTES", 1_000)
+    with pytest.raises(EmbeddingError, match="1,000 bytes"):
+        await generator.generate("x")
 
 
 def of(*vectors: Any) -> Any:
@@ -215,6 +261,7 @@ async def test_a_compatible_service_needs_no_key_and_gets_plain_floats(
     assert await MemoryStorage("sam", config).search("x")
     for request in server.requests:
         assert request["encoding_format"] == "float" and "dimensions" not in request
+    assert server.keys[0] == "Bearer none"
 
 
 async def test_dimensions_are_asked_for_only_when_set_and_kept_by_the_store(

@@ -1,7 +1,9 @@
 """Texts into vectors, by an OpenAI-compatible service or by the built-in model."""
 
+import json
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,6 +18,7 @@ from .models import (
     DEFAULT_MODEL,
     DIMENSIONS,
     EMBEDDING_BATCH,
+    EMBEDDING_MAX_BYTES,
     EMBEDDING_MAX_WAIT_SECONDS,
     EMBEDDING_TRIES,
     EMBEDDING_TRY_SECONDS,
@@ -105,17 +108,26 @@ class EmbeddingGenerator:
             )
         from openai import omit
 
-        # Compatible servers differ in base64 and in `dimensions`: ask for neither without need.
-        response = _client(key or "none", self._service()).embeddings.create(
+        # Compatible servers differ in `dimensions`, and in base64, which is the SDK's own choice.
+        call = _client(key or "none", self._service()).embeddings.with_streaming_response.create(
             model=self.model,
             input=texts,
             dimensions=self._requested_dimensions or omit,
-            encoding_format="float" if self.endpoint else omit,
+            encoding_format="float",
         )
-        data = sorted(response.data, key=lambda item: item.index)
-        if [item.index for item in data] != list(range(len(texts))):
+        deadline = time.monotonic() + EMBEDDING_TRY_SECONDS
+        body = bytearray()
+        with call as response:
+            for chunk in response.iter_bytes():  # the SDK's time-out starts anew with each chunk
+                body += chunk
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+                if len(body) > EMBEDDING_MAX_BYTES:
+                    raise _nonsense(f"more than {EMBEDDING_MAX_BYTES:,} bytes")
+        data = sorted(json.loads(body)["data"], key=lambda item: item["index"])
+        if [item["index"] for item in data] != list(range(len(texts))):
             raise _nonsense(f"{len(data)} vectors, not one for each of {len(texts)} texts")
-        return [item.embedding for item in data]
+        return [item["embedding"] for item in data]
 
     def _check(self, vector: list[float]) -> None:
         try:
@@ -165,8 +177,9 @@ def _with_retries(request: Callable[[], list[list[float]]], cancelled: Event) ->
         raise
     except openai.APIStatusError as error:
         raise EmbeddingError(_refusal(error)) from None  # its text can hold the key
-    except openai.APIConnectionError as error:
-        failure = "did not answer in time" if _is_timeout(error) else "could not be reached"
+    except (openai.APIConnectionError, TimeoutError) as error:
+        late = isinstance(error, openai.APITimeoutError | TimeoutError)
+        failure = "did not answer in time" if late else "could not be reached"
         raise EmbeddingError(
             f"The embeddings service {failure}, in {EMBEDDING_TRIES} tries. {_UNCHANGED} "
             "Check the network and the service's address, then try again."
@@ -182,13 +195,7 @@ def _is_passing(error: BaseException) -> bool:
         if error.status_code == 429:
             return error.code != "insufficient_quota"
         return error.status_code >= 500
-    return isinstance(error, openai.APIConnectionError)
-
-
-def _is_timeout(error: Exception) -> bool:
-    import openai
-
-    return isinstance(error, openai.APITimeoutError)
+    return isinstance(error, openai.APIConnectionError | TimeoutError)
 
 
 def _seconds_to_wait(state: "RetryCallState") -> float:

@@ -39,14 +39,16 @@ DIMENSIONS = {
     "text-embedding-ada-002": 1536,
 }
 
-# Patience. A try at the embeddings service is cut off by inactivity after 10 s, three tries are
-# made, and a service may ask for at most 10 s between them. The file lock is polled often,
-# because holding it takes about 30 ms.
+# Patience. A try at the embeddings service may take 10 s, three tries are made, and a service may
+# ask for at most 10 s between them. The file lock is polled often, because it is held for about
+# 30 ms.
 EMBEDDING_TRY_SECONDS = 10.0
 EMBEDDING_TRIES = 3
 EMBEDDING_MAX_WAIT_SECONDS = 10.0
 # Inputs per request: 32 texts of 8,192 tokens stay below OpenAI's 300,000 tokens a request.
 EMBEDDING_BATCH = 32
+# The answer to such a request is below 3 MB; one that never ends must not fill the memory.
+EMBEDDING_MAX_BYTES = 32_000_000
 LOCK_SECONDS = 30.0
 LOCK_POLL_SECONDS = 0.005
 # Calls that wait or work at once in this process; more queue up behind them.

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 # The series of the engine that wrote a store. It is in beta: its files are promised to itself only.
 ENGINE = "qdrant-edge 0.9"
 
-# Points copied at once, so that a rewrite of a large store stays small in memory.
-_COPY_BATCH = 256
+# Points read at once, so that going through a large store stays small in memory.
+_BATCH = 256
 
 
 class Point(NamedTuple):
@@ -110,10 +110,10 @@ class Shard:
             except StorageError:  # what was written is flushed, so nothing is lost by this
                 logger.warning("The vector engine failed to close a store.")
 
-    def count(self) -> int:
+    def count(self, where: Where = EVERYWHERE) -> int:
         """How many points there are."""
         with _engine_errors("count the memories"):
-            return self._handle.count(edge.CountRequest(exact=True))
+            return self._handle.count(edge.CountRequest(exact=True, filter=_filter(where)))
 
     def write(self, points: Sequence[Point]) -> None:
         """Insert or replace `points`. They are on disk when this returns."""
@@ -159,6 +159,21 @@ class Shard:
             records = self._handle.retrieve(list(ids), True, False)
         return [_hit(record) for record in records]
 
+    def points(self) -> Iterator[list[Point]]:
+        """Every point, vector included, some hundred at a time."""
+        offset = None
+        while True:
+            records: list[Any]
+            with _engine_errors("read the store"):
+                records, offset = self._handle.scroll(
+                    edge.ScrollRequest(
+                        limit=_BATCH, offset=offset, with_payload=True, with_vector=True
+                    )
+                )
+            yield [Point(record.id, record.vector, record.payload or {}) for record in records]
+            if offset is None:
+                return
+
     def copy_to(self, path: Path, dimensions: int, *, leave_out: set[UUID]) -> None:
         """Make a new shard in `path` with every point but `leave_out`, vectors as they are.
 
@@ -166,24 +181,8 @@ class Shard:
         """
         self.create(path, dimensions)
         with Shard.open(path) as copy:
-            offset = None
-            while True:
-                records: list[Any]
-                with _engine_errors("read the store"):
-                    records, offset = self._handle.scroll(
-                        edge.ScrollRequest(
-                            limit=_COPY_BATCH, offset=offset, with_payload=True, with_vector=True
-                        )
-                    )
-                kept = [
-                    Point(record.id, record.vector, record.payload)
-                    for record in records
-                    if record.id not in leave_out
-                ]
-                if kept:
-                    copy.write(kept)
-                if offset is None:
-                    return
+            for points in self.points():
+                copy.write([point for point in points if point.id not in leave_out])
 
 
 def _filter(where: Where) -> edge.Filter:

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
+from .check import check
 from .config import StorageConfig
 from .embeddings import EmbeddingGenerator
 from .errors import StorageError
@@ -133,6 +134,10 @@ class MemoryStorage:
     async def count(self) -> int:
         """How many memories there are."""
         return await self._operate(lambda store: store.manifest.memories, 0)
+
+    async def check(self) -> list[str]:
+        """What is wrong with the store, a sentence each, after comparing everything in it."""
+        return await self._operate(check, [])
 
     # How an operation gets at the store: off the event loop, the lock held, nothing kept.
 

@@ -1,0 +1,78 @@
+"""The full check of a store: what no single call can afford to compare."""
+
+import math
+from collections import Counter
+
+from .models import Memory, point_id, timestamp_text
+from .open_store import OpenStore
+from .shard import EVERYWHERE, Point, Where
+
+# A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
+# from 1 by this much and no more.
+_TOLERANCE = 2e-3
+
+
+def check(store: OpenStore) -> list[str]:
+    """What is wrong with an open store, a sentence each; empty if nothing is.
+
+    Compares every text with its hash, every vector with what a vector can be and with what a
+    search by it finds, and the indexes with a scan of everything.
+    """
+    problems: list[str] = []
+    times: list[tuple[str, str]] = []
+    ids: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    for points in store.shard.points():
+        whole = []
+        for point in points:
+            fault = _fault(point, store)
+            if fault:
+                problems.append(f"Memory {point.payload.get('id') or point.id}: {fault}.")
+                continue
+            whole.append(point)
+            ids[point.payload["id"]] += 1
+            tags.update(point.payload["tags"])
+            times.append((point.payload["timestamp"], point.payload["id"]))
+        problems += _not_found(whole, store)
+
+    problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
+    for tag, number in tags.items():
+        indexed = store.shard.count(Where(tags=(tag,)))
+        if indexed != number:
+            problems.append(f"The index of tags has {indexed} of {number} memories of one tag.")
+    by_time = store.shard.newest(max(1, store.manifest.memories), EVERYWHERE)
+    indexed_times = [hit.payload.get("timestamp") for hit in by_time]
+    if indexed_times != sorted((time for time, _ in times), reverse=True):
+        problems.append("The index of times does not agree with the times of the memories.")
+    if len(times) < store.manifest.memories and not problems:
+        problems.append(f"{len(times)} of {store.manifest.memories} memories can be read.")
+    return problems
+
+
+def _fault(point: Point, store: OpenStore) -> str | None:
+    try:
+        memory = Memory.model_validate(point.payload)
+    except ValueError:
+        return "it cannot be read"
+    if point_id(memory.content) != point.id:
+        return "its text is not the one that was stored"
+    if memory.agent_id != store.manifest.agent:
+        return "it belongs to another agent"
+    if timestamp_text(memory.timestamp) != point.payload["timestamp"]:
+        return "its time is not in the stored form"
+    if len(point.vector) != store.manifest.embedding.dimensions:
+        return f"its vector has {len(point.vector)} numbers"
+    length = math.hypot(*point.vector)
+    if not abs(length - 1) <= _TOLERANCE:  # also when it is not a number
+        return "its vector is not whole"
+    return None
+
+
+def _not_found(points: list[Point], store: OpenStore) -> list[str]:
+    """Those that a search by their own vector, through the index of ids, does not find."""
+    problems = []
+    for point in points:
+        [hits] = store.shard.nearest(point.vector, 1, [Where(ids=(point.payload["id"],))])
+        if not hits or hits[0].cosine < 1 - _TOLERANCE:
+            problems.append(f"Memory {point.payload['id']}: its own vector does not find it.")
+    return problems
