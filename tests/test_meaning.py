@@ -73,6 +73,7 @@ async def test_the_generator_tells_its_length_and_keeps_the_order() -> None:
 async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(
     root: object, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     storage = MemoryStorage("sam", {"storage_root": str(root)})
     [stored] = await storage.upsert(["We chose PostgreSQL."])
     assert stored.model == "local"

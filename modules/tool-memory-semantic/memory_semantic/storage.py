@@ -223,7 +223,7 @@ class MemoryStorage:
         """
         if self.config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
             return DEFAULT_MODEL
-        logger.warning(
+        logger.info(
             "No embedding_model is configured and OPENAI_API_KEY is not set: the new memory of %r "
             "is made with the built-in model, and keeps it.",
             self.agent_id,
