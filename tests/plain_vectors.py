@@ -1,0 +1,19 @@
+"""A model without a model: 32 numbers that depend on the text alone. Costs nothing to load."""
+
+import random
+from collections.abc import Sequence
+
+from memory_semantic import EmbeddingGenerator
+
+
+class PlainVectors(EmbeddingGenerator):
+    def __init__(self) -> None:
+        super().__init__("plain", dimensions=32)
+
+    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
+        return [_vector(text) for text in contents]
+
+
+def _vector(text: str) -> list[float]:
+    source = random.Random(text)
+    return [source.gauss(0, 1) for _ in range(32)]

@@ -1,0 +1,140 @@
+"""Every write is whole or not there: killed, or failed, at the first, second, third … step.
+
+strace does it, because what the engine writes through memory maps cannot be reached from Python.
+A step is a call that brings something to disk or gives it its name.
+"""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory_semantic import MemoryStorage
+from plain_vectors import PlainVectors
+
+pytestmark = pytest.mark.slow
+
+STEPS = "fsync,msync,rename,renameat,renameat2"
+BASE = [f"base fact {i}" for i in range(5)]
+NEW = "the new fact zanzibar"
+
+CHILD = """
+import asyncio, json, sys
+sys.path.insert(0, sys.argv[1])
+from memory_semantic import MemoryStorage, StorageError
+from plain_vectors import PlainVectors
+storage = MemoryStorage("sam", {"storage_root": sys.argv[2]}, embeddings=PlainVectors())
+operation, argument = sys.argv[3:]
+try:
+    print(json.dumps({"done": asyncio.run(getattr(storage, operation)(json.loads(argument)))}))
+except StorageError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+def storage(root: Path) -> MemoryStorage:
+    return MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors())
+
+
+def operate(root: Path, operation: str, argument: Any, harm: str, step: int) -> Any:
+    """What the operation answered when this befell its n-th step, None if it died, and whether
+    there was such a step.
+    """
+    log = root / f"{step}.log"
+    process = subprocess.run(
+        [
+            *("strace", "-f", "-o", log, "-e", f"trace={STEPS}"),
+            *("-e", f"inject={STEPS}:{harm}:when={step}", sys.executable, "-c", CHILD),
+            *(Path(__file__).parent, root, operation, json.dumps(argument)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    happened = "(INJECTED)" in log.read_text() or "killed by SIGKILL" in log.read_text()
+    answer = json.loads(process.stdout) if process.stdout.strip() else None
+    if answer is None:
+        assert "signal=KILL" in harm, process.stderr
+    return answer, happened
+
+
+async def state(root: Path) -> tuple[set[str], list[str]]:
+    opened = storage(root)
+    memories = await opened.get_recent(100)
+    found = {memory.content for memory in await opened.search("fact", limit=20)}
+    assert found == {memory.content for memory in memories}
+    assert len(memories) == await opened.count()
+    return found, await opened.check()
+
+
+def verify(root: Path, operation: str, answer: Any) -> str:
+    """Assert that the store is whole and tells the truth; what came of the operation."""
+    kept, problems = asyncio.run(state(root))
+    assert problems == []
+    base = set() if operation == "create" else set(BASE)
+    if operation == "delete":
+        assert set(BASE[1:]) <= kept <= base
+        changed = BASE[0] not in kept
+    else:
+        assert base <= kept <= base | {NEW}
+        changed = NEW in kept
+    error = (answer or {}).get("error", "")
+    if answer and "done" in answer:
+        assert changed, "acknowledged and not there"
+        outcome = "acknowledged"
+    elif "Nothing was changed" in error:
+        assert not changed, f"something was changed: {error}"
+        outcome = "refused"
+    else:
+        assert answer is None or "may or may not" in error, error
+        outcome = "done" if changed else "not done"
+    # And it goes on: the same operation succeeds now.
+    asyncio.run(storage(root).store("a later fact"))
+    assert "a later fact" in asyncio.run(state(root))[0]
+    return outcome
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    root = tmp_path / "base"
+    asyncio.run(storage(root).store_many(BASE))
+    return root
+
+
+@pytest.mark.parametrize("harm", ["signal=KILL", "error=EIO"])
+@pytest.mark.parametrize("operation", ["store", "delete", "create"])
+def test_at_every_step(base: Path, tmp_path: Path, operation: str, harm: str) -> None:
+    assert shutil.which("strace"), "these tests need strace: apt-get install strace"
+    memories = asyncio.run(storage(base).get_recent(100))
+    [first] = [memory.id for memory in memories if memory.content == BASE[0]]
+    call, argument = ("delete", [first]) if operation == "delete" else ("store", NEW)
+
+    def attempt(step: int) -> str | None:
+        root = tmp_path / f"{step}"
+        if operation == "create":
+            root.mkdir()
+        else:
+            subprocess.run(["cp", "-a", "--sparse=always", base, root], check=True)
+        answer, happened = operate(root, call, argument, harm, step)
+        outcome = verify(root, operation, answer)
+        shutil.rmtree(root)
+        return outcome if happened else None
+
+    outcomes: Counter[str] = Counter()
+    with ThreadPoolExecutor(2) as pool:
+        for start in range(1, 1000, 8):
+            results = list(pool.map(attempt, range(start, start + 8)))
+            outcomes.update(result for result in results if result)
+            if None in results:
+                break
+        else:
+            pytest.fail("the operation never ran through")
+    print(f"{operation}, {re.sub('.*=', '', harm)}: {sum(outcomes.values())} steps, {dict(outcomes)}")
+    assert sum(outcomes.values()) > 10
