@@ -100,6 +100,10 @@ class Tools:
 
     async def refused(self, tool: str, **arguments: Any) -> str:
         """The message of a call that fails."""
+        return await self.refused_as(tool, arguments)
+
+    async def refused_as(self, tool: str, arguments: Any) -> str:
+        """The same for arguments that may be no object at all."""
         result = await self._tools[tool].execute(arguments)
         assert not result.success and result.error["message"]
         return result.error["message"]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import MakeStorage
@@ -26,10 +27,54 @@ async def test_a_lost_manifest_beside_memories_is_never_taken_for_an_empty_store
     manifest = (database / "manifest.json").read_text()
     (database / "manifest.json").unlink()
     for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
-        with pytest.raises(StorageError, match="shard-1 holds 20 memories"):
+        with pytest.raises(StorageError, match="shard-1, which holds 20 memories"):
             await call
     (database / "manifest.json").write_text(manifest)
     assert await make_storage().count() == 20
+
+
+async def test_an_older_manifest_put_back_takes_nothing_away(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    storage = make_storage()
+    older = (database / "manifest.json").read_text()
+    memories = await storage.get_recent(20)
+    await storage.delete([memories[0].id])
+    newer = (database / "manifest.json").read_text()
+    (database / "manifest.json").write_text(older)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="shard-2, which holds 19 memories"):
+            await storage.count()
+    (database / "manifest.json").write_text(newer)
+    assert await storage.count() == 19
+
+
+@pytest.mark.parametrize("only", [{}, {"tags": ["tag"]}, {"since": "2020-01-01"}])
+async def test_a_search_that_finds_no_vectors_is_damage_with_and_without_filters(
+    make_storage: MakeStorage, database: Path, only: dict[str, Any]
+) -> None:
+    [status] = database.glob("shard-1/segments/*/vector_storage/vectors/status.dat")
+    status.unlink()
+    with pytest.raises(StorageError, match="does not find all"):
+        await make_storage().search("fact", **only)
+    assert "its own vector does not find it" in (await make_storage().check())[0]
+
+
+async def test_the_full_check_of_a_whole_store(make_storage: MakeStorage, database: Path) -> None:
+    assert await make_storage().check() == []
+    assert await make_storage("nobody").check() == []
+
+
+async def test_the_full_check_sees_overwritten_vectors_which_a_call_does_not(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    [vectors] = database.glob("shard-1/segments/*/vector_storage/vectors/chunk_0.mmap")
+    with vectors.open("r+b") as file:
+        file.seek(2 * 256 * 3)
+        file.write(b"\x11\x22" * 256)
+    assert await make_storage().search("fact")
+    [problem] = await make_storage().check()
+    assert "vector is not whole" in problem
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 1}', "[]", "null", "\0" * 200, "7"])

@@ -6,7 +6,6 @@ A step is a call that brings something to disk or gives it its name.
 
 import asyncio
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -136,5 +135,6 @@ def test_at_every_step(base: Path, tmp_path: Path, operation: str, harm: str) ->
                 break
         else:
             pytest.fail("the operation never ran through")
-    print(f"{operation}, {re.sub('.*=', '', harm)}: {sum(outcomes.values())} steps, {dict(outcomes)}")
-    assert sum(outcomes.values()) > 10
+    steps = sum(outcomes.values())
+    print(f"{operation}, {harm}: {steps} steps, {dict(outcomes)}")
+    assert steps > 10

@@ -1,7 +1,6 @@
 """No agent sees what another one stored, whatever it asks."""
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -48,5 +47,5 @@ async def test_one_agent_s_lock_does_not_stop_another(make_storage: MakeStorage)
     storage = make_storage("sam")
     await storage.store("x")
     folder = Path(storage.config.storage_root) / "sam" / "qdrant.db"
-    with locked(folder, 5, time.monotonic(), threading.Event()):
+    with locked(folder, 5, threading.Event()):
         assert await make_storage("alice", lock_timeout=1).store("y")

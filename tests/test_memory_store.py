@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage, Tools
+from conftest import Clock, MakeStorage, MakeTools, Tools
 
 
 async def test_the_answer_names_the_memory_and_the_model(tools: Tools) -> None:
@@ -134,3 +134,27 @@ async def test_ids_are_drawn_again_when_they_are_taken(
     draws = iter([first, first, "mem-00000001", "mem-00000001", "mem-00000002"])
     monkeypatch.setattr("memory_semantic.open_store.new_memory_id", lambda: next(draws))
     assert set(await storage.store_many(["b", "c"])) == {"mem-00000001", "mem-00000002"}
+
+
+BAD_ITEMS: list[Any] = ["abc", None, 7, [5], [("x",)], [("x", ["a"], 3)], [["x", "y"]]]
+
+
+@pytest.mark.parametrize("items", BAD_ITEMS, ids=range(len(BAD_ITEMS)))
+async def test_batches_that_are_none(make_storage: MakeStorage, items: Any) -> None:
+    with pytest.raises(ValueError):
+        await make_storage().store_many(items)
+
+
+@pytest.mark.parametrize("bad", [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-000000001"])
+async def test_ids_that_are_none(make_storage: MakeStorage, bad: Any) -> None:
+    for call in (make_storage().get(bad), make_storage().delete([bad])):
+        with pytest.raises(ValueError, match="id"):
+            await call
+    with pytest.raises(ValueError, match="list of ids"):
+        await make_storage().delete("mem-00000000")
+
+
+@pytest.mark.parametrize("arguments", [None, "content", ["content"], 7])
+async def test_arguments_that_are_no_object(make_tools: MakeTools, arguments: Any) -> None:
+    tools = await make_tools()
+    assert "object" in await tools.refused_as("memory_store", arguments)

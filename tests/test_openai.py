@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, error, vector_of
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
 
@@ -35,10 +36,16 @@ def generator(server: EmbeddingsServer) -> EmbeddingGenerator:
 def no_pause(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Pauses between tries are noted and not made."""
     pauses: list[float] = []
-    monkeypatch.setattr(
-        "tenacity.nap.sleep_using_event.__call__", lambda self, seconds: pauses.append(seconds)
-    )
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("memory_semantic.retries.pause", note)
     return pauses
+
+
+def unit(vector: list[float]) -> list[float]:
+    return [number / math.hypot(*vector) for number in vector]
 
 
 async def test_a_key_is_all_it_takes(openai: EmbeddingsServer, root: Path) -> None:
@@ -58,7 +65,7 @@ async def test_many_texts_go_in_few_requests_and_keep_their_order(
     vectors = await generator.generate_batch(texts)
     assert len(server.requests) == 3
     for text, vector in zip(texts, vectors, strict=True):
-        assert vector == pytest.approx(vector_of(text, 1536), abs=1e-6)
+        assert vector == pytest.approx(unit(vector_of(text, 1536)), abs=1e-6)
     assert generator.dimensions == 1536
 
 
@@ -73,7 +80,7 @@ async def test_an_answer_in_another_order_is_put_right(
 
     server.script.append(reversed_order)
     vectors = await generator.generate_batch(["a", "b"])
-    assert vectors[0] == pytest.approx(vector_of("a", 1536), abs=1e-6)
+    assert vectors[0] == pytest.approx(unit(vector_of("a", 1536)), abs=1e-6)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -234,7 +241,7 @@ NONSENSE = {
     "not a number": of([math.nan, *GOOD[1:]]),
     "infinite": of([math.inf, *GOOD[1:]]),
     "zero": of([0.0] * 1536),
-    "vanishing": of([1e-30] * 1536),
+    "vanishing": of([1e-40] * 1536),
     "no vector": EmbeddingsServer.answer([{"index": 0}]),
 }
 
@@ -272,6 +279,99 @@ async def test_dimensions_are_asked_for_only_when_set_and_kept_by_the_store(
     assert openai.requests[-1]["dimensions"] == 512
     assert await MemoryStorage("sam", config).search("x")
     assert openai.requests[-1]["dimensions"] == 512
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"  {KEY} "])
+async def test_blanks_around_a_key_are_not_part_of_it(server: EmbeddingsServer, key: str) -> None:
+    await EmbeddingGenerator("m", key, base_url=server.base_url).generate("x")
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+async def test_a_key_that_can_be_none_is_named(server: EmbeddingsServer) -> None:
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
+        await EmbeddingGenerator("m", "sk-ключ", base_url=server.base_url).generate("x")
+
+
+@pytest.mark.parametrize(
+    "base_url", ["localhost:1234/v1", "http://", "http://[::1", "ftp://x", "http://me:pw@host/v1"]
+)
+def test_addresses_that_are_none(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        MemoryStorage("sam", {"base_url": base_url})
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    with pytest.raises(ValueError, match="base_url"):
+        _ = EmbeddingGenerator("m").endpoint
+
+
+def test_openai_s_own_address_is_no_other_service() -> None:
+    assert EmbeddingGenerator("m", base_url="https://api.openai.com/v1").endpoint is None
+
+
+async def test_headers_that_drip_are_given_up(
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.3)
+    server.drip_headers_seconds = 0.1
+    started = time.monotonic()
+    with pytest.raises(EmbeddingError, match="did not answer in time"):
+        await EmbeddingGenerator("m", KEY, base_url=server.base_url).generate("x")
+    assert time.monotonic() - started < 4
+
+
+async def test_a_cancelled_batch_asks_no_more(
+    generator: EmbeddingGenerator, server: EmbeddingsServer
+) -> None:
+    def slow(request: dict[str, Any]) -> Any:
+        time.sleep(0.1)
+        return server.vectors(request)
+
+    server.script += [slow] * 10
+    call = asyncio.create_task(generator.generate_batch([f"text {i}" for i in range(320)]))
+    while not server.requests:
+        await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.sleep(0.4)
+    assert len(server.requests) <= 2
+
+
+async def test_a_service_that_does_not_answer_stops_no_other_memory(
+    server: EmbeddingsServer, make_storage: MakeStorage
+) -> None:
+    def slow(request: dict[str, Any]) -> Any:
+        time.sleep(2)
+        return server.vectors(request)
+
+    server.script += [slow] * 40
+    config = {"embedding_model": "m", "base_url": server.base_url}
+    waiting = [
+        asyncio.create_task(make_storage("alice", **config).store(f"fact {i}")) for i in range(40)
+    ]
+    await asyncio.sleep(0.5)
+    started = time.monotonic()
+    await make_storage("sam").store("x")
+    assert time.monotonic() - started < 1.5
+    for call in waiting:
+        call.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_vectors_of_any_length_are_compared_by_direction(
+    server: EmbeddingsServer, make_storage: MakeStorage
+) -> None:
+    storage = make_storage(embedding_model="m", base_url=server.base_url)
+    for text, scale in (("tiny", 1e-20), ("huge", 1e30), ("usual", 1.0)):
+
+        def scaled(request: dict[str, Any], scale: float = scale) -> Any:
+            [text] = request["input"]
+            return of([number * scale for number in vector_of(text, 64)])
+
+        server.script.append(scaled)
+        await storage.store(text)
+        server.script.append(scaled)
+        found = await storage.search(text)
+        assert found[0].content == text and found[0].score == pytest.approx(1.2, abs=0.01)
 
 
 async def test_no_key_is_an_error_that_names_it(root: Path) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import pwd
 import shutil
 import stat
+import time
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
-from processes import run
+from processes import finish, run, start
 
 
 def modes(folder: Path) -> set[str]:
@@ -122,8 +124,34 @@ async def test_a_root_that_can_be_no_folder(
 ) -> None:
     (tmp_path / "a file").write_text("x")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(StorageError, match="Nothing was changed"):
-        await make_storage(storage_root=str(tmp_path / name)).store("x")
+    storage = make_storage(storage_root=str(tmp_path / name))
+    for call in (storage.store, storage.search):
+        with pytest.raises(StorageError, match="Nothing was changed"):
+            await call("x")
+    with pytest.raises(StorageError):
+        await storage.count()
+
+
+async def test_a_root_whose_parents_are_missing_or_that_is_relative(
+    make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert await make_storage(storage_root="a/b/c").store("x")
+    assert (tmp_path / "a/b/c/sam/qdrant.db").is_dir()
+
+
+@pytest.mark.parametrize("root_of", ["~no-such-user/x", "a\0b", "${HOME}/x"])
+def test_a_root_that_is_no_path(make_storage: MakeStorage, root_of: str) -> None:
+    with pytest.raises(ValueError, match="storage_root"):
+        make_storage(storage_root=root_of)
+
+
+def test_without_home_it_is_the_user_s_own(root: Path) -> None:
+    output = run(
+        root,
+        "del os.environ['HOME']\nprint(MemoryStorage('sam').config.storage_root)",
+    )
+    assert output.strip() == f"{pwd.getpwuid(os.getuid()).pw_dir}/.amplifier/memory"
 
 
 FOREIGN = ["events", "topics", "MEMORY.md"]
@@ -133,6 +161,7 @@ async def test_other_products_in_the_same_root_are_left_alone(
     make_storage: MakeStorage, root: Path
 ) -> None:
     (root / "events").mkdir(parents=True)
+    (root / "events").chmod(0o755)
     (root / "events/2026.jsonl").write_text("{}")
     (root / "MEMORY.md").write_text("# theirs")
     with pytest.raises(StorageError, match=r"holds 2026\.jsonl.*agent_identity or storage_root"):
@@ -140,6 +169,7 @@ async def test_other_products_in_the_same_root_are_left_alone(
     assert await make_storage("events").search("x") == []
     assert await make_storage("sam").store("x")
     assert (root / "events/2026.jsonl").read_text() == "{}"
+    assert stat.S_IMODE((root / "events").stat().st_mode) == 0o755
     assert {path.name for path in (root / "events").iterdir()} == {"2026.jsonl"}
 
 
@@ -170,6 +200,51 @@ async def test_what_an_interrupted_creation_left_is_cleared(
         "lock",
         "shard-1",
     }
+
+
+async def test_a_shard_that_was_only_half_removed_is_in_nobody_s_way(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    (root / "sam/qdrant.db/shard-1/segments/x").mkdir(parents=True)
+    assert await make_storage().search("x") == []
+    assert await make_storage().store("y")
+
+
+async def test_a_gitignore_of_somebody_else_s_is_left(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    (root / "sam").mkdir(parents=True)
+    (root / "sam/.gitignore").write_text("# mine")
+    await make_storage().store("x")
+    assert (root / "sam/.gitignore").read_text() == "# mine"
+
+
+def test_a_folder_that_is_moved_away_in_the_middle_does_not_come_back(
+    root: Path, tmp_path: Path
+) -> None:
+    others = [
+        start(
+            root,
+            """
+deadline = arguments[0]
+import time
+while time.time() < deadline:
+    try:
+        asyncio.run(storage().search("x"))
+    except StorageError:
+        pass
+""",
+            time.time() + 12,
+        )
+        for _ in range(2)
+    ]
+    while any(other.poll() is None for other in others):
+        run(root, "asyncio.run(storage().store('x'))")
+        (root / "sam").rename(tmp_path / f"moved {time.time()}")
+        time.sleep(0.2)
+        assert not (root / "sam").exists()
+    for other in others:
+        finish(other)
 
 
 async def test_an_empty_shard_without_manifest_is_taken_up(

@@ -1,11 +1,12 @@
 """The settings, by the names that they have in a bundle or in settings.yaml."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from .models import LOCK_SECONDS, MAX_RESULTS
+from .models import LOCK_SECONDS, MAX_RESULTS, clean_base_url
 
 
 class StorageConfig(BaseModel):
@@ -17,6 +18,9 @@ class StorageConfig(BaseModel):
     tools' own: whether they mask credentials.
     """
 
+    # Defaults are validated too: the home is that of the moment.
+    model_config = ConfigDict(validate_default=True, str_strip_whitespace=True)
+
     storage_root: str = "~/.amplifier/memory"
     embedding_model: str | None = None
     base_url: str | None = None
@@ -24,6 +28,22 @@ class StorageConfig(BaseModel):
     max_query_results: int = Field(default=MAX_RESULTS, ge=1, le=MAX_RESULTS)
     lock_timeout: float = Field(default=LOCK_SECONDS, ge=0)
     mask_secrets: bool = True
+
+    @field_validator("storage_root")
+    @classmethod
+    def _folder(cls, root: str) -> str:
+        try:
+            folder = Path(root).expanduser().absolute()
+        except RuntimeError:
+            raise ValueError("there is no such user's home") from None
+        if "\0" in root or "${" in root:
+            raise ValueError("it cannot be a folder, or a variable in it was not expanded")
+        return str(folder)
+
+    @field_validator("base_url")
+    @classmethod
+    def _address(cls, base_url: str | None) -> str | None:
+        return clean_base_url(base_url)
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":

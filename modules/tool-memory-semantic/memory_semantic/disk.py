@@ -1,6 +1,7 @@
 """Files that survive a crash and are nobody else's business."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -24,6 +25,18 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; what an interruption leaves of it ends in .tmp."""
+    if path.is_dir() and not path.is_symlink():
+        doomed = path.with_suffix(".tmp")
+        if path != doomed:
+            shutil.rmtree(doomed, ignore_errors=True)
+            path.rename(doomed)
+        shutil.rmtree(doomed)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def make_private(folder: Path) -> None:

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
-from . import disk, lock
+from . import disk
 from . import manifest as manifests
 from .errors import StorageError
-from .lock import locked
+from .lock import NAMES, locked
 from .manifest import Manifest
 from .models import MIN_FREE_BYTES
 from .open_store import UNCHANGED, OpenStore
@@ -51,13 +51,11 @@ class AgentFolder:
             return self._manifest()
 
     @contextmanager
-    def open(
-        self, cancelled: Event, started: float, create: Manifest | None = None
-    ) -> Iterator[OpenStore | None]:
+    def open(self, cancelled: Event, create: Manifest | None = None) -> Iterator[OpenStore | None]:
         """The store for one operation, under its lock; None if there is none and none is created.
 
-        `started` is when the caller began to wait, by `time.monotonic`; once `cancelled` is set
-        the waiting ends. `create` describes the store to make if there is none.
+        Once `cancelled` is set the waiting for the lock ends. `create` describes the store to make
+        if there is none.
 
         Raises StorageError, which says what was changed, if the store cannot be trusted or used.
         """
@@ -66,26 +64,28 @@ class AgentFolder:
             self._require_ours()
             if create:
                 self._make_folders()
-            elif not self._database.exists():  # and the lock must not make it
+            elif not _lstat(self._database):
                 yield None
                 return
-            with locked(self._database, self._lock_seconds, started, cancelled):
+            with locked(self._database, self._lock_seconds, cancelled):
                 _require_space(self._database)
                 manifest = self._manifest()
                 if manifest is None:
-                    self._refuse_what_is_not_ours()
+                    self._require_no_memories()
                     if create is None:
                         yield None
                         return
                     manifest = self._create(create)
-                self._clear_debris(manifest)
-                shard_name = manifest.shard
-                with Shard.open(self._database / shard_name) as shard:
-                    store = OpenStore(self._database, manifest, shard)
+                shard = self._database / manifest.shard
+                if not _lstat(shard):
+                    self._require_no_memories()
+                with Shard.open(shard) as opened:
+                    store = OpenStore(self._database, manifest, opened)
                     store.verify_count()
+                    self._clear_debris(keep=shard)
                     yield store
-                if manifest.shard != shard_name:
-                    self._clear_debris(manifest)
+                if manifest.shard != shard.name:
+                    self._clear_debris(keep=self._database / manifest.shard)
                 disk.make_private(self._database / manifest.shard)
 
     def _manifest(self) -> Manifest | None:
@@ -97,32 +97,32 @@ class AgentFolder:
             )
         return manifest
 
-    def _clear_debris(self, manifest: Manifest) -> None:
-        """Remove what interrupted work left: unfinished folders and shards no longer named."""
+    def _clear_debris(self, keep: Path) -> None:
+        """Remove what interrupted work left, and the shards that `keep` has replaced."""
         for entry in list(self._database.iterdir()):
-            superseded = _SHARD_NAME.fullmatch(entry.name) and entry.name != manifest.shard
-            if superseded or entry.name.endswith(".tmp"):
-                _remove(entry)
+            replaced = _SHARD_NAME.fullmatch(entry.name) and entry != keep
+            if replaced or entry.name.endswith(".tmp"):
+                disk.remove(entry)
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._agent_folder.mkdir(mode=0o700, exist_ok=True)
-        if self._database.exists():
+        if _lstat(self._database):
             return
         for entry in self._agent_folder.iterdir():
             if entry.name not in (self._database.name, _IGNORE_NAME):
                 raise self._not_ours(entry.name)
         ignore = self._agent_folder / _IGNORE_NAME
-        ignore.touch(mode=0o600)
-        ignore.write_text("*\n")
+        if not _lstat(ignore):
+            disk.write_whole(ignore, b"*\n")
         self._database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self._agent_folder)
         disk.sync(self._root)
 
     def _require_ours(self) -> None:
         """Refuse folders that others could have put here, or could write to."""
-        if self._root.exists():
-            root = self._root.stat()
+        root = _lstat(self._root) and self._root.stat()
+        if root:
             if root.st_uid not in (os.getuid(), 0):
                 raise StorageError(
                     "The storage root belongs to another user. Choose another storage_root."
@@ -132,22 +132,22 @@ class AgentFolder:
                     "Every user of this machine can write to the storage root. Take that right "
                     "away (chmod o-w), or choose another storage_root."
                 )
-        if os.path.lexists(self._agent_folder):
-            folder = self._agent_folder.lstat()
+        folder = _lstat(self._agent_folder)
+        if folder:
             if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
                 raise StorageError(
                     f"The folder of {self._agent_id!r} is a link or a file, or belongs to another "
                     "user. Remove it, or choose another agent_identity."
                 )
-            if stat.S_IMODE(folder.st_mode) & 0o077:
+            if stat.S_IMODE(folder.st_mode) & 0o077 and _lstat(self._database):
                 self._agent_folder.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 
     def _create(self, manifest: Manifest) -> Manifest:
         target = self._database / manifest.shard
+        disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
         unfinished = target.with_suffix(".tmp")
-        for left in (target, unfinished):  # by a creation that was interrupted: both are empty
-            _remove(left)
+        disk.remove(unfinished)
         Shard.create(unfinished, manifest.embedding.dimensions)
         disk.make_private(unfinished)
         disk.sync_tree(unfinished)
@@ -155,18 +155,23 @@ class AgentFolder:
         manifests.write(self._database, manifest)
         return manifest
 
-    def _refuse_what_is_not_ours(self) -> None:
-        """Without a manifest the folder may hold only what an interrupted creation leaves."""
+    def _require_no_memories(self) -> None:
+        """Where no manifest names a shard that is there, nothing may be but what an interrupted
+        creation leaves: unfinished work, or a shard without memories.
+        """
         for entry in self._database.iterdir():
             if _SHARD_NAME.fullmatch(entry.name):
+                if not any(path.is_file() for path in entry.rglob("*")):
+                    continue  # what remains of one that was being removed
                 with Shard.open(entry) as shard:
                     count = shard.count()
                 if count:
                     raise StorageError(
-                        f"The store of {self._agent_id!r} has lost its {manifests.NAME}, but "
-                        f"{entry.name} holds {count} memories. Restore the file from a backup."
+                        f"The store of {self._agent_id!r} has lost its {manifests.NAME}, or has an "
+                        f"old one: it does not name {entry.name}, which holds {count} memories. "
+                        "Restore the file from a backup."
                     )
-            elif entry.name not in lock.NAMES and not entry.name.endswith(".tmp"):
+            elif entry.name not in (*NAMES, manifests.NAME) and not entry.name.endswith(".tmp"):
                 raise self._not_ours(f"{self._database.name}/{entry.name}")
 
     def _not_ours(self, name: str) -> StorageError:
@@ -196,8 +201,9 @@ def _require_space(folder: Path) -> None:
         )
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _lstat(path: Path) -> os.stat_result | None:
+    """What is at `path`, a link not being followed; None if nothing is."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None

@@ -1,71 +1,80 @@
 """One operation at a time on a store, whatever process, thread or child it comes from."""
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
-
-from filelock import FileLock, Timeout
 
 from .errors import StorageError
 from .models import LOCK_POLL_SECONDS
 
 # Waiters line up for the first, and only the one who holds it waits for the second. So whoever
-# just let go of a store cannot take it again before those who were waiting.
+# just let go of a store does not take it again before the next in line.
 NAMES = ("queue", "lock")
+
+_open: set[int] = set()
+
+
+def _close_in_child() -> None:
+    """A forked child inherits the locks that are held, and must not keep them from others."""
+    for descriptor in _open:
+        os.close(descriptor)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 @contextmanager
-def locked(folder: Path, seconds: float, started: float, cancelled: Event) -> Iterator[None]:
-    """Hold the store in `folder`, which must exist, for the length of the block.
+def locked(folder: Path, seconds: float, cancelled: Event) -> Iterator[None]:
+    """Hold the store in `folder` for the length of the block. The folder is never made here.
 
-    Waits until `seconds` after `started` (by `time.monotonic`), or until `cancelled` is set. The
-    operating system frees the lock when the process dies.
+    Waits at most `seconds`, and no longer than until `cancelled` is set. The operating system
+    frees the lock when the process dies, however it dies.
 
-    Raises StorageError if the wait is over, or if the folder was replaced meanwhile.
+    Raises StorageError if the wait is over or the folder was replaced meanwhile, and OSError,
+    also where the file system has no locks.
     """
-    queue, lock = (_file_lock(folder / name) for name in NAMES)
+    deadline = time.monotonic() + seconds
 
-    def acquire(each: FileLock) -> None:
-        patience = max(0.0, started + seconds - time.monotonic())
-        each.acquire(patience, cancel_check=cancelled.is_set)
-
-    try:
-        acquire(queue)
+    @contextmanager
+    def hold(path: Path) -> Iterator[None]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        _open.add(descriptor)
         try:
-            acquire(lock)
+            while not _try(descriptor):
+                if cancelled.is_set() or time.monotonic() >= deadline:
+                    holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+                    raise StorageError(
+                        f"This memory has been in use by other calls (now by process "
+                        f"{holder or 'unknown'}) for {seconds:g} seconds. Try again later."
+                    )
+                time.sleep(LOCK_POLL_SECONDS)
+            if not os.path.samestat(os.fstat(descriptor), path.stat()):
+                raise StorageError("The store was replaced while this call waited for it.")
+            os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
+            yield
         finally:
-            queue.release()
-    except Timeout:
-        holder = (folder / NAMES[1]).read_text(errors="replace")[:20] or "unknown"
-        raise StorageError(
-            f"This memory has been in use by other calls (now by process {holder}) for "
-            f"{seconds:g} seconds. Try again when that is done."
-        ) from None
-    try:
+            _open.discard(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    queue, lock = (hold(folder / name) for name in NAMES)
+    with ExitStack() as held:
+        with queue:
+            held.enter_context(lock)
         if cancelled.is_set():
             raise StorageError("The call was cancelled while it waited.")
         yield
-    finally:
-        lock.release()
 
 
-def _file_lock(path: Path) -> FileLock:
-    def sign(descriptor: int) -> None:
-        if not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
-            raise StorageError("The store was replaced while this call waited for it.")
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-
-    # `filelock`, because it frees on death and in forked children, and with these settings never
-    # falls back to a file that only pretends to lock.
-    return FileLock(
-        path,
-        mode=0o600,
-        poll_interval=LOCK_POLL_SECONDS,
-        fallback_to_soft=False,
-        preserve_lock_file=True,
-        on_acquired=sign,
-    )
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,10 +1,12 @@
 """What a memory is, and the rules for what goes in and comes out."""
 
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
@@ -52,7 +54,7 @@ EMBEDDING_MAX_BYTES = 32_000_000
 LOCK_SECONDS = 30.0
 LOCK_POLL_SECONDS = 0.005
 # Calls that wait or work at once in this process; more queue up behind them.
-WORKERS = 8
+WORKERS = 16
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
 MIN_FREE_BYTES = 64 * 1024 * 1024
 
@@ -60,6 +62,9 @@ MIN_FREE_BYTES = 64 * 1024 * 1024
 def utc_now() -> datetime:
     """The current time, aware, in UTC. The default clock wherever one can be given."""
     return datetime.now(UTC)
+
+
+MEMORY_ID = re.compile(r"mem-[0-9a-f]{8}")
 
 
 def new_memory_id() -> str:
@@ -153,6 +158,45 @@ def clean_tags(value: object) -> list[str]:
     if len(tags) > MAX_TAGS:
         raise ValueError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
     return tags
+
+
+def clean_items(items: object) -> list[tuple[str, list[str]]]:
+    """Texts to remember, each with its tags, from texts and (text, tags) pairs.
+
+    Raises ValueError for anything else, and for a text or a tag that is not possible.
+    """
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise ValueError("Give a list of texts, or of (text, tags) pairs.")
+    cleaned = []
+    for item in items:
+        content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        cleaned.append((clean_text(content, "content"), clean_tags(tags)))
+    return cleaned
+
+
+def clean_id(value: object) -> str:
+    """A memory's id. Raises ValueError for what cannot be one."""
+    if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
+        raise ValueError("A memory's id looks like mem-a3f2b8c1.")
+    return value
+
+
+def clean_base_url(value: str | None) -> str | None:
+    """The address of a service, None or blank meaning none. Raises ValueError for no address, and
+    for one with a password in it, which would end in logs.
+    """
+    if not (value and value.strip()):
+        return None
+    try:
+        parts = urlsplit(value.strip())
+        valid = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "base_url must be an address such as http://localhost:11434/v1, without a password."
+        )
+    return value.strip()
 
 
 def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:

@@ -1,8 +1,8 @@
 """What is done with a store while it is open: write, rank, list, erase."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from . import manifest as manifests
 from .errors import StorageError
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Memory, new_memory_id, point_id
-from .shard import EVERYWHERE, Hit, Point, Shard, Where
+from .shard import ENGINE, EVERYWHERE, Hit, Point, Shard, Where
 
 # How an error ends, for whoever made the call.
 UNCHANGED = "Nothing was changed."
@@ -87,19 +87,22 @@ class OpenStore:
         return [Stored(memories[key].id, key in known, model) for key in keys]
 
     def search(self, vector: list[float], limit: int, where: Where, now: datetime) -> list[Memory]:
-        """The best `limit` by `ranking.score`, exactly: each of them is among the `limit` most
-        similar of the last seven days, or among those of the time before.
+        """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of
+        the last seven days, or among those of the time before. (Of memories that are equally
+        similar the engine chooses which make the cut.)
         """
         week_ago = now - RECENCY_WINDOW
+        just_after = week_ago + timedelta(microseconds=1)
+        within_week = replace(where, since=max(where.since or just_after, just_after))
         recent, older = self.shard.nearest(
-            vector, limit, [where.between(after=week_ago), where.between(until=week_ago)]
+            vector, limit, [within_week, replace(where, until=week_ago)]
         )
-        found = len(recent) + len(older)
-        if where == EVERYWHERE and found < min(limit, self.manifest.memories):
-            raise self._damage(f"a search sees {found} of {self.manifest.memories} memories")
-        candidates = {hit.id: hit for hit in (*recent, *older) if hit.cosine > 0}
+        found = {hit.id: hit for hit in (*recent, *older)}
+        candidates = {id: hit for id, hit in found.items() if hit.cosine > 0}
         if len(candidates) < limit:  # all others score 0, and of equals the newest come first
             for hit in self.shard.newest(limit, where):
+                if len(found) < limit and hit.id not in found:
+                    raise self._damage("a search does not find all memories")
                 candidates.setdefault(hit.id, hit)
         return ranking.rank(
             ((self._memory(hit), hit.cosine) for hit in candidates.values()), now, limit
@@ -107,6 +110,7 @@ class OpenStore:
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
         """The `limit` memories that were stored last, newest first."""
+        limit = min(limit, max(1, self.manifest.memories))
         return [self._memory(hit) for hit in self.shard.newest(limit, where)]
 
     def erase(self, ids: Sequence[str]) -> int:
@@ -124,11 +128,13 @@ class OpenStore:
             disk.sync_tree(self.database / name)
             self.outcome = _MAYBE_DELETED
             self.manifest.shard = name
+            self.manifest.engine = ENGINE
             self.manifest.memories -= len(doomed)
             manifests.write(self.database, self.manifest)
         return len(doomed)
 
     def _acknowledge(self) -> None:
+        self.manifest.engine = ENGINE
         self.manifest.memories = self.shard.count()
         manifests.write(self.database, self.manifest)
 

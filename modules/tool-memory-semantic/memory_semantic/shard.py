@@ -8,7 +8,7 @@ survive a fork, and two handles on one shard lose writes.
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,19 +46,14 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Where:
-    """Which points count: stored at or after `since`, after `after`, up to and including `until`,
-    with any of `tags`, with one of the `ids` (of memories, not of points). None or empty: all.
+    """Which points count: stored at `since` or later, at `until` or earlier, with any of `tags`,
+    with one of the `ids` (of memories, not of points). None or empty: all.
     """
 
     since: datetime | None = None
-    after: datetime | None = None
     until: datetime | None = None
     tags: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-
-    def between(self, after: datetime | None = None, until: datetime | None = None) -> "Where":
-        """The same, but stored `after` one moment and `until` another."""
-        return replace(self, after=after, until=until)
 
 
 EVERYWHERE = Where()
@@ -186,15 +181,13 @@ class Shard:
 
 
 def _filter(where: Where) -> edge.Filter:
-    # One condition for each bound: a range with both `gt` and `gte` obeys only one of them.
-    bounds = (("gte", where.since), ("gt", where.after), ("lte", where.until))
-    must: list[Any] = [
-        edge.FieldCondition(
-            "timestamp", range=edge.RangeDateTime(**{operator: timestamp_text(moment)})
+    must: list[Any] = []
+    if where.since or where.until:
+        bounds = edge.RangeDateTime(
+            gte=timestamp_text(where.since) if where.since else None,
+            lte=timestamp_text(where.until) if where.until else None,
         )
-        for operator, moment in bounds
-        if moment is not None
-    ]
+        must.append(edge.FieldCondition("timestamp", range=bounds))
     for name, values in (("tags", where.tags), ("id", where.ids)):
         if values:
             must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 from .check import check
 from .config import StorageConfig
-from .embeddings import EmbeddingGenerator
+from .embeddings import EmbeddingGenerator, unit_vector
 from .errors import StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
@@ -22,6 +21,8 @@ from .models import (
     LOCAL_MODEL,
     MAX_BATCH,
     Memory,
+    clean_id,
+    clean_items,
     clean_limit,
     clean_since,
     clean_tags,
@@ -65,7 +66,7 @@ class MemoryStorage:
         self.config = StorageConfig.parse(config)
         self._embeddings = embeddings
         self._clock = clock
-        root = Path(self.config.storage_root).expanduser().absolute()
+        root = Path(self.config.storage_root)
         self._folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
 
     async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
@@ -82,9 +83,9 @@ class MemoryStorage:
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        pairs = [(item, None) if isinstance(item, str) else item for item in items]
-        texts = [clean_text(content, "content") for content, _ in pairs]
-        tags = [clean_tags(given) for _, given in pairs]
+        pairs = clean_items(items)
+        texts = [text for text, _ in pairs]
+        tags = [own for _, own in pairs]
         if len(texts) > MAX_BATCH:
             raise ValueError(f"{len(texts):,} memories at once are too many; {MAX_BATCH:,} may be.")
         if not texts:
@@ -116,7 +117,7 @@ class MemoryStorage:
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
-        where = Where(ids=(memory_id,))
+        where = Where(ids=(clean_id(memory_id),))
         found = await self._operate(lambda store: store.newest(1, where), [])
         return found[0] if found else None
 
@@ -128,7 +129,9 @@ class MemoryStorage:
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
-        doomed = list(ids)
+        if isinstance(ids, str):
+            raise ValueError("ids must be a list of ids, not one text.")
+        doomed = [clean_id(each) for each in ids]
         return await self._operate(lambda store: store.erase(doomed), 0) if doomed else 0
 
     async def count(self) -> int:
@@ -143,10 +146,9 @@ class MemoryStorage:
 
     async def _operate(self, work: Callable[[OpenStore], T], without_store: T) -> T:
         """`work` on the open store; `without_store` if there is none, and none is made."""
-        started = time.monotonic()
 
         def run(cancelled: Event) -> T:
-            with self._folder.open(cancelled, started) as store:
+            with self._folder.open(cancelled) as store:
                 return work(store) if store else without_store
 
         return await run_blocking(run)
@@ -166,7 +168,7 @@ class MemoryStorage:
             if planned is None and without_store is not None:
                 return await self._operate(lambda store: without_store, without_store)
             generator = self._generator(planned)
-            vectors = await generator.generate_batch(texts)
+            vectors = [unit_vector(each) for each in await generator.generate_batch(texts)]
             made = Embedding(generator.model, generator.version, len(vectors[0]))
             if planned is None:
                 new = Manifest(
@@ -179,12 +181,9 @@ class MemoryStorage:
                 new = None
             else:
                 raise self._conflict(planned.embedding, made)
-            started = time.monotonic()
 
-            def run(
-                cancelled: Event, vectors=vectors, made=made, new=new, started=started
-            ) -> T | None:
-                with self._folder.open(cancelled, started, new) as store:
+            def run(cancelled: Event, vectors=vectors, made=made, new=new) -> T | None:
+                with self._folder.open(cancelled, new) as store:
                     if store is None:
                         raise StorageError("The store was deleted while this call was running.")
                     return work(store, vectors) if store.manifest.embedding == made else None

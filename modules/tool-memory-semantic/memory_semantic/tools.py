@@ -5,7 +5,6 @@ module twice, once only to look at it.
 """
 
 import logging
-import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from amplifier_core import ToolResult
 from .errors import AgentMemoryError
 from .identity import resolve_agent_id
 from .masking import mask, mask_all
-from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, Memory
+from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
 
 if TYPE_CHECKING:
     from .storage import MemoryStorage
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVENTS = ["memory:stored", "memory:searched"]
-
-_MEMORY_ID = re.compile(r"mem-[0-9a-f]{8}")
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
@@ -49,6 +46,8 @@ class _MemoryTool:
     async def execute(self, input: dict[str, Any]) -> ToolResult:
         """Do the call. Whatever fails comes back as a result with `error["message"]`."""
         try:
+            if not isinstance(input, dict):
+                raise ValueError(f"{self.name} takes an object with its arguments.")
             agent_id = resolve_agent_id(self._coordinator, self._config)
             from .storage import MemoryStorage
 
@@ -140,7 +139,7 @@ class MemorySearchTool(_MemoryTool):
         started = time.perf_counter()
         query: Any = input.get("query")  # checked where it is searched for
         limit = input.get("limit")
-        if isinstance(query, str) and _MEMORY_ID.fullmatch(query.strip()):
+        if isinstance(query, str) and MEMORY_ID.fullmatch(query.strip()):
             memory = await storage.get(query.strip())
             memories = [memory] if memory else []
         else:
