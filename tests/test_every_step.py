@@ -18,7 +18,7 @@ import pytest
 from memory_semantic import MemoryStorage
 from plain_vectors import PlainVectors
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = "fsync,msync,rename,renameat,renameat2"
 BASE = [f"base fact {i}" for i in range(5)]

@@ -121,4 +121,4 @@ def test_a_wrong_setting_is_named(key: str, value: object) -> None:
 def test_blank_settings_are_not_set() -> None:
     storage = MemoryStorage("sam", {"storage_root": "", "embedding_model": " ", "dimensions": None})
     assert storage.config.embedding_model is None
-    assert storage.config.storage_root == "~/.amplifier/memory"
+    assert storage.config.storage_root == str(Path.home() / ".amplifier/memory")

@@ -19,7 +19,7 @@ def check(store: OpenStore) -> list[str]:
     search by it finds, and the indexes with a scan of everything.
     """
     problems: list[str] = []
-    times: list[tuple[str, str]] = []
+    times: list[str] = []
     ids: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     for points in store.shard.points():
@@ -32,19 +32,23 @@ def check(store: OpenStore) -> list[str]:
             whole.append(point)
             ids[point.payload["id"]] += 1
             tags.update(point.payload["tags"])
-            times.append((point.payload["timestamp"], point.payload["id"]))
+            times.append(point.payload["timestamp"])
         problems += _not_found(whole, store)
 
     problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
+    return problems or _index_faults(times, tags, store)
+
+
+def _index_faults(times: list[str], tags: Counter[str], store: OpenStore) -> list[str]:
+    problems = []
     for tag, number in tags.items():
         indexed = store.shard.count(Where(tags=(tag,)))
         if indexed != number:
             problems.append(f"The index of tags has {indexed} of {number} memories of one tag.")
-    by_time = store.shard.newest(max(1, store.manifest.memories), EVERYWHERE)
-    indexed_times = [hit.payload.get("timestamp") for hit in by_time]
-    if indexed_times != sorted((time for time, _ in times), reverse=True):
+    by_time = [hit.payload["timestamp"] for hit in store.shard.newest(len(times) + 1, EVERYWHERE)]
+    if by_time != sorted(times, reverse=True):
         problems.append("The index of times does not agree with the times of the memories.")
-    if len(times) < store.manifest.memories and not problems:
+    if len(times) < store.manifest.memories:
         problems.append(f"{len(times)} of {store.manifest.memories} memories can be read.")
     return problems
 

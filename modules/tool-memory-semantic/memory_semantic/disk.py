@@ -3,6 +3,8 @@
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -23,6 +25,21 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def pinned(folder: Path) -> Iterator[Path]:
+    """A path to `folder` that stays its own if it is moved or deleted in the meantime.
+
+    The engine makes folders that are missing: by its name, a folder would come back half empty.
+    Only Linux has such paths; elsewhere it is the name.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        own = Path(f"/proc/self/fd/{descriptor}")
+        yield own if own.is_dir() else folder
     finally:
         os.close(descriptor)
 

@@ -48,7 +48,7 @@ class AgentFolder:
         """The manifest as it is now. Without the lock it may be another a moment later."""
         with _explained(lambda: UNCHANGED):
             self._require_ours()
-            return self._manifest()
+            return self._manifest(self._database)
 
     @contextmanager
     def open(self, cancelled: Event, create: Manifest | None = None) -> Iterator[OpenStore | None]:
@@ -67,42 +67,38 @@ class AgentFolder:
             elif not _lstat(self._database):
                 yield None
                 return
-            with locked(self._database, self._lock_seconds, cancelled):
-                _require_space(self._database)
-                manifest = self._manifest()
+            with (
+                disk.pinned(self._database) as database,
+                locked(database, self._lock_seconds, cancelled),
+            ):
+                _require_space(database)
+                manifest = self._manifest(database)
                 if manifest is None:
-                    self._require_no_memories()
+                    self._require_no_memories(database)
                     if create is None:
                         yield None
                         return
-                    manifest = self._create(create)
-                shard = self._database / manifest.shard
+                    manifest = _create(database, create)
+                shard = database / manifest.shard
                 if not _lstat(shard):
-                    self._require_no_memories()
+                    self._require_no_memories(database)
                 with Shard.open(shard) as opened:
-                    store = OpenStore(self._database, manifest, opened)
+                    store = OpenStore(database, manifest, opened)
                     store.verify_count()
-                    self._clear_debris(keep=shard)
+                    _clear_debris(database, keep=shard)
                     yield store
                 if manifest.shard != shard.name:
-                    self._clear_debris(keep=self._database / manifest.shard)
-                disk.make_private(self._database / manifest.shard)
+                    _clear_debris(database, keep=database / manifest.shard)
+                disk.make_private(database / manifest.shard)
 
-    def _manifest(self) -> Manifest | None:
-        manifest = manifests.read(self._database)
+    def _manifest(self, database: Path) -> Manifest | None:
+        manifest = manifests.read(database)
         if manifest and manifest.agent != self._agent_id:
             raise StorageError(
                 f"The store in the folder of {self._agent_id!r} belongs to {manifest.agent!r}. "
                 "Move it back to the folder of that name."
             )
         return manifest
-
-    def _clear_debris(self, keep: Path) -> None:
-        """Remove what interrupted work left, and the shards that `keep` has replaced."""
-        for entry in list(self._database.iterdir()):
-            replaced = _SHARD_NAME.fullmatch(entry.name) and entry != keep
-            if replaced or entry.name.endswith(".tmp"):
-                disk.remove(entry)
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,23 +139,11 @@ class AgentFolder:
                 self._agent_folder.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 
-    def _create(self, manifest: Manifest) -> Manifest:
-        target = self._database / manifest.shard
-        disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
-        unfinished = target.with_suffix(".tmp")
-        disk.remove(unfinished)
-        Shard.create(unfinished, manifest.embedding.dimensions)
-        disk.make_private(unfinished)
-        disk.sync_tree(unfinished)
-        unfinished.rename(target)
-        manifests.write(self._database, manifest)
-        return manifest
-
-    def _require_no_memories(self) -> None:
+    def _require_no_memories(self, database: Path) -> None:
         """Where no manifest names a shard that is there, nothing may be but what an interrupted
         creation leaves: unfinished work, or a shard without memories.
         """
-        for entry in self._database.iterdir():
+        for entry in database.iterdir():
             if _SHARD_NAME.fullmatch(entry.name):
                 if not any(path.is_file() for path in entry.rglob("*")):
                     continue  # what remains of one that was being removed
@@ -172,13 +156,34 @@ class AgentFolder:
                         "Restore the file from a backup."
                     )
             elif entry.name not in (*NAMES, manifests.NAME) and not entry.name.endswith(".tmp"):
-                raise self._not_ours(f"{self._database.name}/{entry.name}")
+                raise self._not_ours(f"qdrant.db/{entry.name}")
 
     def _not_ours(self, name: str) -> StorageError:
         return StorageError(
             f"The folder of {self._agent_id!r} holds {name}, which is not agent-memory's. "
             "Choose another agent_identity or storage_root."
         )
+
+
+def _create(database: Path, manifest: Manifest) -> Manifest:
+    target = database / manifest.shard
+    disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
+    unfinished = target.with_suffix(".tmp")
+    disk.remove(unfinished)
+    Shard.create(unfinished, manifest.embedding.dimensions)
+    disk.make_private(unfinished)
+    disk.sync_tree(unfinished)
+    unfinished.rename(target)
+    manifests.write(database, manifest)
+    return manifest
+
+
+def _clear_debris(database: Path, keep: Path) -> None:
+    """Remove what interrupted work left, and the shards that `keep` has replaced."""
+    for entry in list(database.iterdir()):
+        replaced = _SHARD_NAME.fullmatch(entry.name) and entry != keep
+        if replaced or entry.name.endswith(".tmp"):
+            disk.remove(entry)
 
 
 @contextmanager

@@ -34,8 +34,12 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
         sleep=pause,
         reraise=True,
     )
+
+    async def attempt() -> T:  # tenacity awaits what is defined as a coroutine, a lambda is not
+        return await request()
+
     try:
-        return await tries(request)
+        return await tries(attempt)
     except EmbeddingError:
         raise
     except openai.APIStatusError as error:
