@@ -78,6 +78,9 @@ class AgentFolder:
                     if create is None:
                         yield None
                         return
+                    ignore = self._agent_folder / _IGNORE_NAME
+                    if not _lstat(ignore):
+                        disk.write_whole(ignore, b"*\n")
                     manifest = _create(database, create)
                 shard = database / manifest.shard
                 if not _lstat(shard):
@@ -108,9 +111,6 @@ class AgentFolder:
         for entry in self._agent_folder.iterdir():
             if entry.name not in (self._database.name, _IGNORE_NAME):
                 raise self._not_ours(entry.name)
-        ignore = self._agent_folder / _IGNORE_NAME
-        if not _lstat(ignore):
-            disk.write_whole(ignore, b"*\n")
         self._database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self._agent_folder)
         disk.sync(self._root)
