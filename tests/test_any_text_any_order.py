@@ -63,7 +63,8 @@ class AgainstADictionary(RuleBasedStateMachine):
         except ValueError:
             return
         before = self.known.get(text)
-        merged = list(dict.fromkeys([*(before[1] if before else []), *tags]))
+        old: list[str] = before[1] if before else []
+        merged = [*old, *(tag for tag in tags if tag not in old)]
         if len(merged) > 20:
             return
         memory_id = done(self.storage.store(text, tags))

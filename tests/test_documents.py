@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from memory_semantic import models
 from memory_semantic.config import StorageConfig
 from scripted import MEMORY_MODULE, REPOSITORY
 
@@ -52,6 +53,28 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
     for name in ("storage_root", "max_query_results", "lock_timeout"):
         default = StorageConfig.model_fields[name].default
         assert rows[name].strip("`") == (f"{default:g}" if name == "lock_timeout" else str(default))
+
+
+def test_every_limit_is_in_the_table_with_its_value() -> None:
+    table = MODULE_README.split("## Limits")[1].split("\n## ")[0]
+    pairs = re.findall(r"(\d[\d,]*)[^,|(]*\(`(\w+)`\)", table)
+    told = {name: int(value.replace(",", "")) for value, name in pairs}
+    numbers = {
+        name: int(value)
+        for name, value in vars(models).items()
+        if name.isupper() and isinstance(value, int | float)
+    }
+    not_limits = {"RECENCY_BOOST", "LOCK_POLL_SECONDS"}
+    assert told == {name: numbers[name] for name in numbers.keys() - not_limits}
+
+
+def test_security_names_tests_that_exist() -> None:
+    security = (REPOSITORY / "SECURITY.md").read_text()
+    tests = {path.name: path.read_text() for path in (REPOSITORY / "tests").glob("test_*.py")}
+    assert set(re.findall(r"test_\w+\.py", security)) <= set(tests)
+    everything = "".join(tests.values())
+    for phrase in re.findall(r"\*([a-z][^*]+)\*", security.split("## Not promised")[0]):
+        assert f"test_{'_'.join(phrase.split())}" in everything, phrase
 
 
 def test_every_source_file_has_its_place_in_the_table() -> None:
