@@ -14,7 +14,7 @@ from memory_semantic import MemoryStorage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-SECONDS = 70
+SECONDS = 62
 
 WORKER = """
 import asyncio, json, random, sys
