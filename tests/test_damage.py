@@ -1,4 +1,7 @@
-"""A damaged store is an error, never fewer memories without a word."""
+"""A damaged store is an error, never fewer memories without a word.
+
+There is no store of an earlier engine to open: 0.9 is the first that this project wrote with.
+"""
 
 import json
 import os

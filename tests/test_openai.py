@@ -1,4 +1,8 @@
-"""Embeddings from OpenAI or a compatible service, through the real SDK and a local server."""
+"""Embeddings from OpenAI or a compatible service, through the real SDK and a local server.
+
+On this machine's own network nothing makes the connecting itself take long; the time-out that ends
+slow answers holds for the whole try, connecting included.
+"""
 
 import asyncio
 import json

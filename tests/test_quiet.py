@@ -1,4 +1,7 @@
-"""Nothing is left behind: no output, no thread, no temporary file, no warning."""
+"""Nothing is left behind: no output, no thread, no temporary file, no warning.
+
+There is nothing to close, and so nothing to close twice or to use after closing.
+"""
 
 from pathlib import Path
 

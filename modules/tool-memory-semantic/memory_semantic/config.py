@@ -14,8 +14,8 @@ class StorageConfig(BaseModel):
 
     `embedding_model` is `local` or a model's name at the service; None lets a new store choose.
     `base_url` is the address of an OpenAI-compatible service, `dimensions` a vector length to ask
-    it for, `lock_timeout` the seconds that a call waits for other processes. `mask_secrets` is the
-    tools' own: whether they mask credentials.
+    it for, `lock_timeout` the seconds that a call waits for other calls on the same memory.
+    `mask_secrets` is for the tools: whether they mask credentials.
     """
 
     # Defaults are validated too: the home is that of the moment.

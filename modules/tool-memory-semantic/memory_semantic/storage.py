@@ -129,8 +129,8 @@ class MemoryStorage:
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
-        if isinstance(ids, str):
-            raise ValueError("ids must be a list of ids, not one text.")
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise ValueError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
         return await self._operate(lambda store: store.erase(doomed), 0) if doomed else 0
 

@@ -1,7 +1,7 @@
 """Blocking work off the event loop, on a few threads of our own.
 
-Calls may wait seconds for a lock or a service; on the host's default threads fifty of them would
-stop everything else that the host does.
+Calls may wait seconds for a lock; on the host's default threads fifty of them would stop everything
+else that the host does.
 """
 
 import asyncio
