@@ -104,7 +104,7 @@ NEAR_MISSES = [
 
 @pytest.mark.parametrize(("name", "text", "secret"), SECRETS)
 def test_a_secret_is_masked_where_it_stands(name: str, text: str, secret: str) -> None:
-    assert mask(text.replace("SECRET", secret)) == (text.replace("SECRET", f"[masked {name}]"), 1)
+    assert mask(text.replace("SECRET", secret)) == (text.replace("SECRET", f"(masked {name})"), 1)
 
 
 def test_every_shape_has_a_test() -> None:
@@ -137,8 +137,8 @@ async def test_a_store_masks_before_anything_else_sees_it(tools: Tools, root: Pa
     found = await tools.call("memory_search", query=f"Is {KEY} the sandbox key?")
     assert found["masked_secrets"] == 1
     [memory] = found["memories"]
-    assert memory["content"] == "The sandbox key is [masked API key]."
-    assert memory["tags"] == ["api", "id-[masked aws key]"]
+    assert memory["content"] == "The sandbox key is (masked API key)."
+    assert memory["tags"] == ["api", "id-(masked aws key)"]
     on_disk = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
     assert KEY[8:].encode() not in on_disk and b"AKIA" not in on_disk
     assert KEY not in str(tools.events)
@@ -149,8 +149,8 @@ async def test_the_service_never_sees_it(make_tools: MakeTools, server: Embeddin
     await tools.call("memory_store", content=f"The key is {KEY}.")
     await tools.call("memory_search", query=KEY)
     assert [request["input"] for request in server.requests] == [
-        ["The key is [masked API key]."],
-        ["[masked API key]"],
+        ["The key is (masked API key)."],
+        ["(masked API key)"],
     ]
 
 

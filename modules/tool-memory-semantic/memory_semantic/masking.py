@@ -51,7 +51,8 @@ def mask(text: str) -> tuple[str, int]:
 
         def replace(match: re.Match[str], name: str = name) -> str:
             secret = match.groupdict().get("secret") or match.group()
-            return match.group().replace(secret, f"[masked {name}]")
+            # Round brackets: Amplifier's console takes square ones for its own markup.
+            return match.group().replace(secret, f"(masked {name})")
 
         text, count = pattern.subn(replace, text)
         masked += count
