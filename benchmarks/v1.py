@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ CALLS = 100
 class Vectors(EmbeddingGenerator):
     """Vectors that depend on the text alone and cost about a millisecond."""
 
-    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
-        return [_vector(text) for text in contents]
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        return [_vector(text) for text in texts]
 
 
 def _vector(text: str) -> list[float]:

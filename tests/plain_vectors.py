@@ -1,7 +1,6 @@
 """A model without a model: 32 numbers that depend on the text alone. Costs nothing to load."""
 
 import random
-from collections.abc import Sequence
 
 from memory_semantic import EmbeddingGenerator
 
@@ -10,8 +9,8 @@ class PlainVectors(EmbeddingGenerator):
     def __init__(self) -> None:
         super().__init__("plain", dimensions=32)
 
-    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
-        return [_vector(text) for text in contents]
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        return [_vector(text) for text in texts]
 
 
 def _vector(text: str) -> list[float]:

@@ -64,6 +64,7 @@ SECRETS = [
     ("credentials", "curl -H 'authorization: basic SECRET'", "dXNlcjpwYXNzd29yZDE="),
     ("password", "postgres://user:SECRET@db.example.com:5432/app", "password"),
     ("password", "redis://:SECRET@cache", "p4$$w:rd"),
+    ("password", "mysql://bob:SECRET@db", "bob"),
     ("password", "https://me:SECRET@example.com/x", "a@b"),
     ("password or secret", "DB_PASSWORD=SECRET", "hunter2"),
     ("password or secret", '{"client_secret": "SECRET"}', "abc123def"),

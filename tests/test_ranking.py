@@ -47,8 +47,8 @@ class Given(EmbeddingGenerator):
         super().__init__("given")
         self._vectors = vectors
 
-    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
-        return [self._vectors[text] for text in contents]
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        return [self._vectors[text] for text in texts]
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:

@@ -3,9 +3,10 @@
 import math
 from collections import Counter
 
-from .models import Memory, point_id, timestamp_text
+from .errors import StorageError
+from .models import timestamp_text
 from .open_store import OpenStore
-from .shard import EVERYWHERE, Point, Where
+from .shard import EVERYWHERE, Hit, Point, Where
 
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
 # from 1 by this much and no more.
@@ -55,11 +56,9 @@ def _index_faults(times: list[str], tags: Counter[str], store: OpenStore) -> lis
 
 def _fault(point: Point, store: OpenStore) -> str | None:
     try:
-        memory = Memory.model_validate(point.payload)
-    except ValueError:
-        return "it cannot be read"
-    if point_id(memory.content) != point.id:
-        return "its text is not the one that was stored"
+        memory = store.memory(Hit(point.id, point.payload))
+    except StorageError:
+        return "it is not what was stored"
     if memory.agent_id != store.manifest.agent:
         return "it belongs to another agent"
     if timestamp_text(memory.timestamp) != point.payload["timestamp"]:

@@ -64,7 +64,8 @@ def make_private(folder: Path) -> None:
             path.chmod(mode & 0o700)
 
 
-def sync_tree(folder: Path) -> None:
-    """Bring `folder` and everything in it to disk."""
+def settle(folder: Path) -> None:
+    """Make a new `folder` private, and bring it and everything in it to disk."""
+    make_private(folder)
     for path in (*folder.rglob("*"), folder):
         sync(path)

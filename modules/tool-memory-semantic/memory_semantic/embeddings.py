@@ -77,16 +77,18 @@ class EmbeddingGenerator:
         Raises EmbeddingError if there is no key, if the service refuses, if it still fails at the
         third try, or if its answer is not such vectors.
         """
-        texts = list(contents)
-        if self.model == LOCAL_MODEL:
-            vectors = await run_blocking(lambda _: local_model.embed(texts))
-        else:
-            vectors = await self._ask_service(texts)
+        vectors = [_unit(vector) for vector in await self._embed(list(contents))]
         for vector in vectors:
             self.dimensions = self.dimensions or len(vector)
             if len(vector) != self.dimensions:
                 raise nonsense(f"{len(vector)} dimensions, where {self.dimensions} were expected")
         return vectors
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        """The vectors as the model gives them: what a subclass for another model replaces."""
+        if self.model == LOCAL_MODEL:
+            return await run_blocking(lambda _: local_model.embed(texts))
+        return await self._ask_service(texts)
 
     async def _ask_service(self, texts: list[str]) -> list[list[float]]:
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
@@ -127,13 +129,13 @@ class EmbeddingGenerator:
         data = sorted(json.loads(body)["data"], key=lambda item: item["index"])
         if [item["index"] for item in data] != list(range(len(texts))):
             raise nonsense(f"{len(data)} vectors, not one for each of {len(texts)} texts")
-        return [unit_vector(item["embedding"]) for item in data]
+        return [item["embedding"] for item in data]
 
     def _service(self) -> str | None:
         return clean_base_url(self._base_url or os.environ.get("OPENAI_BASE_URL"))
 
 
-def unit_vector(vector: Sequence[float]) -> list[float]:
+def _unit(vector: Sequence[float]) -> list[float]:
     """`vector` at length 1. Raises EmbeddingError if it has no direction or is not of numbers.
 
     The engine does not do it for every length, and takes what cannot be compared without a word.

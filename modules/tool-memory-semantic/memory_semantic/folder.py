@@ -171,8 +171,7 @@ def _create(database: Path, manifest: Manifest) -> Manifest:
     unfinished = target.with_suffix(".tmp")
     disk.remove(unfinished)
     Shard.create(unfinished, manifest.embedding.dimensions)
-    disk.make_private(unfinished)
-    disk.sync_tree(unfinished)
+    disk.settle(unfinished)
     unfinished.rename(target)
     manifests.write(database, manifest)
     return manifest

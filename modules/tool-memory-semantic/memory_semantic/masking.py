@@ -6,6 +6,7 @@ guesses it missed 19 of the 32 examples of that test, and took 23 ms for 10,000 
 """
 
 import re
+from functools import partial
 from typing import Any
 
 from .models import MAX_CONTENT_CHARS
@@ -48,15 +49,15 @@ def mask(text: str) -> tuple[str, int]:
     """`text` with every credential that it shows replaced by what it was, and how many were."""
     masked = 0
     for name, pattern in _SHAPES:
-
-        def replace(match: re.Match[str], name: str = name) -> str:
-            secret = match.groupdict().get("secret") or match.group()
-            # Round brackets: Amplifier's console takes square ones for its own markup.
-            return match.group().replace(secret, f"(masked {name})")
-
-        text, count = pattern.subn(replace, text)
+        text, count = pattern.subn(partial(_masked, name), text)
         masked += count
     return text, masked
+
+
+def _masked(name: str, match: re.Match[str]) -> str:
+    start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+    # Round brackets: Amplifier's console takes square ones for its own markup.
+    return f"{match.string[match.start() : start]}(masked {name}){match.string[end : match.end()]}"
 
 
 def mask_all(value: Any) -> tuple[Any, int]:

@@ -59,7 +59,7 @@ class OpenStore:
     ) -> list[Stored]:
         """Store each text with its tags and its vector; they are on disk when this returns."""
         keys = [point_id(text) for text in texts]
-        known = {hit.id: self._memory(hit) for hit in self.shard.retrieve(list(set(keys)))}
+        known = {hit.id: self.memory(hit) for hit in self.shard.retrieve(list(set(keys)))}
         fresh = iter(self._fresh_ids(len(set(keys)) - len(known)))
         memories: dict[UUID, Memory] = {}
         for key, text, new_tags in zip(keys, texts, tags, strict=True):
@@ -105,13 +105,13 @@ class OpenStore:
                     raise self._damage("a search does not find all memories")
                 candidates.setdefault(hit.id, hit)
         return ranking.rank(
-            ((self._memory(hit), hit.cosine) for hit in candidates.values()), now, limit
+            ((self.memory(hit), hit.cosine) for hit in candidates.values()), now, limit
         )
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
         """The `limit` memories that were stored last, newest first."""
         limit = min(limit, max(1, self.manifest.memories))
-        return [self._memory(hit) for hit in self.shard.newest(limit, where)]
+        return [self.memory(hit) for hit in self.shard.newest(limit, where)]
 
     def erase(self, ids: Sequence[str]) -> int:
         """Take these memories out for good; returns how many there were.
@@ -124,8 +124,7 @@ class OpenStore:
             name = f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
             dimensions = self.manifest.embedding.dimensions
             self.shard.copy_to(self.database / name, dimensions, leave_out=doomed)
-            disk.make_private(self.database / name)
-            disk.sync_tree(self.database / name)
+            disk.settle(self.database / name)
             self.outcome = _MAYBE_DELETED
             self.manifest.shard = name
             self.manifest.engine = ENGINE
@@ -147,7 +146,7 @@ class OpenStore:
             fresh |= drawn - {hit.payload["id"] for hit in taken}
         return list(fresh)
 
-    def _memory(self, hit: Hit) -> Memory:
+    def memory(self, hit: Hit) -> Memory:
         """The memory in a payload, if its text is the very one that was stored."""
         try:
             memory = Memory.model_validate(hit.payload)

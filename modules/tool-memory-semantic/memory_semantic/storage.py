@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .check import check
 from .config import StorageConfig
-from .embeddings import EmbeddingGenerator, unit_vector
+from .embeddings import EmbeddingGenerator
 from .errors import StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
@@ -168,7 +168,7 @@ class MemoryStorage:
             if planned is None and without_store is not None:
                 return await self._operate(lambda store: without_store, without_store)
             generator = self._generator(planned)
-            vectors = [unit_vector(each) for each in await generator.generate_batch(texts)]
+            vectors = await generator.generate_batch(texts)
             made = Embedding(generator.model, generator.version, len(vectors[0]))
             if planned is None:
                 new = Manifest(
