@@ -35,12 +35,14 @@ _IGNORE_NAME = ".gitignore"
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`. Nothing is created before `open(create=…)`."""
+    """The folder of `agent_id` under `root`, `path`, and the database in it, `database`. Nothing is
+    created before `open(create=…)`.
+    """
 
     def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
         self._agent_id = agent_id
-        self._agent_folder = root / agent_id
-        self._database = self._agent_folder / "qdrant.db"
+        self.path = root / agent_id
+        self.database = self.path / "qdrant.db"
         self._root = root
         self._lock_seconds = lock_seconds
 
@@ -48,7 +50,7 @@ class AgentFolder:
         """The manifest as it is now. Without the lock it may be another a moment later."""
         with _explained(lambda: UNCHANGED):
             self._require_ours()
-            return self._manifest(self._database)
+            return self._manifest(self.database)
 
     @contextmanager
     def open(self, cancelled: Event, create: Manifest | None = None) -> Iterator[OpenStore | None]:
@@ -64,11 +66,11 @@ class AgentFolder:
             self._require_ours()
             if create:
                 self._make_folders()
-            elif not _lstat(self._database):
+            elif not _lstat(self.database):
                 yield None
                 return
             with (
-                disk.pinned(self._database) as database,
+                disk.pinned(self.database) as database,
                 locked(database, self._lock_seconds, cancelled),
             ):
                 _require_space(database)
@@ -78,7 +80,7 @@ class AgentFolder:
                     if create is None:
                         yield None
                         return
-                    ignore = self._agent_folder / _IGNORE_NAME
+                    ignore = self.path / _IGNORE_NAME
                     if not _lstat(ignore):
                         disk.write_whole(ignore, b"*\n")
                     manifest = _create(database, create)
@@ -105,14 +107,14 @@ class AgentFolder:
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._agent_folder.mkdir(mode=0o700, exist_ok=True)
-        if _lstat(self._database):
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        if _lstat(self.database):
             return
-        for entry in self._agent_folder.iterdir():
-            if entry.name not in (self._database.name, _IGNORE_NAME):
+        for entry in self.path.iterdir():
+            if entry.name not in (self.database.name, _IGNORE_NAME):
                 raise self._not_ours(entry.name)
-        self._database.mkdir(mode=0o700, exist_ok=True)
-        disk.sync(self._agent_folder)
+        self.database.mkdir(mode=0o700, exist_ok=True)
+        disk.sync(self.path)
         disk.sync(self._root)
 
     def _require_ours(self) -> None:
@@ -128,15 +130,15 @@ class AgentFolder:
                     "Every user of this machine can write to the storage root. Take that right "
                     "away (chmod o-w), or choose another storage_root."
                 )
-        folder = _lstat(self._agent_folder)
+        folder = _lstat(self.path)
         if folder:
             if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
                 raise StorageError(
                     f"The folder of {self._agent_id!r} is a link or a file, or belongs to another "
                     "user. Remove it, or choose another agent_identity."
                 )
-            if stat.S_IMODE(folder.st_mode) & 0o077 and _lstat(self._database):
-                self._agent_folder.chmod(0o700)
+            if stat.S_IMODE(folder.st_mode) & 0o077 and _lstat(self.database):
+                self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 
     def _require_no_memories(self, database: Path) -> None:

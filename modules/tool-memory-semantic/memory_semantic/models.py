@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -117,6 +117,15 @@ class Memory(BaseModel):
         }
 
 
+class Entry(NamedTuple):
+    """A text to be stored, with tags: by default as a new memory of this moment."""
+
+    text: str
+    tags: list[str]
+    id: str | None = None
+    timestamp: datetime | None = None
+
+
 def clean_text(value: object, name: str) -> str:
     """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
 
@@ -160,7 +169,7 @@ def clean_tags(value: object) -> list[str]:
     return tags
 
 
-def clean_items(items: object) -> list[tuple[str, list[str]]]:
+def clean_items(items: object) -> list[Entry]:
     """Texts to remember, each with its tags, from texts and (text, tags) pairs.
 
     Raises ValueError for anything else, and for a text or a tag that is not possible.
@@ -170,8 +179,18 @@ def clean_items(items: object) -> list[tuple[str, list[str]]]:
     cleaned = []
     for item in items:
         content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        cleaned.append((clean_text(content, "content"), clean_tags(tags)))
+        cleaned.append(Entry(clean_text(content, "content"), clean_tags(tags)))
     return cleaned
+
+
+def clean_memory(memory: Memory) -> Entry:
+    """A memory to be stored with its own id and time. Raises ValueError for one that cannot be."""
+    return Entry(
+        clean_text(memory.content, "content"),
+        clean_tags(memory.tags),
+        clean_id(memory.id),
+        memory.timestamp,
+    )
 
 
 def clean_id(value: object) -> str:

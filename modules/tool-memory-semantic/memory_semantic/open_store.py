@@ -1,6 +1,6 @@
 """What is done with a store while it is open: write, rank, list, erase."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ from . import disk, ranking
 from . import manifest as manifests
 from .errors import StorageError
 from .manifest import Manifest
-from .models import MAX_TAGS, RECENCY_WINDOW, Memory, new_memory_id, point_id
+from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 from .shard import ENGINE, EVERYWHERE, Hit, Point, Shard, Where
 
 # How an error ends, for whoever made the call.
@@ -22,11 +22,13 @@ _MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe
 @dataclass(frozen=True)
 class Stored:
     """What became of one stored text. `known` means that the memory existed: its tags were merged
-    with the new ones and its time was renewed. `model` is the store's embedding model.
+    with the new ones and the later time stands; `changed` is False if it had both already. `model`
+    is the store's embedding model.
     """
 
     id: str
     known: bool
+    changed: bool
     model: str
 
 
@@ -48,43 +50,68 @@ class OpenStore:
         if count < known:
             raise self._damage(f"it holds {count} of at least {known} memories")
         if count > known:
-            self._acknowledge()
+            self.use(self.manifest.shard, count)
+
+    def known(self, keys: Iterable[UUID]) -> set[UUID]:
+        """Those of the texts with these keys that are stored."""
+        return {point.id for point in self.shard.retrieve(list(keys))}
 
     def upsert(
-        self,
-        texts: Sequence[str],
-        tags: Sequence[list[str]],
-        vectors: Sequence[list[float]],
-        now: datetime,
+        self, entries: Sequence[Entry], vectors: Mapping[UUID, list[float]], now: datetime
     ) -> list[Stored]:
-        """Store each text with its tags and its vector; they are on disk when this returns."""
-        keys = [point_id(text) for text in texts]
-        known = {hit.id: self.memory(hit) for hit in self.shard.retrieve(list(set(keys)))}
-        fresh = iter(self._fresh_ids(len(set(keys)) - len(known)))
+        """Store each entry, `now` if it has no time; they are on disk when this returns.
+
+        `vectors` are those of the texts by their key. A text that is known may be left out: it
+        keeps the vector that it has.
+        """
+        keys = [point_id(entry.text) for entry in entries]
+        points = {point.id: point for point in self.shard.retrieve(list(set(keys)))}
+        if not points.keys() | vectors.keys() >= set(keys):
+            raise StorageError("A memory was deleted while this call was running.")
+        known = {key: self.memory(point) for key, point in points.items()}
+        own_ids = self._free({entry.id for entry in entries if entry.id})
+        fresh_ids = iter(self._fresh_ids(len(set(keys)) - len(known), besides=own_ids))
         memories: dict[UUID, Memory] = {}
-        for key, text, new_tags in zip(keys, texts, tags, strict=True):
+        for key, entry in zip(keys, entries, strict=True):
             before = memories.get(key) or known.get(key)
-            merged = list(dict.fromkeys([*(before.tags if before else ()), *new_tags]))
+            merged = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
             if len(merged) > MAX_TAGS:
                 raise ValueError(
                     f"With the tags that it has, this memory would have {len(merged)}; at most "
                     f"{MAX_TAGS} are possible. {UNCHANGED} Store it again with fewer new tags."
                 )
+            time = entry.timestamp or now
+            if before:
+                id, time = before.id, max(before.timestamp, time)
+            elif entry.id in own_ids:
+                id = entry.id
+                own_ids.remove(id)
+            else:
+                id = next(fresh_ids)
             memories[key] = Memory(
-                id=before.id if before else next(fresh),
+                id=id,
                 agent_id=self.manifest.agent,
-                content=text,
-                timestamp=now,
+                content=entry.text,
+                timestamp=time,
                 tags=merged,
             )
-        vector_of = dict(zip(keys, vectors, strict=True))
-        self.outcome = _MAYBE_STORED
-        self.shard.write(
-            [Point(key, vector_of[key], memories[key].dict_for_storage()) for key in memories]
-        )
-        self._acknowledge()
+        changed = {key for key in memories if memories[key] != known.get(key)}
+        if changed:
+            self.outcome = _MAYBE_STORED
+            self.shard.write(
+                [
+                    Point(
+                        key,
+                        vectors[key] if key in vectors else points[key].vector,
+                        memories[key].dict_for_storage(),
+                    )
+                    for key in memories
+                    if key in changed
+                ]
+            )
+            self.use(self.manifest.shard, self.shard.count())
         model = self.manifest.embedding.model
-        return [Stored(memories[key].id, key in known, model) for key in keys]
+        return [Stored(memories[key].id, key in known, key in changed, model) for key in keys]
 
     def search(self, vector: list[float], limit: int, where: Where, now: datetime) -> list[Memory]:
         """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of
@@ -121,32 +148,41 @@ class OpenStore:
         """
         doomed = {hit.id for hit in self.shard.newest(len(ids), Where(ids=tuple(ids)))}
         if doomed:
-            name = f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
+            name = self.next_shard()
             dimensions = self.manifest.embedding.dimensions
             self.shard.copy_to(self.database / name, dimensions, leave_out=doomed)
             disk.settle(self.database / name)
             self.outcome = _MAYBE_DELETED
-            self.manifest.shard = name
-            self.manifest.engine = ENGINE
-            self.manifest.memories -= len(doomed)
-            manifests.write(self.database, self.manifest)
+            self.use(name, self.manifest.memories - len(doomed))
         return len(doomed)
 
-    def _acknowledge(self) -> None:
+    def next_shard(self) -> str:
+        """The name for a shard that is to take the place of the present one."""
+        return f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
+
+    def use(self, shard: str, memories: int) -> None:
+        """Let the store be the shard of this name, which holds so many memories: the swap, and
+        the acknowledgement of a write. The files of another are removed when the store is closed.
+        """
+        self.manifest.shard = shard
         self.manifest.engine = ENGINE
-        self.manifest.memories = self.shard.count()
+        self.manifest.memories = memories
         manifests.write(self.database, self.manifest)
 
-    def _fresh_ids(self, number: int) -> list[str]:
-        """Ids that no living memory has; 32 random bits do collide, 1 % at 10,000 memories."""
+    def _free(self, ids: set[str]) -> set[str]:
+        """Those of `ids` that no living memory has."""
+        taken = self.shard.newest(len(ids), Where(ids=tuple(ids))) if ids else []
+        return ids - {hit.payload["id"] for hit in taken}
+
+    def _fresh_ids(self, number: int, besides: set[str]) -> list[str]:
+        """New ids that are free; 32 random bits do collide, 1 % at 10,000 memories."""
         fresh: set[str] = set()
         while len(fresh) < number:
             drawn = {new_memory_id() for _ in range(number - len(fresh))}
-            taken = self.shard.newest(len(drawn), Where(ids=tuple(drawn)))
-            fresh |= drawn - {hit.payload["id"] for hit in taken}
+            fresh |= self._free(drawn - besides)
         return list(fresh)
 
-    def memory(self, hit: Hit) -> Memory:
+    def memory(self, hit: Hit | Point) -> Memory:
         """The memory in a payload, if its text is the very one that was stored."""
         try:
             memory = Memory.model_validate(hit.payload)

@@ -148,11 +148,11 @@ class Shard:
             )
         return [_hit(record) for record in records]
 
-    def retrieve(self, ids: Sequence[UUID]) -> list[Hit]:
+    def retrieve(self, ids: Sequence[UUID]) -> list[Point]:
         """Those of the points `ids` that exist."""
         with _engine_errors("read the store"):
-            records = self._handle.retrieve(list(ids), True, False)
-        return [_hit(record) for record in records]
+            records = self._handle.retrieve(list(ids), True, True)
+        return [_point(record) for record in records]
 
     def points(self) -> Iterator[list[Point]]:
         """Every point, vector included, some hundred at a time."""
@@ -165,7 +165,7 @@ class Shard:
                         limit=_BATCH, offset=offset, with_payload=True, with_vector=True
                     )
                 )
-            yield [Point(record.id, record.vector, record.payload or {}) for record in records]
+            yield [_point(record) for record in records]
             if offset is None:
                 return
 
@@ -192,6 +192,10 @@ def _filter(where: Where) -> edge.Filter:
         if values:
             must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))
     return edge.Filter(must=must)
+
+
+def _point(record: Any) -> Point:
+    return Point(record.id, record.vector, record.payload or {})
 
 
 def _hit(point: Any, cosine: float = 0.0) -> Hit:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
+from uuid import UUID
 
 from .check import check
 from .config import StorageConfig
@@ -20,13 +21,16 @@ from .models import (
     DEFAULT_RESULTS,
     LOCAL_MODEL,
     MAX_BATCH,
+    Entry,
     Memory,
     clean_id,
     clean_items,
     clean_limit,
+    clean_memory,
     clean_since,
     clean_tags,
     clean_text,
+    point_id,
     utc_now,
 )
 from .open_store import UNCHANGED, OpenStore, Stored
@@ -42,6 +46,7 @@ Item = str | tuple[str, Sequence[str] | None]
 # Texts are embedded before the lock is taken. If the store has another model by then, it is done
 # again; a model that changes over and over within one call is not met in life.
 _PLANS = 3
+_DELETED = "The store was deleted while this call was running."
 
 
 class MemoryStorage:
@@ -67,7 +72,7 @@ class MemoryStorage:
         self._embeddings = embeddings
         self._clock = clock
         root = Path(self.config.storage_root)
-        self._folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
+        self.folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
 
     async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
@@ -83,16 +88,17 @@ class MemoryStorage:
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        pairs = clean_items(items)
-        texts = [text for text, _ in pairs]
-        tags = [own for _, own in pairs]
-        if len(texts) > MAX_BATCH:
-            raise ValueError(f"{len(texts):,} memories at once are too many; {MAX_BATCH:,} may be.")
-        if not texts:
-            return []
-        return await self._embedded(
-            texts, lambda store, vectors: store.upsert(texts, tags, vectors, self._clock())
-        )
+        return await self._put(clean_items(items), known=set())
+
+    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
+        """Store up to 1,000 memories with their own ids and times, as an import does.
+
+        A text that is known keeps its id and its vector; tags are merged, the later time stands.
+        An id that another text has by now is drawn anew.
+        """
+        entries = [clean_memory(memory) for memory in memories]
+        keys = {point_id(entry.text) for entry in entries}
+        return await self._put(entries, await self.operate(lambda store: store.known(keys), set()))
 
     async def search(
         self,
@@ -118,40 +124,77 @@ class MemoryStorage:
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
         where = Where(ids=(clean_id(memory_id),))
-        found = await self._operate(lambda store: store.newest(1, where), [])
+        found = await self.operate(lambda store: store.newest(1, where), [])
         return found[0] if found else None
 
-    async def get_recent(self, limit: int = DEFAULT_RESULTS) -> list[Memory]:
-        """The `limit` memories stored last, newest first; any number from 1."""
+    async def get_recent(
+        self,
+        limit: int = DEFAULT_RESULTS,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> list[Memory]:
+        """The `limit` memories stored last, newest first; any number from 1.
+
+        Only those stored from `since` to `until`, both included; with `tags` only those that carry
+        any of them.
+        """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValueError("limit must be a whole number, 1 or more.")
-        return await self._operate(lambda store: store.newest(limit), [])
+        where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
+        return await self.operate(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise ValueError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
-        return await self._operate(lambda store: store.erase(doomed), 0) if doomed else 0
+        return await self.operate(lambda store: store.erase(doomed), 0) if doomed else 0
 
     async def count(self) -> int:
         """How many memories there are."""
-        return await self._operate(lambda store: store.manifest.memories, 0)
+        return await self.operate(lambda store: store.manifest.memories, 0)
 
     async def check(self) -> list[str]:
         """What is wrong with the store, a sentence each, after comparing everything in it."""
-        return await self._operate(check, [])
+        return await self.operate(check, [])
+
+    async def manifest(self) -> Manifest | None:
+        """What the store is, if there is one; its number of memories is a lower bound."""
+        return await run_blocking(lambda _: self.folder.peek())
 
     # How an operation gets at the store: off the event loop, the lock held, nothing kept.
 
-    async def _operate(self, work: Callable[[OpenStore], T], without_store: T) -> T:
-        """`work` on the open store; `without_store` if there is none, and none is made."""
+    async def operate(self, work: Callable[[OpenStore], T], without_store: T) -> T:
+        """`work` on the open store, in a thread; `without_store` if there is none; none is made."""
 
         def run(cancelled: Event) -> T:
-            with self._folder.open(cancelled) as store:
+            with self.folder.open(cancelled) as store:
                 return work(store) if store else without_store
 
         return await run_blocking(run)
+
+    async def _put(self, entries: list[Entry], known: set[UUID]) -> list[Stored]:
+        """Store the entries, those whose texts are `known` without embedding them again."""
+        if len(entries) > MAX_BATCH:
+            raise ValueError(
+                f"{len(entries):,} memories at once are too many; {MAX_BATCH:,} may be."
+            )
+        texts = {point_id(entry.text): entry.text for entry in entries}
+        fresh = [key for key in texts if key not in known]
+
+        def work(store: OpenStore, vectors: list[list[float]]) -> list[Stored]:
+            by_key = dict(zip(fresh, vectors, strict=True))
+            return store.upsert(entries, by_key, self._clock())
+
+        if fresh:
+            return await self._embedded([texts[key] for key in fresh], work)
+        if not entries:
+            return []
+        done = await self.operate(lambda store: work(store, []), None)
+        if done is None:
+            raise StorageError(f"{_DELETED} {UNCHANGED}")
+        return done
 
     async def _embedded(
         self,
@@ -164,9 +207,9 @@ class MemoryStorage:
         Without a store the answer is `without_store`; if that is None, one is made.
         """
         for _ in range(_PLANS):
-            planned = await run_blocking(lambda _: self._folder.peek())
+            planned = await self.manifest()
             if planned is None and without_store is not None:
-                return await self._operate(lambda store: without_store, without_store)
+                return await self.operate(lambda store: without_store, without_store)
             generator = self._generator(planned)
             vectors = await generator.generate_batch(texts)
             made = Embedding(generator.model, generator.version, len(vectors[0]))
@@ -183,9 +226,9 @@ class MemoryStorage:
                 raise self._conflict(planned.embedding, made)
 
             def run(cancelled: Event, vectors=vectors, made=made, new=new) -> T | None:
-                with self._folder.open(cancelled, new) as store:
+                with self.folder.open(cancelled, new) as store:
                     if store is None:
-                        raise StorageError("The store was deleted while this call was running.")
+                        raise StorageError(_DELETED)
                     return work(store, vectors) if store.manifest.embedding == made else None
 
             result = await run_blocking(run)
