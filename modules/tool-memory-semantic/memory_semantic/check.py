@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 
 from .errors import StorageError
 from .models import timestamp_text
@@ -13,12 +14,14 @@ from .shard import EVERYWHERE, Hit, Point, Where
 _TOLERANCE = 2e-3
 
 
-def check(store: OpenStore) -> list[str]:
-    """What is wrong with an open store, a sentence each; empty if nothing is.
+def check(store: OpenStore, progress: Callable[[int], None] = lambda done: None) -> list[str]:
+    """What is wrong with an open store, a sentence each; empty if nothing is. `progress` is told
+    how many memories are done.
 
     Compares every text with its hash, every vector with what a vector can be and with what a
     search by it finds, and the indexes with a scan of everything.
     """
+    done = 0
     problems: list[str] = []
     times: list[str] = []
     ids: Counter[str] = Counter()
@@ -35,6 +38,8 @@ def check(store: OpenStore) -> list[str]:
             tags.update(point.payload["tags"])
             times.append(point.payload["timestamp"])
         problems += _not_found(whole, store)
+        done += len(points)
+        progress(done)
 
     problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
     return problems or _index_faults(times, tags, store)

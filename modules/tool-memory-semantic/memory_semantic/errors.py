@@ -19,3 +19,7 @@ class EmbeddingError(AgentMemoryError):
 
 class StorageError(AgentMemoryError):
     """The store of an agent could not be opened, read or written as it should be."""
+
+
+# How an error ends that only a person can do something about.
+REPAIR = "Run `agent-memory doctor`, or restore its folder from a backup."

@@ -21,7 +21,7 @@ from threading import Event
 
 from . import disk
 from . import manifest as manifests
-from .errors import StorageError
+from .errors import REPAIR, StorageError
 from .lock import NAMES, locked
 from .manifest import Manifest
 from .models import MIN_FREE_BYTES
@@ -155,7 +155,7 @@ class AgentFolder:
                     raise StorageError(
                         f"The store of {self._agent_id!r} has lost its {manifests.NAME}, or has an "
                         f"old one: it does not name {entry.name}, which holds {count} memories. "
-                        "Restore the file from a backup."
+                        f"{REPAIR}"
                     )
             elif entry.name not in (*NAMES, manifests.NAME) and not entry.name.endswith(".tmp"):
                 raise self._not_ours(f"qdrant.db/{entry.name}")

@@ -8,12 +8,16 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from .disk import write_whole
-from .errors import StorageError
+from .errors import REPAIR, StorageError
 from .models import DIMENSIONS
 from .shard import ENGINE
 
 FORMAT = 1
 NAME = "manifest.json"
+
+
+class NewerStoreError(StorageError):
+    """The store was made by a newer version; this one leaves it alone."""
 
 
 class Embedding(NamedTuple):
@@ -63,15 +67,14 @@ def read(folder: Path) -> Manifest | None:
     try:
         fields = json.loads(text)
         if fields["format"] > FORMAT or _series(fields["engine"]) > _series(ENGINE):
-            raise StorageError(
+            raise NewerStoreError(
                 f"The store was made by a newer version (format {fields['format']}, "
                 f"{fields['engine']}). Upgrade amplifier-module-tool-memory-semantic."
             )
         return Manifest.model_validate(fields)
     except (ValueError, LookupError, TypeError) as error:
         raise StorageError(
-            f"The store's {NAME} is damaged. Restore it from a backup; the memories beside it are "
-            "untouched."
+            f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
         ) from error
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from . import disk, ranking
 from . import manifest as manifests
-from .errors import StorageError
+from .errors import REPAIR, StorageError
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 from .shard import ENGINE, EVERYWHERE, Hit, Point, Shard, Where
@@ -193,7 +193,4 @@ class OpenStore:
         return memory
 
     def _damage(self, sign: str) -> StorageError:
-        return StorageError(
-            f"The store of {self.manifest.agent!r} is damaged: {sign}. Restore its folder from a "
-            "backup."
-        )
+        return StorageError(f"The store of {self.manifest.agent!r} is damaged: {sign}. {REPAIR}")

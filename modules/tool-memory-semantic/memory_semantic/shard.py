@@ -16,7 +16,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
-from .errors import StorageError
+from .errors import REPAIR, StorageError
 from .models import timestamp_text
 
 logger = logging.getLogger(__name__)
@@ -213,6 +213,6 @@ def _engine_errors(action: str) -> Iterator[None]:
         if isinstance(error, Exception) or panicked:
             raise StorageError(
                 f"The vector engine failed to {action}. If it does so again, the store's files are "
-                "damaged: restore its folder from a backup."
+                f"damaged. {REPAIR}"
             ) from error
         raise

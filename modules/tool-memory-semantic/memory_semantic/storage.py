@@ -210,7 +210,7 @@ class MemoryStorage:
             planned = await self.manifest()
             if planned is None and without_store is not None:
                 return await self.operate(lambda store: without_store, without_store)
-            generator = self._generator(planned)
+            generator = self.generator(planned)
             vectors = await generator.generate_batch(texts)
             made = Embedding(generator.model, generator.version, len(vectors[0]))
             if planned is None:
@@ -236,7 +236,7 @@ class MemoryStorage:
                 return result
         raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
 
-    def _generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
+    def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
         """The model to use: an existing store keeps its own, a new one gets the configured one, or
         the best that works without setting up. Raises StorageError if another was asked for.
         """

@@ -1,0 +1,134 @@
+"""The numbers of `stats`, and how they are drawn in a terminal."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from memory_semantic.models import Memory, timestamp_text
+from rich.text import Text
+
+from .output import Output, first_line, local_time
+
+_TOP_TAGS = 10
+_PERIODS = 24  # as many rows as fit a window
+_SPARKS = "▁▂▃▄▅▆▇█"
+_BAR_WIDTH = 40
+
+
+@dataclass
+class Numbers:
+    """What `stats` counts. `periods` are the days, weeks or months (`unit`) from the first memory
+    to the last, each with how many were stored in it; `tags` the most used, each with the same for
+    its own.
+    """
+
+    memories: int
+    characters: int
+    first: datetime | None
+    last: datetime | None
+    unit: str
+    periods: dict[str, int]
+    tags: dict[str, dict[str, int]]
+    untagged: int
+
+
+def count(memories: Sequence[Memory]) -> Numbers:
+    """The numbers of `memories`, by the local calendar."""
+    times = sorted(memory.timestamp.astimezone() for memory in memories)
+    unit, starts = _calendar(times[0].date(), times[-1].date()) if times else ("day", [])
+    names = {start: _name(start, unit) for start in starts}
+
+    def over_time(some: Sequence[Memory]) -> dict[str, int]:
+        found = Counter(_start(memory.timestamp.astimezone().date(), unit) for memory in some)
+        return {name: found[start] for start, name in names.items()}
+
+    by_tag: dict[str, list[Memory]] = {}
+    for memory in memories:
+        for tag in memory.tags:
+            by_tag.setdefault(tag, []).append(memory)
+    top = sorted(by_tag, key=lambda tag: (-len(by_tag[tag]), tag))[:_TOP_TAGS]
+    return Numbers(
+        memories=len(memories),
+        characters=sum(len(memory.content) for memory in memories),
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        unit=unit,
+        periods=over_time(memories),
+        tags={tag: over_time(by_tag[tag]) for tag in top},
+        untagged=sum(not memory.tags for memory in memories),
+    )
+
+
+def as_json(numbers: Numbers) -> dict[str, Any]:
+    """The numbers for scripts; times in UTC."""
+    fields = asdict(numbers)
+    for name in ("first", "last"):
+        moment = fields[name]
+        fields[name] = timestamp_text(moment) if moment else None
+    return fields
+
+
+def draw(numbers: Numbers, out: Output) -> None:
+    """Growth and tags over time, as bars."""
+    if not numbers.first or not numbers.last:
+        return
+    most = max(numbers.periods.values())
+    out.line()
+    out.line(f"Stored per {numbers.unit}", style="bold")
+    total = 0
+    for name, number in numbers.periods.items():
+        total += number
+        bar = "█" * -(-number * _BAR_WIDTH // most)
+        out.line(Text.assemble((f"{name}  ", "dim"), (bar, "cyan"), f" {number}" if number else ""))
+    if not numbers.tags:
+        return
+    out.line()
+    out.line(f"Tags, and when they were used (by {numbers.unit})", style="bold")
+    width = max(len(first_line(tag)) for tag in numbers.tags)
+    for tag, periods in numbers.tags.items():
+        most = max(periods.values())
+        sparks = "".join(_spark(number, most) for number in periods.values())
+        name = first_line(tag).ljust(width)
+        out.line(
+            Text.assemble((f"#{name}  ", ""), (sparks, "cyan"), f"  {sum(periods.values()):,}")
+        )
+    if numbers.untagged:
+        out.line(f"{'without a tag'.ljust(width + 1)}  {numbers.untagged:,}", style="dim")
+
+
+def span(numbers: Numbers) -> str:
+    """From when to when, in words."""
+    if not numbers.first or not numbers.last:
+        return "nothing stored yet"
+    return f"{local_time(numbers.first)} to {local_time(numbers.last)}"
+
+
+def _spark(number: int, most: int) -> str:
+    return _SPARKS[(number * len(_SPARKS) - 1) // most] if number else " "
+
+
+def _calendar(first: date, last: date) -> tuple[str, list[date]]:
+    """The finest of day, week, month and year of which few enough make up the whole time."""
+    for unit in ("day", "week", "month", "year"):
+        starts = [_start(first, unit)]
+        while starts[-1] < _start(last, unit) and len(starts) <= 10 * _PERIODS:
+            # Into the next one, whatever its length, and back to its start.
+            step = {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
+            starts.append(_start(starts[-1] + timedelta(days=step), unit))
+        if len(starts) <= _PERIODS:
+            return unit, starts
+    return unit, starts
+
+
+def _start(day: date, unit: str) -> date:
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    if unit == "month":
+        return day.replace(day=1)
+    return day.replace(month=1, day=1) if unit == "year" else day
+
+
+def _name(start: date, unit: str) -> str:
+    return start.strftime({"month": "%Y-%m", "year": "%Y"}.get(unit, "%Y-%m-%d"))

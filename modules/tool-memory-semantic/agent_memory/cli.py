@@ -1,0 +1,215 @@
+"""The commands of `agent-memory`: how they are asked. What they do is in the files they import."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import When, command, limit_option, since_filter, tag_filter, tag_label, yes_option
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class _InOrder(click.Group):
+    """The commands in the order of their declaration, which is that of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="amplifier-module-tool-memory-semantic")
+def cli() -> None:
+    """See, correct, move and mend what your Amplifier agents remember.
+
+    \b
+    Examples:
+      agent-memory search "which database did we pick?"
+      agent-memory list --since 7d
+      agent-memory forget mem-a3f2b8c1
+      agent-memory export memories.jsonl
+      agent-memory doctor
+
+    The agent is the one that Amplifier's settings name in this folder; --agent names another.
+    """
+
+
+@command(cli, "agents", "agents --json")
+def agents(session: "Session") -> None:
+    """List the agents that have a memory here."""
+    from . import memories
+
+    memories.agents(session)
+
+
+@command(cli, 'search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
+@click.argument("query")
+@click.option("--limit", "-n", type=click.IntRange(1), default=5, help="How many, up to 20.")
+@since_filter
+@tag_filter
+def search(
+    session: "Session", query: str, limit: int, since: datetime | None, tags: Sequence[str]
+) -> None:
+    """Find memories by meaning, the best first."""
+    from . import memories
+
+    memories.search(session, query, limit, since, tags)
+
+
+@command(cli, 'store "We chose PostgreSQL for the users table." --tag database', "store - < note")
+@click.argument("text")
+@tag_label
+def store(session: "Session", text: str, tags: Sequence[str]) -> None:
+    """Remember a TEXT ("-" is standard input)."""
+    from . import memories
+
+    memories.store(session, text, tags)
+
+
+@command(cli, "list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
+@since_filter
+@tag_filter
+@limit_option
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+def list_(
+    session: "Session", since: datetime | None, tags: Sequence[str], limit: int, everything: bool
+) -> None:
+    """List memories, the newest first."""
+    from . import memories
+
+    memories.list_(session, since, tags, None if everything else limit)
+
+
+@command(cli, "show mem-a3f2b8c1", "show a3f2b8c1 --json")
+@click.argument("memory_id", metavar="ID")
+def show(session: "Session", memory_id: str) -> None:
+    """Show one memory whole."""
+    from . import memories
+
+    memories.show(session, memory_id)
+
+
+@command(cli, "forget mem-a3f2b8c1", "forget --tag scratch", "forget --before 2025-01-01 --yes")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@tag_filter
+@click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
+@yes_option
+def forget(
+    session: "Session",
+    ids: Sequence[str],
+    tags: Sequence[str],
+    before: datetime | None,
+    yes: bool,
+) -> None:
+    """Delete memories for good.
+
+    Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
+    files on disk.
+    """
+    from . import memories
+
+    if bool(ids) == bool(tags or before):
+        raise click.UsageError("Name memories by their ids, or by --tag and --before.")
+    memories.forget(session, ids, tags, before, yes)
+
+
+@command(cli, "export memories.jsonl", "export - | gzip > memories.jsonl.gz")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@yes_option
+def export(session: "Session", file: str, yes: bool) -> None:
+    """Write all memories to a FILE ("-" is standard output).
+
+    A JSON object on each line, the first of which says what the file is: the texts in plain words,
+    ids, times and tags, but no vectors. `agent-memory import` reads it, on any machine.
+    """
+    from . import transfer
+
+    transfer.export(session, file, yes)
+
+
+@command(cli, "import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@tag_label
+def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
+    """Read memories from a FILE ("-" is standard input).
+
+    Takes an export, the YAML of the dev-memory bundle, or text with a memory on each line. Doing it
+    again changes nothing, and goes on where an interruption ended it: ids and times are kept, and a
+    text that is known gets the tags of both and the later time.
+    """
+    from . import transfer
+
+    transfer.import_(session, file, tags)
+
+
+@command(
+    cli,
+    "reembed --model text-embedding-3-small",
+    "reembed --model local",
+    "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
+)
+@click.option("--model", "-m", required=True, help='"local", or the name at the service.')
+@click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
+@click.option("--dimensions", type=click.IntRange(1), help="A vector length to ask it for.")
+@yes_option
+def reembed(
+    session: "Session", model: str, base_url: str | None, dimensions: int | None, yes: bool
+) -> None:
+    """Change the embedding model of a memory.
+
+    Says what it will take, and asks. Meanwhile the memory can be used as ever; interrupted, it
+    stays as it was, and the same command goes on.
+    """
+    from . import upkeep
+
+    upkeep.reembed(session, model, base_url, dimensions, yes)
+
+
+@command(cli, "stats", "stats --html memory.html", "stats --json")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
+def stats(session: "Session", html: str | None) -> None:
+    """Show numbers, growth and tags over time.
+
+    With --html as a page for the browser: the memories over time and as a map by meaning, with
+    search. It is one file, and loads nothing from the network.
+    """
+    from . import upkeep
+
+    upkeep.page(session, html) if html else upkeep.stats(session)
+
+
+@command(cli, "doctor", "doctor --agent sam --offline", "doctor --repair")
+@click.option("--offline", is_flag=True, help="Do not try the embeddings service.")
+@click.option("--repair", is_flag=True, help="Make a damaged memory anew from what can be read.")
+@yes_option
+def doctor(session: "Session", offline: bool, repair: bool, yes: bool) -> None:
+    """Check everything, and say what mends it.
+
+    Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
+    files.
+    """
+    from . import upkeep
+
+    upkeep.doctor(session, offline, repair, yes)
+
+
+_COMPLETION = """\b
+Examples:
+  eval "$(agent-memory completion bash)"
+  agent-memory completion fish > ~/.config/fish/completions/agent-memory.fish"""
+
+
+@cli.command(epilog=_COMPLETION)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a SHELL complete this command."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(cli, {}, "agent-memory", "_AGENT_MEMORY_COMPLETE").source())

@@ -1,0 +1,284 @@
+"""Is the memory healthy, and if not, what mends it: everything that can be looked at."""
+
+import asyncio
+import multiprocessing
+import os
+import shutil
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
+from importlib.metadata import version
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal, NamedTuple
+
+from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
+from memory_semantic import manifest as manifests
+from memory_semantic.check import check
+from memory_semantic.lock import locked
+from memory_semantic.manifest import Manifest
+from memory_semantic.models import DEFAULT_MODEL, LOCAL_MODEL, MIN_FREE_BYTES
+from memory_semantic.open_store import OpenStore
+from memory_semantic.shard import ENGINE
+from memory_semantic.workers import run_blocking
+
+from . import rebuild
+from .output import Progress, readable_size
+from .settings import Settings, agent_names, files
+
+# What the embedding model is tried with: says nothing about anybody.
+_SAMPLE = "agent-memory doctor"
+_SHOWN = 10
+
+# What is done, and of how much.
+ShowProgress = Callable[[str, int], AbstractContextManager[Progress]]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at. `mend` is what to do about it; `repairable` means that this is
+    `agent-memory doctor --repair`.
+    """
+
+    state: Literal["ok", "warning", "problem"]
+    subject: str
+    text: str
+    mend: str = ""
+
+    @property
+    def repairable(self) -> bool:
+        """Whether a repair of the store mends it."""
+        return self.mend == REPAIR
+
+
+REPAIR = "agent-memory doctor --repair"
+
+
+async def findings(
+    settings: Settings,
+    storage: MemoryStorage,
+    progress: ShowProgress,
+    *,
+    offline: bool,
+) -> AsyncIterator[Finding]:
+    """Everything, in the order in which one thing rests on another. `progress` opens a display for
+    what takes long.
+    """
+    for finding in _about_settings(settings, storage.agent_id):
+        yield finding
+    async for finding in _about_store(storage, progress):
+        yield finding
+    yield await _about_model(storage, offline)
+
+
+def _about_settings(settings: Settings, agent: str) -> Iterator[Finding]:
+    package = version("amplifier-module-tool-memory-semantic")
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok", "version", f"agent-memory {package}, {ENGINE}, Python {python}")
+    for problem in settings.problems:
+        yield Finding("problem", "settings", problem, "Correct the file.")
+    read = [str(path) for path in files()]
+    if read and not settings.problems:
+        yield Finding("ok", "settings", f"read from {', '.join(read)}")
+    try:
+        name, source = next(agent_names(settings), (None, ""))
+    except ValueError as error:
+        yield Finding("problem", "identity", str(error))
+        return
+    if name is None:
+        yield Finding(
+            "warning",
+            "identity",
+            "Amplifier's settings name no agent here; sessions have a memory only if their bundle "
+            "names one.",
+            "Set agent_identity under overrides: tool-memory-semantic: config: in "
+            "~/.amplifier/settings.yaml",
+        )
+    else:
+        yield Finding("ok", "identity", f"Amplifier's sessions here are {name!r}, says {source}")
+        if agent != name:
+            yield Finding("warning", "identity", f"this looks at the memory of {agent!r} instead")
+
+
+async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
+    folder = storage.folder
+    root = Path(storage.config.storage_root)
+    if not folder.database.exists():
+        yield Finding(
+            "warning",
+            "store",
+            f"{storage.agent_id!r} has no memory in {root}",
+            "agent-memory agents",
+        )
+        return
+    free = shutil.disk_usage(root).free
+    if free < MIN_FREE_BYTES:
+        yield Finding(
+            "problem",
+            "disk",
+            f"{readable_size(free)} are free; {readable_size(MIN_FREE_BYTES)} are needed",
+            "Free some space; the store is not opened before.",
+        )
+        return
+    yield Finding("ok", "disk", f"{readable_size(free)} free")
+
+    exposed = [path for path in (folder.path, *folder.path.rglob("*")) if _open_to_others(path)]
+    try:
+        manifest = await storage.manifest()
+    except StorageError as error:
+        yield Finding("problem", "store", str(error), await _mend(storage))
+        return
+    if manifest:
+        size = f"{manifest.embedding}, {manifest.shard}, made {manifest.created:%Y-%m-%d}"
+        yield Finding("ok", "manifest", f"{manifest.memories:,} memories, {size}")
+    yield await run_blocking(lambda _: _lock_state(storage))
+    try:
+        with progress("Comparing", manifest.memories if manifest else 0) as bar:
+            problems, number = await run_blocking(lambda _: _checked(storage, bar.done))
+    except StorageError as error:
+        yield Finding("problem", "store", str(error), await _mend(storage))
+        return
+    for problem in problems[:_SHOWN]:
+        yield Finding("problem", "store", problem, REPAIR)
+    if len(problems) > _SHOWN:
+        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", REPAIR)
+    if not problems:
+        yield Finding(
+            "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
+        )
+    yield _permissions(folder.path, exposed)
+    for finding in _leftovers(storage):
+        yield finding
+
+
+async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
+    try:
+        manifest = await storage.manifest()
+    except StorageError:
+        manifest = None
+    try:
+        generator = storage.generator(manifest)
+        service = "" if generator.model == LOCAL_MODEL else f" at {generator.endpoint or 'OpenAI'}"
+        name = f"{generator.model}{service}"
+        if service and offline:
+            return Finding("ok", "model", f"{name}, not tried")
+        vector = await generator.generate(_SAMPLE)
+    except (AgentMemoryError, ValueError) as error:
+        return Finding("problem", "model", str(error), _mend_model(manifest))
+    if manifest and len(vector) != manifest.embedding.dimensions:
+        text = f"{name} gives {len(vector)} dimensions, the store has {manifest.embedding}"
+        return Finding("problem", "model", text, _mend_model(manifest))
+    return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
+
+
+def _mend_model(manifest: Manifest | None) -> str:
+    if manifest and manifest.embedding.model != LOCAL_MODEL:
+        return "or go to the built-in model: agent-memory reembed --model local"
+    if manifest:
+        return f"or change the store: agent-memory reembed --model {DEFAULT_MODEL}"
+    return ""
+
+
+def _checked(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[list[str], int]:
+    """The problems and the number of memories, found by a process of its own: some damage makes
+    the engine abort the process that it runs in.
+    """
+    apart = multiprocessing.get_context("spawn")
+    ours, theirs = apart.Pipe(duplex=False)
+    task = (storage.agent_id, storage.config.model_dump(), theirs)
+    process = apart.Process(target=_check, args=task, daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        while isinstance(answer := ours.recv(), int):
+            progress(answer)
+    except EOFError:
+        raise StorageError("Its files are damaged so that the vector engine crashes.") from None
+    finally:
+        process.join()
+    if isinstance(answer, StorageError):
+        raise answer
+    return answer
+
+
+def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
+    storage = MemoryStorage(agent, config)
+
+    def work(store: OpenStore) -> tuple[list[str], int]:
+        return check(store, answer.send), store.manifest.memories
+
+    try:
+        answer.send(asyncio.run(storage.operate(work, ([], 0))))
+    except StorageError as error:
+        answer.send(StorageError(str(error)))
+
+
+def _open_to_others(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
+    except FileNotFoundError:
+        return False
+
+
+def _permissions(folder: Path, exposed: list[Path]) -> Finding:
+    left = [path for path in exposed if _open_to_others(path)]
+    if left:
+        return Finding(
+            "warning",
+            "permissions",
+            f"{len(left)} files are readable by others, inside a folder that is not",
+            f"chmod -R go-rwx {folder}",
+        )
+    if exposed:
+        return Finding("ok", "permissions", "were too wide; tightened to the owner alone")
+    return Finding("ok", "permissions", "the owner alone")
+
+
+def _lock_state(storage: MemoryStorage) -> Finding:
+    try:
+        with locked(storage.folder.database, 0, Event()):
+            return Finding("ok", "lock", "free")
+    except StorageError as error:
+        return Finding("warning", "lock", str(error))
+    except OSError as error:
+        return Finding(
+            "problem",
+            "lock",
+            f"this file system has no locks ({error.strerror})",
+            "Move the storage_root to a local disk.",
+        )
+
+
+def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
+    if rebuild.unfinished(storage):
+        yield Finding(
+            "warning",
+            "rebuild",
+            "an interrupted one is kept, to go on from",
+            "Run the same reembed or repair again.",
+        )
+    for kept in sorted(storage.folder.path.glob("damaged-*")):
+        yield Finding(
+            "warning",
+            "kept files",
+            f"{kept.name} holds what an earlier repair replaced, forgotten texts included",
+            f"When you no longer need it: rm -r {kept}",
+        )
+
+
+async def _mend(storage: MemoryStorage) -> str:
+    """What mends a store that cannot be opened."""
+    return REPAIR if await run_blocking(lambda _: can_be_rebuilt(storage)) else ""
+
+
+def can_be_rebuilt(storage: MemoryStorage) -> bool:
+    """Whether a rebuild is the remedy: not for another's store, nor for a newer version's."""
+    try:
+        manifest = manifests.read(storage.folder.database)
+    except manifests.NewerStoreError:
+        return False
+    except StorageError:
+        return True
+    return manifest is None or manifest.agent == storage.agent_id

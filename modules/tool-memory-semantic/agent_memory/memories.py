@@ -1,0 +1,175 @@
+"""See and correct: what `agents`, `search`, `store`, `list`, `show` and `forget` do."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from memory_semantic import AgentMemoryError, Memory, MemoryStorage
+from memory_semantic.models import timestamp_text
+
+from . import erasure, rebuild
+from .output import (
+    MEMORY_COLUMNS,
+    local_time,
+    memory_json,
+    memory_row,
+    readable_size,
+    size_on_disk,
+)
+from .session import ALL, Session, confirm, fail, known_agents, run
+
+_SHOWN = 20  # of the memories that are to be forgotten
+# A list of agents does not wait long for one that is at work.
+_PATIENCE_SECONDS = 2
+
+
+def agents(session: Session) -> None:
+    """Who has a memory, how large, by which model, last used when."""
+    config = session.settings.storage()
+    rows = [_agent(session, agent) for agent in known_agents(config)]
+    if session.out.as_json:
+        session.out.json(rows)
+    elif rows:
+        session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
+    else:
+        session.out.note(f"No agent has a memory in {config.storage_root} yet.")
+
+
+def _agent(session: Session, agent: str) -> dict[str, Any]:
+    try:
+        storage = MemoryStorage(
+            agent, {**session.settings.config, "lock_timeout": _PATIENCE_SECONDS}
+        )
+        newest = run(storage.get_recent(1))
+        manifest = run(storage.manifest())
+        return {
+            "agent": agent,
+            "memories": manifest.memories if manifest else 0,
+            "bytes": size_on_disk(storage.folder.path),
+            "model": manifest.embedding.model if manifest else None,
+            "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
+        }
+    except (AgentMemoryError, ValueError) as error:
+        return {"agent": agent, "problem": str(error)}
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    if "problem" in row:
+        return [row["agent"], "?", "?", "?", f"run: agent-memory doctor --agent {row['agent']}"]
+    last = row["last_stored"]
+    return [
+        row["agent"],
+        f"{row['memories']:,}",
+        readable_size(row["bytes"]),
+        row["model"] or "-",
+        local_time(datetime.fromisoformat(last)) if last else "-",
+    ]
+
+
+def search(
+    session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
+) -> None:
+    """What the tool memory_search finds, for a person."""
+    query, _ = session.masked(query)
+    found = run(session.existing.search(query, limit, since, tags))
+    for memory in found:
+        memory.content, _ = session.masked(memory.content)
+    if session.out.as_json or session.out.piped:
+        session.memories(found)
+        return
+    for memory in found:
+        session.out.memory(memory)
+    if not found:
+        session.out.note(f"{session.agent} has no such memories.")
+
+
+def store(session: Session, text: str, tags: Sequence[str]) -> None:
+    """What the tool memory_store does."""
+    content, masked = session.masked(sys.stdin.read() if text == "-" else text)
+    labels, masked_tags = session.masked(list(tags))
+    [stored] = run(session.storage.upsert([(content, labels)]))
+    status = "already known: time renewed, tags merged" if stored.known else "stored"
+    masked += masked_tags
+    if session.out.as_json:
+        result = {"agent": session.agent, "memory_id": stored.id, "status": status}
+        session.out.json({**result, "embedding_model": stored.model, "masked_secrets": masked})
+        return
+    session.out.line(f"{stored.id}  {status} for {session.agent}")
+    session.out.masked(masked)
+
+
+def list_(session: Session, since: datetime | None, tags: Sequence[str], limit: int | None) -> None:
+    """The newest memories; all of them without a limit."""
+    found = run(session.existing.get_recent(limit + 1 if limit else ALL, since, tags=tags))
+    session.memories(found[:limit])
+    if limit and len(found) > limit:
+        session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
+    elif not found:
+        session.out.note(f"{session.agent} has no such memories.")
+
+
+def show(session: Session, memory_id: str) -> None:
+    """One memory, with all its text."""
+    [memory] = _by_id(session, [memory_id])
+    if session.out.as_json:
+        session.out.json(memory_json(memory))
+    else:
+        session.out.memory(memory, whole=True)
+
+
+def forget(
+    session: Session,
+    ids: Sequence[str],
+    tags: Sequence[str],
+    before: datetime | None,
+    yes: bool,
+) -> None:
+    """Delete those with the ids, or all of the tags and the time; ask, and verify."""
+    storage = session.existing
+    if ids:
+        doomed = _by_id(session, ids)
+    else:
+        until = before - timedelta(microseconds=1) if before else None
+        doomed = run(storage.get_recent(ALL, until=until, tags=tags))
+    if doomed and not session.out.as_json:
+        session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
+        if len(doomed) > _SHOWN:
+            session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
+    if doomed:
+        these = "this memory" if len(doomed) == 1 else f"these {len(doomed):,} memories"
+        confirm(f"Delete {these} of {session.agent} for good?", yes)
+        _erase(storage, doomed)
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
+    elif doomed:
+        session.out.line(f"Forgotten: {len(doomed):,}. Gone from search and from the files.")
+    else:
+        session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+
+
+def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
+    ids = {memory.id for memory in doomed}
+    unfinished = rebuild.unfinished(storage)
+    if unfinished:
+        run(unfinished.delete(ids))
+    run(storage.delete(ids))
+    living = run(storage.get_recent(ALL))
+    again = ids & {memory.id for memory in living}
+    if again:
+        fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
+    left = erasure.traces(storage.folder.path, doomed, living)
+    if left:
+        places = ", ".join(sorted({str(path.parent) for path in left}))
+        fail(f"Deleted from the memory, but traces are left on disk, in {places}.")
+
+
+def _by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
+    """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
+    found = []
+    for given in dict.fromkeys(ids):
+        memory = run(session.existing.get(given if given.startswith("mem-") else f"mem-{given}"))
+        if memory is None:
+            fail(f"{session.agent} has no memory {given}. Nothing was changed.")
+        found.append(memory)
+    return found

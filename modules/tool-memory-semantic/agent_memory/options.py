@@ -1,0 +1,121 @@
+"""How commands are declared: the options they share, their help, and what becomes of their errors.
+
+Nothing heavy is imported before a command runs, so that help and completion come at once.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any
+
+import click
+from memory_semantic.errors import AgentMemoryError
+
+
+class BadInputError(click.ClickException):
+    """What was given cannot be used: exit code 2."""
+
+    exit_code = 2
+
+
+class When(click.ParamType[datetime]):
+    """A date or a time of the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d)."""
+
+    name = "when"
+    _UNITS = {"h": "hours", "d": "days", "w": "weeks"}  # noqa: RUF012 - a constant
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """The moment. Fails as a wrong use of the option."""
+        try:
+            if value[-1:] in self._UNITS and value[:-1].isdecimal():
+                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: int(value[:-1])})
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.astimezone()
+        except (ValueError, OverflowError):
+            self.fail("give a date such as 2026-01-31, or a time ago such as 12h, 7d, 4w.")
+
+
+def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The agents whose names begin so, for the shell."""
+    from memory_semantic.config import StorageConfig
+
+    from . import settings as amplifier
+    from .session import known_agents
+
+    try:
+        config = amplifier.load().config
+        root = ctx.params.get("root")
+        given = {**config, "storage_root": root} if root else config
+        agents = known_agents(StorageConfig.parse(given))
+    except ValueError:
+        return []
+    return [agent for agent in agents if agent.startswith(incomplete)]
+
+
+def command(group: click.Group, *examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command of `group`, with the options that all have, and examples in its help.
+
+    Errors end it with a sentence: exit code 1 for what went wrong, 2 for what was asked wrongly.
+    """
+
+    def add(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def call(agent: str | None, root: str | None, as_json: bool, **arguments: Any) -> None:
+            from .session import Session
+
+            try:
+                function(Session(agent, root, as_json), **arguments)
+            except AgentMemoryError as error:
+                raise click.ClickException(str(error)) from error
+            except OSError as error:
+                if isinstance(error, BrokenPipeError):
+                    raise
+                what = f"{error.filename or 'The file'}: {error.strerror or error}."
+                raise click.ClickException(what) from error
+            except ValueError as error:
+                raise BadInputError(str(error)) from error
+
+        for option in (
+            click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts."),
+            click.option(
+                "--root",
+                metavar="DIR",
+                type=click.Path(file_okay=False),
+                help="Where the memories of all agents lie.  [default: as the settings say]",
+            ),
+            click.option(
+                "--agent",
+                "-a",
+                metavar="NAME",
+                shell_complete=complete_agent,
+                help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
+            ),
+        ):
+            call = option(call)
+        lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
+        name = function.__name__.removesuffix("_")
+        return group.command(name, epilog=lines)(call)
+
+    return add
+
+
+tag_filter = click.option(
+    "--tag",
+    "-t",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="Only those with this tag, or any of several.",
+)
+since_filter = click.option(
+    "--since", type=When(), help="Only those stored since: 7d, 12h, 2026-01-31."
+)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+limit_option = click.option(
+    "--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+)
+tag_label = click.option(
+    "--tag", "-t", "tags", multiple=True, metavar="TAG", help="A label to filter by; repeatable."
+)

@@ -1,0 +1,287 @@
+"""A new store made beside the present one and put in its place: another model, or a repair.
+
+It is made in `rebuild/` in the agent's folder, where it is an ordinary store of its own, so that
+whatever interrupts the work, the present store serves on and the next run goes on from what is
+there. The texts are embedded without the lock of the present store; what changed in it meanwhile is
+applied under that lock, and one write of its manifest is the swap.
+"""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, disk
+from memory_semantic import manifest as manifests
+from memory_semantic.lock import locked
+from memory_semantic.manifest import Embedding, Manifest
+from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL, point_id, utc_now
+from memory_semantic.open_store import UNCHANGED
+from memory_semantic.shard import Point
+from memory_semantic.workers import run_blocking
+
+from .salvage import Salvaged, salvage
+
+# As many as are embedded and written at once: some seconds of work to lose, at most.
+BATCH = 4 * EMBEDDING_BATCH
+_FOLDER = "rebuild"
+_ALL = 2**31
+
+# OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
+PRICES = {
+    "text-embedding-3-small": 0.02,
+    "text-embedding-3-large": 0.13,
+    "text-embedding-ada-002": 0.10,
+}
+_CHARS_PER_TOKEN = 4  # of English; a guess good enough for a price
+_WRITE_SECONDS = 0.0005  # a memory, in a batch; see the benchmark
+_SAMPLE = "How long does one text take?"
+
+
+@dataclass
+class Present:
+    """The present store while its lock is held: what is in it, and how to put another in place.
+
+    `replace` takes the folder of a shard and the manifest that describes it.
+    """
+
+    memories: list[Memory]
+    replace: Callable[[Path, Manifest], None]
+
+
+# Opens the present store; waiting for it ends when the event is set.
+Source = Callable[[Event], AbstractContextManager[Present]]
+
+
+def unfinished(storage: MemoryStorage) -> MemoryStorage | None:
+    """The store that an interrupted rebuild has made so far, if there is one."""
+    folder = storage.folder.path / _FOLDER
+    return _store_in(folder, storage, None) if folder.is_dir() else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a rebuild will take. `memories` are those that are still to be embedded."""
+
+    made: Embedding
+    memories: int
+    tokens: int
+    dollars: float | None
+    seconds: float
+    service: str | None
+
+    @property
+    def sentence(self) -> str:
+        """The same for a person."""
+        cost = "" if self.dollars is None else f", about ${self.dollars:.2g}"
+        minutes, seconds = divmod(max(1, round(self.seconds)), 60)
+        time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        where = f"Their text goes to {self.service}" if self.service else "Nothing is sent anywhere"
+        work = f"{self.memories:,} memories to embed, about {self.tokens:,} tokens{cost}"
+        return f"{work}, about {time}. {where}."
+
+
+async def plan(source: Source, storage: MemoryStorage, generator: EmbeddingGenerator) -> Plan:
+    """What a rebuild from `source` with `generator` will take, by embedding a few of the texts."""
+    memories = await run_blocking(lambda cancelled: _read(source, cancelled))
+    begun = unfinished(storage)
+    if begun:
+        keys = [point_id(memory.content) for memory in memories]
+        known = await begun.operate(lambda store: store.known(keys), set())
+        memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]
+    [first] = await generator.generate_batch([_SAMPLE])  # loads the model, opens the service
+    sample = [memory.content for memory in memories[:EMBEDDING_BATCH]]
+    started = time.perf_counter()
+    if sample:
+        await generator.generate_batch(sample)
+    seconds = (time.perf_counter() - started) / max(1, len(sample)) + _WRITE_SECONDS
+    tokens = sum(len(memory.content) for memory in memories) // _CHARS_PER_TOKEN
+    local = generator.model == LOCAL_MODEL
+    price = None if generator.endpoint else PRICES.get(generator.model)
+    return Plan(
+        made=Embedding(generator.model, generator.version, len(first)),
+        memories=len(memories),
+        tokens=tokens,
+        dollars=None if price is None or local else tokens / 1e6 * price,
+        seconds=len(memories) * seconds,
+        service=None if local else generator.endpoint or "OpenAI",
+    )
+
+
+async def rebuild(
+    storage: MemoryStorage,
+    source: Source,
+    generator: EmbeddingGenerator,
+    made: Embedding,
+    progress: Callable[[int, int], None],
+) -> int:
+    """Make the store of `storage` anew from the memories of `source`, with vectors of `generator`;
+    `made` is what it makes. Returns how many memories there are.
+
+    `progress` is told how many of how many are embedded.
+    """
+    folder = storage.folder.path / _FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = _store_in(folder, storage, generator)
+    with _alone(folder):
+        await run_blocking(lambda cancelled: _prepare(target, generator, made, cancelled))
+        while True:
+            memories = await run_blocking(lambda cancelled: _read(source, cancelled))
+            keys = [point_id(memory.content) for memory in memories]
+            known = await target.operate(lambda store, keys=keys: store.known(keys), set())
+            missing = [m for m, key in zip(memories, keys, strict=True) if key not in known]
+            progress(len(memories) - len(missing), len(memories))
+            if len(missing) <= EMBEDDING_BATCH:
+                break  # few enough to embed while the others wait
+            for start in range(0, len(missing), BATCH):
+                await target.restore(missing[start : start + BATCH])
+                done = len(memories) - len(missing) + start + BATCH
+                progress(min(done, len(memories)), len(memories))
+        number = await run_blocking(lambda cancelled: _swap(source, target, generator, cancelled))
+        progress(number, number)
+        disk.remove(folder)
+    return number
+
+
+def _store_in(
+    folder: Path, storage: MemoryStorage, generator: EmbeddingGenerator | None
+) -> MemoryStorage:
+    config = {"storage_root": str(folder), "lock_timeout": storage.config.lock_timeout}
+    return MemoryStorage(storage.agent_id, config, embeddings=generator)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(folder, 0, Event()))
+        except StorageError as error:
+            raise StorageError(
+                f"Another rebuild of this memory is running. {UNCHANGED} Wait for it to end."
+            ) from error
+        yield
+
+
+def _prepare(
+    target: MemoryStorage, generator: EmbeddingGenerator, made: Embedding, cancelled: Event
+) -> None:
+    """Have a store to fill: the one of an interrupted run, if it is for this model."""
+    database = target.folder.database
+    begun = target.folder.peek()
+    if not (begun and begun.embedding == made and (database / begun.shard).is_dir()):
+        disk.remove(target.folder.path)
+    new = Manifest(
+        agent=target.agent_id, embedding=made, endpoint=generator.endpoint, created=utc_now()
+    )
+    with target.folder.open(cancelled, new):
+        pass
+
+
+def _read(source: Source, cancelled: Event) -> list[Memory]:
+    with source(cancelled) as present:
+        return present.memories
+
+
+def _swap(
+    source: Source, target: MemoryStorage, generator: EmbeddingGenerator, cancelled: Event
+) -> int:
+    with source(cancelled) as present:
+        wanted = {point_id(memory.content): memory for memory in present.memories}
+        with target.folder.open(cancelled) as new:
+            assert new is not None
+            stored = {point_id(memory.content): memory for memory in new.newest(_ALL)}
+            new.erase([memory.id for key, memory in stored.items() if key not in wanted])
+        with target.folder.open(cancelled) as new:
+            assert new is not None
+            missing = [key for key in wanted if key not in stored]
+            texts = [wanted[key].content for key in missing]
+            made = asyncio.run(generator.generate_batch(texts)) if texts else []
+            vectors = dict(zip(missing, made, strict=True))
+            changed = [key for key in wanted if key in stored and wanted[key] != stored[key]]
+            vectors |= {point.id: point.vector for point in new.shard.retrieve(changed)}
+            new.shard.write(
+                [Point(key, vectors[key], wanted[key].dict_for_storage()) for key in vectors]
+            )
+            new.use(new.manifest.shard, new.shard.count())
+            manifest = new.manifest
+        if manifest.memories != len(wanted):
+            raise StorageError(
+                f"The new store holds {manifest.memories} of {len(wanted)} memories. {UNCHANGED}"
+            )
+        present.replace(target.folder.database / manifest.shard, manifest)
+        return len(wanted)
+
+
+def whole(storage: MemoryStorage) -> Source:
+    """A store that is in order."""
+
+    @contextmanager
+    def source(cancelled: Event) -> Iterator[Present]:
+        with storage.folder.open(cancelled) as store:
+            if store is None:
+                raise StorageError(f"The agent {storage.agent_id!r} has no memory here.")
+
+            def replace(shard: Path, manifest: Manifest) -> None:
+                name = store.next_shard()
+                shard.rename(store.database / name)
+                store.manifest.embedding = manifest.embedding
+                store.manifest.endpoint = manifest.endpoint
+                store.outcome = "Run `agent-memory doctor`."
+                store.use(name, manifest.memories)
+
+            yield Present(store.newest(_ALL), replace)
+
+    return source
+
+
+def damaged(storage: MemoryStorage) -> Source:
+    """A store that cannot be trusted: the texts that are still in its files. What is replaced is
+    kept, in a folder `damaged-…` beside the database.
+    """
+
+    @contextmanager
+    def source(cancelled: Event) -> Iterator[Present]:
+        folder, seconds = storage.folder, storage.config.lock_timeout
+        with disk.pinned(folder.database) as database, locked(database, seconds, cancelled):
+            shards = _shards(database)
+
+            def replace(shard: Path, manifest: Manifest) -> None:
+                kept = folder.path / f"damaged-{utc_now():%Y%m%d-%H%M%S}"
+                shutil.copytree(
+                    database, kept, copy_function=os.link, ignore=shutil.ignore_patterns("*.tmp")
+                )
+                disk.make_private(kept)
+                number = max((int(old.name.rpartition("-")[2]) for old in shards), default=0) + 1
+                shard.rename(database / f"shard-{number}")
+                manifests.write(database, manifest.model_copy(update={"shard": f"shard-{number}"}))
+                for old in shards:
+                    disk.remove(old)
+
+            yield Present(_salvaged(database, storage.agent_id).memories, replace)
+
+    return source
+
+
+async def readable(storage: MemoryStorage) -> Salvaged:
+    """What can be read of a damaged store."""
+
+    def read(cancelled: Event) -> Salvaged:
+        with locked(storage.folder.database, storage.config.lock_timeout, cancelled):
+            return _salvaged(storage.folder.database, storage.agent_id)
+
+    return await run_blocking(read)
+
+
+def _salvaged(database: Path, agent: str) -> Salvaged:
+    # More than one is what an interrupted swap leaves; then the fullest is the whole one.
+    found = [salvage(shard, agent) for shard in _shards(database)]
+    return max(found, key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
+
+
+def _shards(database: Path) -> list[Path]:
+    return list(database.glob("shard-*[0-9]"))

@@ -1,0 +1,92 @@
+"""What the commands work with: the settings, the agent, its storage, the person's answers."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.config import StorageConfig
+from memory_semantic.identity import validate_agent_id
+from memory_semantic.masking import mask_all
+
+from . import settings as amplifier
+from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+
+T = TypeVar("T")
+
+ALL = 2**31  # memories: any number of them
+
+
+class Session:
+    """What one run of a command works with: the settings, the agent, its storage, the output."""
+
+    def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
+        self.out = Output(as_json)
+        self.settings = amplifier.load()
+        if root:
+            self.settings.config["storage_root"] = root
+        self._agent = agent
+
+    @cached_property
+    def agent(self) -> str:
+        """The agent: as asked, as Amplifier's settings say, else the only one that there is."""
+        if self._agent:
+            return validate_agent_id(self._agent)
+        named = next(amplifier.agent_names(self.settings), None)
+        if named:
+            return named[0]
+        agents = known_agents(self.settings.storage())
+        if len(agents) == 1:
+            return agents[0]
+        there = f"There are {', '.join(agents)}." if agents else "None has a memory here yet."
+        raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
+
+    @cached_property
+    def storage(self) -> MemoryStorage:
+        """The agent's storage, which may not exist yet."""
+        return MemoryStorage(self.agent, self.settings.config)
+
+    @property
+    def existing(self) -> MemoryStorage:
+        """The agent's storage, which must exist."""
+        if not self.storage.folder.database.exists():
+            root = self.storage.config.storage_root
+            fail(f"The agent {self.agent!r} has no memory in {root}. See: agent-memory agents")
+        return self.storage
+
+    def masked(self, value: T) -> tuple[T, int]:
+        """`value` without credentials, and how many it had: as the tools do it."""
+        return mask_all(value) if self.storage.config.mask_secrets else (value, 0)
+
+    def memories(self, memories: Sequence[Memory]) -> None:
+        """Show memories, a line each."""
+        if self.out.as_json:
+            self.out.json([memory_json(memory) for memory in memories])
+        else:
+            self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
+
+
+def known_agents(config: StorageConfig) -> list[str]:
+    """The agents that have a store under the root."""
+    root = Path(config.storage_root)
+    stores = root.glob("*/qdrant.db") if root.is_dir() else ()
+    return sorted(store.parent.name for store in stores)
+
+
+def fail(message: str) -> NoReturn:
+    """End with exit code 1."""
+    raise click.ClickException(message)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask, unless `yes` was given. Anything but a yes ends the command with exit code 1."""
+    if not yes and not click.confirm(question, err=True):
+        fail("Nothing was changed.")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`."""
+    return asyncio.run(work)

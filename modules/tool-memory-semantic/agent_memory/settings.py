@@ -1,0 +1,126 @@
+"""The settings that Amplifier would give the tools in this folder, read from its own files.
+
+As Amplifier's command line does it: `~/.amplifier/settings.yaml`, then `.amplifier/settings.yaml`
+and `.amplifier/settings.local.yaml` here, later ones winning; in them `overrides`, then
+`modules.tools`; `${NAME}` and `${NAME:default}` expanded; `~/.amplifier/keys.env` for what the
+environment does not name. What a bundle says is known only inside a session.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memory_semantic.config import StorageConfig
+from memory_semantic.identity import ENVIRONMENT_VARIABLE, validate_agent_id
+
+MODULE = "tool-memory-semantic"
+_VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
+
+
+@dataclass
+class Settings:
+    """The module's `config`, where each of its settings came from, and the files that were found
+    but cannot be read, a sentence each.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def storage(self) -> StorageConfig:
+        """The checked settings. Raises ValueError for one that is wrong."""
+        return StorageConfig.parse(self.config)
+
+
+def load() -> Settings:
+    """What the files and the environment say now. Puts the keys of `keys.env` into the latter."""
+    load_keys()
+    settings = Settings()
+    overrides: dict[str, tuple[Any, str]] = {}
+    tools: dict[str, tuple[Any, str]] = {}
+    for path in files():
+        try:
+            content = _yaml(path)
+        except (OSError, ValueError) as error:
+            settings.problems.append(f"{path} is skipped, by Amplifier too: {error}.")
+            continue
+        module = _mapping(_mapping(content.get("overrides")).get(MODULE))
+        overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
+        listed = _mapping(content.get("modules")).get("tools")
+        if isinstance(listed, list):  # the list of a later file takes the place of an earlier one
+            tools = {
+                key: (value, str(path))
+                for entry in listed
+                if isinstance(entry, Mapping) and entry.get("module") == MODULE
+                for key, value in _config(entry).items()
+            }
+    for key, (value, source) in (overrides | tools).items():
+        settings.config[key] = _expanded(value)
+        settings.sources[key] = source
+    return settings
+
+
+def files() -> list[Path]:
+    """The settings files that exist, the strongest last."""
+    here = Path(".amplifier").absolute()
+    paths = [home() / "settings.yaml", here / "settings.yaml", here / "settings.local.yaml"]
+    return [path for path in dict.fromkeys(paths) if path.exists()]
+
+
+def home() -> Path:
+    """Amplifier's own folder."""
+    return Path("~/.amplifier").expanduser()
+
+
+def load_keys() -> None:
+    """Put into the environment what `keys.env` holds and the environment does not."""
+    try:
+        lines = (home() / "keys.env").read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The identities that are set, each with who says so, in Amplifier's order."""
+    for key in ("agent_identity", "agent_id"):
+        yield from _named(settings.config.get(key), settings.sources.get(key, ""))
+    yield from _named(os.environ.get(ENVIRONMENT_VARIABLE), f"the variable {ENVIRONMENT_VARIABLE}")
+
+
+def _named(name: object, source: str) -> Iterator[tuple[str, str]]:
+    if name is not None and not (isinstance(name, str) and not name.strip()):
+        yield validate_agent_id(name), source
+
+
+def _yaml(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ValueError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
+    if content is not None and not isinstance(content, Mapping):
+        raise ValueError("it holds no settings")
+    return content or {}
+
+
+def _config(module: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(module.get("config"))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _expanded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[2] or ""), value)

@@ -1,0 +1,148 @@
+"""Look after it: what `reembed`, `stats` and `doctor` do."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from memory_semantic import EmbeddingGenerator, Memory, StorageError
+from memory_semantic.manifest import Embedding
+from memory_semantic.open_store import OpenStore
+
+from . import charts, rebuild
+from . import doctor as examination
+from .output import readable_size, size_on_disk
+from .session import ALL, Session, confirm, fail, run
+
+
+def reembed(
+    session: Session, model: str, base_url: str | None, dimensions: int | None, yes: bool
+) -> None:
+    """Give the memory another embedding model, after saying what that takes."""
+    storage, config = session.existing, session.settings.storage()
+    generator = EmbeddingGenerator(
+        model, base_url=base_url or config.base_url, dimensions=dimensions
+    )
+    manifest = run(storage.manifest())
+    plan = run(rebuild.plan(rebuild.whole(storage), storage, generator))
+    present = manifest and manifest.embedding
+    if present == plan.made:
+        number = plan.memories
+    else:
+        session.out.note(f"{session.agent}: from {present} to {plan.made}.\n{plan.sentence}")
+        confirm("Start?", yes)
+        number = _rebuild(session, rebuild.whole(storage), generator, plan.made)
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "memories": number, "model": model})
+    else:
+        session.out.line(f"The {number:,} memories of {session.agent} have the model {plan.made}.")
+    for name, used in (("embedding_model", model), ("base_url", base_url)):
+        set_to = session.settings.config.get(name)
+        if used and set_to and set_to != used:
+            where = session.settings.sources[name]
+            session.out.note(
+                f"{where} says {name}: {set_to}. Write {used} there, or sessions are refused."
+            )
+
+
+def stats(session: Session) -> None:
+    """Numbers, growth and tags over time."""
+    storage = session.existing
+    numbers = charts.count(run(storage.get_recent(ALL)))
+    manifest = run(storage.manifest())
+    size = size_on_disk(storage.folder.path)
+    if session.out.as_json:
+        model = manifest.embedding._asdict() if manifest else None
+        facts = {"agent": session.agent, "bytes": size, "embedding": model}
+        session.out.json({**facts, **charts.as_json(numbers)})
+        return
+    for name, value in (
+        ("agent", session.agent),
+        ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
+        ("stored", charts.span(numbers)),
+        ("on disk", readable_size(size)),
+        ("model", str(manifest.embedding) if manifest else "-"),
+    ):
+        session.out.line(f"{name:<10}{value}")
+    charts.draw(numbers, session.out)
+
+
+def page(session: Session, file: str) -> None:
+    """The page for the browser."""
+    import numpy as np
+
+    from .page import write_page
+    from .projection import project
+
+    def everything(store: OpenStore) -> tuple[str, list[Memory], list[Any]]:
+        memories, rows = [], []
+        for points in store.shard.points():
+            memories += [store.memory(point) for point in points]
+            rows += [np.array(point.vector, dtype=np.float32) for point in points]
+        return store.manifest.embedding.model, memories, rows
+
+    model, memories, rows = run(session.existing.operate(everything, ("", [], [])))
+    with session.out.progress("Drawing the map", 1) as progress:
+        places = project(np.array(rows, dtype=np.float32).reshape(len(rows), -1), progress.done)
+    write_page(Path(file).absolute(), session.agent, model, memories, places)
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    else:
+        number = f"{len(memories):,} memories of {session.agent}"
+        session.out.line(f"{number} are in {file}. Open it in a browser.")
+
+
+def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
+    """Examine everything, repair what can be, and end with code 1 if there is a problem left."""
+    findings = _examine(session, offline)
+    if repair and any(finding.repairable for finding in findings):
+        _repair(session, yes)
+        findings = _examine(session, offline)
+    elif repair:
+        session.out.note("There is nothing that a repair could mend.")
+    if session.out.as_json:
+        session.out.json([finding._asdict() for finding in findings])
+    if any(finding.state == "problem" for finding in findings):
+        sys.exit(1)
+
+
+def _examine(session: Session, offline: bool) -> list[examination.Finding]:
+    """Everything that is found, shown at once."""
+
+    async def look() -> list[examination.Finding]:
+        found = []
+        async for finding in examination.findings(
+            session.settings, session.storage, session.out.progress, offline=offline
+        ):
+            found.append(finding)
+            if not session.out.as_json:
+                session.out.finding(*finding)
+        return found
+
+    return run(look())
+
+
+def _repair(session: Session, yes: bool) -> None:
+    storage = session.storage
+    try:
+        generator = storage.generator(run(storage.manifest()))
+    except StorageError:  # it has no manifest by which to choose
+        generator = storage.generator(None)
+    source = rebuild.damaged(storage)
+    plan = run(rebuild.plan(source, storage, generator))
+    session.out.note(
+        f"\nA new store from the texts that can be read, {plan.made}.\n{plan.sentence}"
+    )
+    confirm("Start? The damaged files are kept.", yes)
+    number = _rebuild(session, source, generator, plan.made)
+    session.out.note(f"Rebuilt, with {number:,} memories.\n")
+
+
+def _rebuild(
+    session: Session, source: rebuild.Source, generator: EmbeddingGenerator, made: Embedding
+) -> int:
+    """Rebuild the memory, with a progress bar. Returns how many memories there are."""
+    try:
+        with session.out.progress("Embedding", 1) as progress:
+            return run(rebuild.rebuild(session.storage, source, generator, made, progress.done_of))
+    except KeyboardInterrupt:
+        fail("Interrupted: the memory is as it was. Run it again to go on from here.")

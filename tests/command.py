@@ -1,0 +1,46 @@
+"""The command `agent-memory`, run in this process or in one of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from agent_memory.cli import cli
+from click.testing import CliRunner, Result
+
+EXECUTABLE = Path(sys.executable).with_name("agent-memory")
+
+
+class Command:
+    """Runs commands on the memory of `sam` under `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, *arguments: str, input: str | None = None, code: int = 0) -> Result:
+        """What a command printed; its exit code must be `code`."""
+        result = CliRunner().invoke(cli, self._all(arguments), input=input)
+        unexpected = result.exception and not isinstance(result.exception, SystemExit)
+        assert not unexpected and result.exit_code == code, (result.output, result.exception)
+        return result
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        """The JSON that a command printed."""
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """A command in a process of its own."""
+        return subprocess.Popen(
+            [str(EXECUTABLE), *self._all(arguments)],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _all(self, arguments: tuple[str, ...]) -> list[str]:
+        named = "--agent" in arguments or arguments[0] in ("agents", "completion")
+        return [*arguments, "--root", str(self.root), *([] if named else ["--agent", "sam"])]

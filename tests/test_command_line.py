@@ -1,0 +1,322 @@
+"""The person sees what the agent remembers: agents, search, store, list and show."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from agent_memory.cli import cli
+from click.testing import CliRunner
+from command import EXECUTABLE, Command
+from conftest import Clock, MakeStorage, MakeTools
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    return Command(root)
+
+
+def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
+    path = Path(folder).expanduser()
+    path.mkdir(parents=True, exist_ok=True)
+    (path / name).write_text(text)
+
+
+def config(**values: str) -> str:
+    lines = "".join(f"      {name}: {value}\n" for name, value in values.items())
+    return f"overrides:\n  tool-memory-semantic:\n    config:\n{lines}"
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """What the command shows in a window of 80 columns."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen([EXECUTABLE, *arguments], stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        output = b""
+        try:
+            while piece := os.read(ours, 65536):
+                output += piece
+        except OSError:  # how a terminal ends
+            pass
+        assert process.wait(30) == 0
+    os.close(ours)
+    return output.decode()
+
+
+async def test_the_tool_stores_and_the_person_finds(root: Path, make_tools: MakeTools) -> None:
+    tools = await make_tools()
+    stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["database"])
+    code = f"{EXECUTABLE} search 'Which database?' --json --agent sam --root {root}"
+    [found] = json.loads(subprocess.check_output(code, shell=True))
+    assert (found["id"], found["content"]) == (stored["memory_id"], "We chose PostgreSQL.")
+    assert found["tags"] == ["database"] and 0 < found["score"] <= 1.2
+
+
+def test_store_then_list_show_and_search(command: Command) -> None:
+    stored = command.json("store", "We chose PostgreSQL.", "--tag", "Database", "-t", "ops")
+    assert stored["status"] == "stored" and stored["agent"] == "sam"
+    again = command.json("store", " We chose PostgreSQL. ", "--tag", "new")
+    assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
+    [memory] = command.json("list")
+    assert memory["tags"] == ["database", "ops", "new"]
+    assert command.json("show", stored["memory_id"]) == memory
+    assert command.json("show", stored["memory_id"].removeprefix("mem-")) == memory
+    assert command.json("search", "database")[0]["content"] == "We chose PostgreSQL."
+    assert command.json("search", "database", "--tag", "other") == []
+
+
+def test_store_reads_standard_input(command: Command) -> None:
+    command.run("store", "-", input="Two lines\nof a note\n")
+    assert command.json("list")[0]["content"] == "Two lines\nof a note"
+
+
+def test_list_is_newest_first_and_can_be_narrowed(
+    command: Command, root: Path, make_storage: MakeStorage, clock: Clock
+) -> None:
+    storage = make_storage()
+    clock.now = datetime.now(UTC) - timedelta(days=30)
+    asyncio.run(storage.store("old", ["a"]))
+    for number in range(25):
+        clock.now = datetime.now(UTC) - timedelta(hours=30 - number)
+        asyncio.run(storage.store(f"new {number}", ["b"]))
+    texts = [memory["content"] for memory in command.json("list")]
+    assert texts == [f"new {number}" for number in range(24, 4, -1)]
+    assert len(command.json("list", "--all")) == 26
+    assert len(command.json("list", "--limit", "3")) == 3
+    assert len(command.json("list", "--since", "7d", "--all")) == 25
+    assert [memory["content"] for memory in command.json("list", "--tag", "a")] == ["old"]
+    assert len(command.json("list", "--tag", "a", "--tag", "b", "--all")) == 26
+    yesterday = (datetime.now() - timedelta(hours=10)).isoformat()
+    assert len(command.json("list", "--since", yesterday, "--all")) == 4
+    result = command.run("list")
+    assert "more with --limit or --all" in result.stderr
+    assert len(result.stdout.splitlines()) == 20
+
+
+def test_a_credential_is_masked_in_what_is_stored_and_asked(command: Command) -> None:
+    key = "sk-" + "a1b2c3d4" * 5
+    stored = command.json("store", f"The key is {key}", "--tag", f"tag {key}")
+    assert stored["masked_secrets"] == 2
+    assert key not in command.run("list").output
+    assert key not in command.run("search", f"is it {key}").output
+
+
+def test_agents_lists_each_store(command: Command, make_storage: MakeStorage) -> None:
+    assert command.json("agents") == []
+    command.run("store", "one")
+    command.run("store", "two", "--agent", "alice")
+    command.run("store", "three", "--agent", "alice")
+    alice, sam = command.json("agents")
+    assert (alice["agent"], alice["memories"]) == ("alice", 2)
+    assert (sam["agent"], sam["memories"], sam["model"]) == ("sam", 1, "local")
+    assert 10_000 < sam["bytes"] < 3_000_000
+    assert sam["last_stored"] == command.json("list")[0]["timestamp"]
+    assert command.run("agents").stdout.startswith("alice\t2\t")
+
+
+def test_agents_goes_on_past_a_damaged_one(command: Command, root: Path) -> None:
+    command.run("store", "one")
+    command.run("store", "two", "--agent", "alice")
+    (root / "alice/qdrant.db/manifest.json").write_text("{")
+    alice, sam = command.json("agents")
+    assert "damaged" in alice["problem"] and sam["memories"] == 1
+    assert "agent-memory doctor --agent alice" in command.run("agents").stdout
+
+
+class TestWhichAgent:
+    def run(self, root: Path, *arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(cli, [*arguments, "--root", str(root)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    def test_the_only_one_needs_no_name(self, root: Path, command: Command) -> None:
+        command.run("store", "something")
+        assert "something" in self.run(root, "list")
+
+    def test_without_any_the_question_is_which(self, root: Path) -> None:
+        assert "--agent" in self.run(root, "list", code=2)
+
+    def test_among_several_it_says_which_there_are(self, root: Path, command: Command) -> None:
+        command.run("store", "one")
+        command.run("store", "two", "--agent", "alice")
+        assert "alice, sam" in self.run(root, "list", code=2)
+
+    def test_the_environment_names_it(
+        self, root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        command.run("store", "one")
+        command.run("store", "two", "--agent", "alice")
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
+        assert "two" in self.run(root, "list")
+
+    def test_keys_env_names_it(self, root: Path, command: Command) -> None:
+        command.run("store", "one")
+        command.run("store", "two", "--agent", "alice")
+        settings('# a comment\nAMPLIFIER_AGENT_IDENTITY="alice"\n', name="keys.env")
+        assert "two" in self.run(root, "list")
+
+    def test_amplifiers_settings_name_it(
+        self, root: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for agent in ("one", "two", "three", "four", "five"):
+            command.run("store", f"memory of {agent}", "--agent", agent)
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "five")
+        assert "memory of five" in self.run(root, "list")
+        settings(config(agent_identity="one"))
+        assert "memory of one" in self.run(root, "list")
+        monkeypatch.chdir(tmp_path)
+        settings(config(agent_identity="two"), ".amplifier")
+        assert "memory of two" in self.run(root, "list")
+        settings(config(agent_identity="${WHO:three}"), ".amplifier", "settings.local.yaml")
+        assert "memory of three" in self.run(root, "list")
+        tool = "- {module: tool-memory-semantic, config: {agent_identity: four}}"
+        settings(f"modules:\n  tools:\n  {tool}\n")
+        assert "memory of four" in self.run(root, "list")
+        assert "memory of one" in self.run(root, "list", "--agent", "one")
+
+    def test_the_settings_say_where_and_by_which_model(self, tmp_path: Path) -> None:
+        place = tmp_path / "elsewhere"
+        settings(config(agent_identity="sam", storage_root=str(place), embedding_model="local"))
+        result = CliRunner().invoke(cli, ["store", "here", "--json"])
+        assert json.loads(result.stdout)["embedding_model"] == "local"
+        assert (place / "sam/qdrant.db/manifest.json").exists()
+
+    def test_an_impossible_name_is_a_wrong_use(self, root: Path) -> None:
+        assert "lower case: sam" in self.run(root, "list", "--agent", "Sam", code=2)
+        settings(config(agent_identity="007"))
+        assert "must be a text" in self.run(root, "list", code=2)
+
+
+class TestErrors:
+    def test_an_agent_without_a_memory(self, command: Command) -> None:
+        result = command.run("list", code=1)
+        assert "'sam' has no memory" in result.stderr and "agent-memory agents" in result.stderr
+        assert not command.root.exists()
+
+    def test_an_unknown_id(self, command: Command) -> None:
+        command.run("store", "one")
+        assert "no memory mem-00000000" in command.run("show", "mem-00000000", code=1).stderr
+        assert "looks like mem-" in command.run("show", "nonsense", code=2).stderr
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["search"],
+            ["list", "--limit", "0"],
+            ["list", "--since", "soon"],
+            ["list", "--since", "99999999999d"],
+            ["store", "  "],
+            ["store", "x" * 10_001],
+            ["frobnicate"],
+            ["forget"],
+            ["forget", "mem-00000000", "--tag", "x"],
+        ],
+    )
+    def test_a_wrong_use_is_exit_code_2(self, command: Command, arguments: list[str]) -> None:
+        result = command.run(*arguments, code=2)
+        assert "Error: " in result.stderr and "Traceback" not in result.output
+
+    def test_a_setting_that_is_wrong(self, command: Command) -> None:
+        settings(config(lock_timeout="soon"))
+        assert "lock_timeout" in command.run("list", code=2).stderr
+
+    def test_a_damaged_store(self, command: Command, root: Path) -> None:
+        command.run("store", "one")
+        (root / "sam/qdrant.db/manifest.json").write_text("{")
+        result = command.run("list", code=1)
+        assert "agent-memory doctor" in result.stderr and "Nothing was changed" in result.stderr
+
+
+HOSTILE = "red \x1b[31m bell \x07 [bold]markup[/bold] \u202ereversed :smile: \x9b2J <b> café 漢字 👩‍👩‍👧"
+
+
+class TestText:
+    def test_a_memory_cannot_steer_the_terminal(self, command: Command, root: Path) -> None:
+        stored = command.json("store", HOSTILE, "--tag", "t\x1b[2J")
+        arguments = ("--agent", "sam", "--root", str(root))
+        for words in (["list"], ["show", stored["memory_id"]], ["search", "red"], ["stats"]):
+            shown = on_a_terminal(*words, *arguments)
+            without_styles = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+            assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", without_styles)
+        for words in (["list"], ["show", stored["memory_id"]], ["search", "red"]):
+            shown = command.run(*words).output
+            assert "[bold]markup[/bold]" in shown and ":smile:" in shown and "café 漢字 👩‍👩‍👧" in shown
+            assert "\x1b" not in shown and "\u202e" not in shown
+
+    def test_json_has_it_as_it_is(self, command: Command) -> None:
+        stored = command.json("store", HOSTILE)
+        assert command.json("show", stored["memory_id"])["content"] == HOSTILE
+
+    def test_a_terminal_gets_colours_and_lines_that_fit(self, command: Command, root: Path) -> None:
+        command.run("store", "many words " * 50)
+        shown = on_a_terminal("list", "--agent", "sam", "--root", str(root))
+        assert "\x1b[" in shown and "…" in shown
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+        assert max(map(len, lines)) <= 80
+
+    def test_a_pipe_gets_whole_lines_without_colours(self, command: Command, root: Path) -> None:
+        command.run("store", "many words " * 50, "--tag", "x")
+        process = command.start("list")
+        output, notes = process.communicate()
+        [line] = output.splitlines()
+        id, stored, tags, text = line.split("\t")
+        assert text == ("many words " * 50).strip() and tags == "#x" and "\x1b" not in output
+        assert notes == "" and id.startswith("mem-") and len(stored) == 16
+
+
+def test_completion_knows_commands_and_agents(command: Command, root: Path) -> None:
+    command.run("store", "one", "--agent", "alice")
+    assert "_AGENT_MEMORY_COMPLETE" in command_completion("bash")
+
+    def complete(words: str) -> str:
+        process = command.start(
+            "completion", _AGENT_MEMORY_COMPLETE="zsh_complete", COMP_WORDS=words, COMP_CWORD="1"
+        )
+        return process.communicate()[0]
+
+    assert "search" in complete("agent-memory se")
+    settings(config(storage_root=str(root)))
+    result = CliRunner(
+        env={
+            "_AGENT_MEMORY_COMPLETE": "fish_complete",
+            "COMP_WORDS": "agent-memory list --agent a",
+            "COMP_CWORD": "a",
+        }
+    ).invoke(cli, [], prog_name="agent-memory")
+    assert "alice" in result.output
+
+
+def command_completion(shell: str) -> str:
+    result = CliRunner().invoke(cli, ["completion", shell])
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_help_comes_without_loading_what_works(root: Path) -> None:
+    code = (
+        "import sys\nsys.argv = ['agent-memory', '--help']\n"
+        "from agent_memory.__main__ import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([name for name in ('pydantic', 'rich', 'numpy', 'qdrant_edge') if name in sys.modules])"
+    )
+    output = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert output.splitlines()[-1] == "[]"
+
+
+def test_the_core_knows_nothing_of_the_command(root: Path) -> None:
+    code = (
+        "import sys, asyncio, importlib, pkgutil, memory_semantic\n"
+        "for found in pkgutil.iter_modules(memory_semantic.__path__):\n"
+        "    importlib.import_module(f'memory_semantic.{found.name}')\n"
+        "print([name for name in ('agent_memory', 'click', 'rich', 'plotly', 'openTSNE', 'lz4')"
+        " if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
