@@ -235,7 +235,9 @@ class TestErrors:
         assert "agent-memory doctor" in result.stderr and "Nothing was changed" in result.stderr
 
 
-HOSTILE = "red \x1b[31m bell \x07 [bold]markup[/bold] \u202ereversed :smile: \x9b2J <b> café 漢字 👩‍👩‍👧"
+HOSTILE = (
+    "red \x1b[31m bell \x07 [bold]markup[/bold] \u202ereversed :smile: \x9b2J <b> café 漢字 👩‍👩‍👧"
+)
 
 
 class TestText:
@@ -248,7 +250,11 @@ class TestText:
             assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", without_styles)
         for words in (["list"], ["show", stored["memory_id"]], ["search", "red"]):
             shown = command.run(*words).output
-            assert "[bold]markup[/bold]" in shown and ":smile:" in shown and "café 漢字 👩‍👩‍👧" in shown
+            assert (
+                "[bold]markup[/bold]" in shown
+                and ":smile:" in shown
+                and "café 漢字 👩‍👩‍👧" in shown
+            )
             assert "\x1b" not in shown and "\u202e" not in shown
 
     def test_json_has_it_as_it_is(self, command: Command) -> None:
@@ -305,7 +311,8 @@ def test_help_comes_without_loading_what_works(root: Path) -> None:
         "import sys\nsys.argv = ['agent-memory', '--help']\n"
         "from agent_memory.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print([name for name in ('pydantic', 'rich', 'numpy', 'qdrant_edge') if name in sys.modules])"
+        "heavy = ('pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert output.splitlines()[-1] == "[]"

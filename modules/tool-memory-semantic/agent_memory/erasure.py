@@ -10,7 +10,7 @@ from memory_semantic.models import MEMORY_ID, Memory
 # one more pass over the files. The engine compresses each memory by itself, which leaves ids and
 # beginnings of texts as they are.
 _TEXTS = 100
-_TEXT_BYTES = 32
+_TEXT_BYTES = 16
 _ID = re.compile(MEMORY_ID.pattern.encode())
 _HOLE = bytes(4096)
 

@@ -1,0 +1,63 @@
+"""Memories laid out as a map: what lies near each other means something alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+# Fewer points than this have too few neighbours for t-SNE: their principal components show them.
+_FEW = 8
+# openTSNE's defaults are 250 and 500; with a start from principal components the picture stands
+# sooner, and ten thousand memories take two thirds of the time.
+_EARLY_STEPS, _STEPS = 150, 350
+_STEPS_BETWEEN_REPORTS = 10
+
+
+def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDArray[float32]:
+    """Two coordinates for each row of `vectors`, which have length one; the same for the same rows.
+
+    `progress` is told the part that is done, from 0 to 1.
+    """
+    # A second or more to import: only who draws a map pays for it.
+    import numpy as np
+    from openTSNE import TSNE, initialization
+
+    progress(0.0)
+    count = len(vectors)
+    if count < 2 or np.ptp(vectors, axis=0).max() < 1e-6:
+        places = initialization.random(count, random_state=0)  # all alike: a cloud
+    elif count < _FEW:
+        places = initialization.pca(vectors, random_state=0)  # with jitter, which parts equal ones
+    else:
+        steps_done = 0
+
+        def report(_step: int, _error: float, _places: object) -> None:
+            nonlocal steps_done
+            steps_done += _STEPS_BETWEEN_REPORTS
+            progress(steps_done / (_EARLY_STEPS + _STEPS))
+
+        # How many neighbours count: some of a few memories, so that small groups show, thirty of many.
+        perplexity = min(30, math.isqrt(count), (count - 1) // 3)
+        # One job: with more, sums come in another order each time, and so does the map. The exact
+        # search for neighbours is no slower here than the approximate one.
+        places = TSNE(
+            perplexity=perplexity,
+            metric="cosine",
+            neighbors="exact",
+            initialization="pca",
+            early_exaggeration_iter=_EARLY_STEPS,
+            n_iter=_STEPS,
+            negative_gradient_method="bh",
+            theta=0.8,
+            n_jobs=1,
+            random_state=0,
+            callbacks=[report],
+            callbacks_every_iters=_STEPS_BETWEEN_REPORTS,
+        ).fit(vectors)
+    progress(1.0)
+    return np.asarray(places, dtype=np.float32)

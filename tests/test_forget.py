@@ -1,0 +1,164 @@
+"""What is forgotten is gone: shown and asked before, verified in search and on the disk after."""
+
+import asyncio
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from agent_memory import erasure, rebuild
+from command import Command
+from conftest import Clock, MakeStorage
+from memory_semantic import MemoryStorage
+from memory_semantic.models import point_id
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    return Command(root)
+
+
+@pytest.fixture
+def storage(make_storage: MakeStorage) -> MemoryStorage:
+    return make_storage()
+
+
+def ids(memories: list[dict[str, object]]) -> set[object]:
+    return {memory["id"] for memory in memories}
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_one_is_shown_asked_for_and_gone(command: Command, root: Path) -> None:
+    command.run("store", "The launch is secretly on the 14th of May.")
+    command.run("store", "We deploy on Fridays.")
+    [doomed] = [m for m in command.json("list") if "launch" in m["content"]]
+    key = point_id(doomed["content"]).bytes
+    assert b"secretly" in bytes_of(root) and key in bytes_of(root)
+    result = command.run("forget", doomed["id"], input="y\n")
+    assert "The launch is secretly" in result.stdout
+    assert "Delete this memory of sam for good?" in result.stderr
+    assert "Gone from search and from the files" in result.stdout
+    assert [m["content"] for m in command.json("search", "launch")] == ["We deploy on Fridays."]
+    left = bytes_of(root)
+    assert b"secretly" not in left and doomed["id"].encode() not in left and key not in left
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_anything_but_yes_changes_nothing(command: Command, answer: str) -> None:
+    stored = command.json("store", "Something dear.")
+    result = command.run("forget", stored["memory_id"], input=answer, code=1)
+    assert "Forgotten" not in result.output
+    assert len(command.json("list")) == 1
+
+
+def test_by_tag_and_by_date(
+    command: Command, storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day, tag in ((1, "a"), (2, "a"), (3, "b"), (4, "a")):
+        clock.now = datetime(2026, 6, day, tzinfo=UTC)
+        asyncio.run(storage.store(f"day {day}", [tag]))
+    forgotten = command.json("forget", "--tag", "a", "--before", "2026-06-02T00:00Z", "--yes")
+    assert len(forgotten["forgotten"]) == 1
+    assert {m["content"] for m in command.json("list")} == {"day 2", "day 3", "day 4"}
+    command.run("forget", "--before", "2026-06-04T00:00:00Z", "--yes")
+    assert {m["content"] for m in command.json("list")} == {"day 4"}
+    command.run("forget", "--tag", "a", "--tag", "b", "--yes")
+    assert command.json("list") == []
+
+
+def test_a_date_is_of_the_local_clock(
+    command: Command, storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        clock.now = datetime(2026, 6, 2, 2, tzinfo=UTC)  # the evening of the first, there
+        asyncio.run(storage.store("evening"))
+        assert command.json("list", "--since", "2026-06-02") == []
+        assert len(command.json("list", "--since", "2026-06-01")) == 1
+        assert "2026-06-01 22:00" in command.run("list").stdout
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+
+
+def test_one_unknown_id_and_nothing_is_deleted(command: Command) -> None:
+    stored = command.json("store", "kept")
+    result = command.run("forget", stored["memory_id"], "mem-00000000", "--yes", code=1)
+    assert "no memory mem-00000000" in result.stderr
+    assert len(command.json("list")) == 1
+
+
+def test_nothing_to_forget_is_no_error(command: Command) -> None:
+    command.run("store", "kept")
+    assert "Nothing was changed" in command.run("forget", "--tag", "none").stderr
+    assert command.json("forget", "--tag", "none")["forgotten"] == []
+
+
+def test_a_thousand_at_once_show_the_first(command: Command, storage: MemoryStorage) -> None:
+    asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(1000)]))
+    asyncio.run(storage.store("kept"))
+    result = command.run("forget", "--tag", "x", input="y\n")
+    assert "these 1,000 memories" in result.stderr and "and 980 more" in result.stdout
+    assert [m["content"] for m in command.json("list")] == ["kept"]
+
+
+def test_an_unfinished_rebuild_forgets_it_too(
+    command: Command, storage: MemoryStorage, root: Path
+) -> None:
+    async def half() -> None:
+        await storage.store_many(["The safe is behind the painting.", "Lunch is at noon."])
+        folder = storage.folder.path / "rebuild"
+        folder.mkdir()
+        config = {"storage_root": str(folder), "embedding_model": "local"}
+        await MemoryStorage("sam", config).restore(await storage.get_recent())
+
+    asyncio.run(half())
+    [doomed] = [m for m in command.json("list") if "safe" in m["content"]]
+    command.run("forget", doomed["id"], "--yes")
+    assert rebuild.unfinished(storage)
+    assert b"behind the painting" not in bytes_of(root)
+    assert b"Lunch is at noon" in bytes_of(root)
+
+
+def test_what_stays_on_the_disk_is_said(
+    command: Command, storage: MemoryStorage, root: Path
+) -> None:
+    stored = command.json("store", "Kept by an earlier repair.")
+    database = storage.folder.database
+    os.system(f"cp -a --sparse=always {database} {database.with_name('damaged-20260101-000000')}")
+    result = command.run("forget", stored["memory_id"], "--yes", code=1)
+    assert "Deleted from the memory" in result.stderr and "damaged-20260101-000000" in result.stderr
+    assert command.json("list") == []
+
+
+class TestTraces:
+    """The search of the files sees what is there, or it would be no verification."""
+
+    def test_each_memory_that_is_there_is_seen(
+        self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        texts = [f"{number} {'repeated words ' * (number * 40)}" for number in range(17)]
+        asyncio.run(storage.store_many([*texts, "漢字とかな", "mem-12345678 is another id"]))
+        memories = asyncio.run(storage.get_recent(100))
+        folder = storage.folder.path
+        assert all(erasure.traces(folder, [memory], []) for memory in memories)
+        monkeypatch.setattr(erasure, "_TEXTS", 0)  # by the id alone
+        assert all(erasure.traces(folder, [memory], []) for memory in memories)
+        monkeypatch.setattr(erasure, "_TEXTS", 1)  # by the text alone
+        for memory in memories:
+            memory.id = "mem-none"
+        assert all(erasure.traces(folder, [memory], []) for memory in memories)
+
+    def test_what_the_living_say_as_well_is_no_trace(self, command: Command) -> None:
+        doomed = command.json("store", "We use tabs in the old repository of the firm.")
+        command.run("store", f"See {doomed['memory_id']}, it is right.")
+        command.run("store", "We use tabs in the old repository of the firm. Not in new ones.")
+        assert "Gone" in command.run("forget", doomed["memory_id"], "--yes").stdout
+        assert len(json.loads(command.run("list", "--json").stdout)) == 2

@@ -1,0 +1,313 @@
+"""Take it to another machine: export, import, and what restoring a memory keeps."""
+
+import asyncio
+import gzip
+import json
+import os
+import stat
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from conftest import Clock, MakeStorage
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.models import new_memory_id
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    return Command(root)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Command:
+    """The new laptop."""
+    return Command(tmp_path / "new")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memories.jsonl"
+
+
+TEXTS = [
+    "We chose PostgreSQL.",
+    'Quotes " and \\ and\nlines\u2028and\ttabs',
+    "漢字 👩‍👩‍👧 مرحبا",
+    "<script>alert(1)</script>",
+    "x" * 10_000,
+]
+
+
+def fill(storage: MemoryStorage, clock: Clock) -> None:
+    for number, text in enumerate(TEXTS):
+        clock.advance(days=number)
+        asyncio.run(storage.store(text, [f"tag {number}", "all"]))
+
+
+class TestExportAndImport:
+    def test_everything_arrives(
+        self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
+    ) -> None:
+        fill(make_storage(), clock)
+        assert command.json("export", str(file))["memories"] == 5
+        counts = elsewhere.json("import", str(file))
+        assert (counts["new"], counts["merged"], counts["unchanged"]) == (5, 0, 0)
+        assert elsewhere.json("list") == command.json("list")
+        assert elsewhere.json("search", "database")[0]["content"] == TEXTS[0]
+
+    def test_the_format_is_as_documented(
+        self, command: Command, file: Path, make_storage: MakeStorage, clock: Clock
+    ) -> None:
+        fill(make_storage(), clock)
+        command.run("export", str(file))
+        header, *lines = [json.loads(line) for line in file.read_text().split("\n") if line]
+        assert header.pop("exported").endswith("+00:00")
+        assert header == {"format": "agent-memory", "version": 1, "agent": "sam", "memories": 5}
+        assert [line["content"] for line in lines] == TEXTS  # oldest first
+        assert set(lines[0]) == {"id", "timestamp", "tags", "content"}
+        assert lines[0]["timestamp"] == "2026-06-15T12:00:00.000000+00:00"
+        assert "漢字" in file.read_text()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    def test_importing_again_changes_nothing(
+        self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
+    ) -> None:
+        fill(make_storage(), clock)
+        command.run("export", str(file))
+        elsewhere.run("import", str(file))
+        before = elsewhere.json("list")
+        counts = elsewhere.json("import", str(file))
+        assert (counts["new"], counts["merged"], counts["unchanged"]) == (0, 0, 5)
+        assert elsewhere.json("list") == before
+
+    def test_a_known_text_gets_both_tags_and_the_later_time(
+        self, command: Command, file: Path, make_storage: MakeStorage, clock: Clock
+    ) -> None:
+        storage = make_storage()
+        ids = asyncio.run(storage.store_many([("older here", ["here"]), ("newer here", ["here"])]))
+        lines = [
+            {"content": "older here", "tags": ["there"], "timestamp": "2026-07-01T00:00:00Z"},
+            {"content": "newer here", "tags": ["there"], "timestamp": "2026-01-01T00:00:00Z"},
+        ]
+        file.write_text("\n".join(json.dumps({"id": "mem-0000000f", **line}) for line in lines))
+        assert command.json("import", str(file))["merged"] == 2
+        older, newer = command.json("list")
+        assert older["content"] == "older here" and older["timestamp"].startswith("2026-07-01")
+        assert newer["timestamp"].startswith("2026-06-15")
+        assert older["tags"] == newer["tags"] == ["here", "there"]
+        assert [older["id"], newer["id"]] == ids
+
+    def test_an_export_can_be_piped(self, command: Command, elsewhere: Command, file: Path) -> None:
+        command.run("store", "one")
+        exported = command.run("export", "-").stdout
+        file.write_bytes(gzip.compress(exported.encode()))
+        piped = gzip.decompress(file.read_bytes()).decode()
+        elsewhere.run("import", "-", input=piped)
+        assert elsewhere.json("list") == command.json("list")
+
+    def test_an_existing_file_is_asked_for(self, command: Command, file: Path) -> None:
+        command.run("store", "one")
+        file.write_text("dear")
+        assert "Replace it?" in command.run("export", str(file), input="n\n", code=1).stderr
+        assert file.read_text() == "dear"
+        command.run("export", str(file), "--yes")
+        assert "one" in file.read_text()
+
+    def test_a_file_that_cannot_be_written(self, command: Command, tmp_path: Path) -> None:
+        command.run("store", "one")
+        result = command.run("export", str(tmp_path / "missing/file"), code=1)
+        assert "No such file or directory" in result.stderr
+
+    def test_credentials_are_masked(self, elsewhere: Command, file: Path) -> None:
+        key = "sk-" + "a1b2c3d4" * 5
+        file.write_text(json.dumps({"content": f"The key is {key}", "tags": [key]}))
+        assert elsewhere.json("import", str(file))["masked_secrets"] == 2
+        assert key not in elsewhere.run("list").output
+        assert elsewhere.json("import", str(file))["unchanged"] == 1
+
+    def test_all_can_be_given_a_tag(self, elsewhere: Command, file: Path) -> None:
+        file.write_text("first\nsecond\n")
+        elsewhere.run("import", str(file), "--tag", "notes")
+        assert all(memory["tags"] == ["notes"] for memory in elsewhere.json("list"))
+
+
+class TestOtherFiles:
+    def test_plain_text_is_a_memory_a_line(self, elsewhere: Command, tmp_path: Path) -> None:
+        notes = tmp_path / "notes.txt"
+        notes.write_text("\ufeffWe deploy on Fridays.\n\n  Sam likes tabs. \r\n")
+        os.utime(notes, (1_780_000_000, 1_780_000_000))
+        assert elsewhere.json("import", str(notes))["new"] == 2
+        memories = elsewhere.json("list")
+        assert {m["content"] for m in memories} == {"We deploy on Fridays.", "Sam likes tabs."}
+        written = datetime.fromtimestamp(1_780_000_000, UTC).isoformat(timespec="microseconds")
+        assert {m["timestamp"] for m in memories} == {written}  # the time of the file
+        assert elsewhere.json("import", str(notes))["unchanged"] == 2
+
+    YAML = """
+# Memory Store - "Remember This" Entries
+
+memories:
+  - id: "mem-001"
+    timestamp: "2026-01-05T12:00:00Z"
+    category: "preference"
+    content: "Testing the memory system"
+    context: "Initial setup"
+    tags: ["Test", "setup"]
+  - id: mem-002
+    timestamp: 2026-01-06T12:00:00Z
+    category: git
+    content: We squash.
+    tags: []
+  - id: mem-003
+    timestamp: 2026-01-07
+    content: Without a category
+"""
+
+    @pytest.mark.parametrize("name", ["memory-store.yaml", "memory-store.txt"])
+    def test_the_yaml_of_dev_memory(self, elsewhere: Command, tmp_path: Path, name: str) -> None:
+        file = tmp_path / name
+        file.write_text(
+            self.YAML.lstrip().split("\n\n", 1)[1] if name.endswith("txt") else self.YAML
+        )
+        assert elsewhere.json("import", str(file))["new"] == 3
+        third, second, first = elsewhere.json("list")
+        assert first["content"] == "Testing the memory system\nContext: Initial setup"
+        assert first["tags"] == ["preference", "test", "setup"]
+        assert first["timestamp"] == "2026-01-05T12:00:00.000000+00:00"
+        assert second["tags"] == ["git"] and second["timestamp"].startswith("2026-01-06T12:00")
+        assert third["tags"] == [] and third["timestamp"].startswith("2026-01-07T00:00")
+        assert elsewhere.json("import", str(file))["unchanged"] == 3
+
+    def test_lines_of_json_without_a_header(self, elsewhere: Command, file: Path) -> None:
+        file.write_text('{"content": "only this"}\n{"content": "and this", "id": 7, "more": 1}\n')
+        assert elsewhere.json("import", str(file))["new"] == 2
+
+
+class TestWrongFiles:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('{"content": "good"}\n{"content": 1}', "line 2: content must be a text"),
+            ('{"content": "good"}\n{"content"', "line 2: it is not a whole JSON object"),
+            ('{"content": "good"}\n[1]', "line 2: it is not an object"),
+            ('{"content": "a", "timestamp": "soon"}', "line 1: its timestamp"),
+            ('{"content": "a", "timestamp": 5}', "line 1: its timestamp"),
+            ('{"content": "a", "tags": "b"}', "line 1: tags must be a list"),
+            ("fine\n" + "x" * 10_001, "line 2: content has 10,001 characters"),
+            ('{"format": "agent-memory", "version": 2}\n', "Upgrade agent-memory"),
+            ('{"format": "other", "version": 1}\n', "an export of something else"),
+            (
+                '{"format": "agent-memory", "version": 1, "memories": 2}\n{"content": "a"}',
+                "ends early: it holds 1 of 2",
+            ),
+            ("memories:\n- id: [", "it is not YAML"),
+            ("memories: none", "no list of memories"),
+            ("memories:\n- 5", "memory 1: it is not an object"),
+        ],
+    )
+    def test_it_says_where_and_changes_nothing(
+        self, elsewhere: Command, file: Path, text: str, said: str
+    ) -> None:
+        file.write_text(text)
+        result = elsewhere.run("import", str(file), code=1)
+        assert said in result.stderr and "nothing was changed" in result.stderr
+        assert not elsewhere.root.exists()
+
+    def test_not_text(self, elsewhere: Command, file: Path) -> None:
+        file.write_bytes(b"\x80\xff")
+        assert "not UTF-8" in elsewhere.run("import", str(file), code=1).stderr
+
+    def test_many_faults_are_cut(self, elsewhere: Command, file: Path) -> None:
+        file.write_text('{"content": 1}\n' * 30)
+        assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
+
+    def test_an_empty_file_is_no_error(self, elsewhere: Command, file: Path) -> None:
+        file.write_text("")
+        assert elsewhere.json("import", str(file))["new"] == 0
+
+
+class TestRestore:
+    """What the storage keeps of a memory that is put back."""
+
+    def memory(self, text: str, **fields: Any) -> Memory:
+        moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+        return Memory(**{"agent_id": "sam", "content": text, "timestamp": moment, **fields})
+
+    async def test_id_time_and_tags(self, make_storage: MakeStorage) -> None:
+        storage = make_storage()
+        memory = self.memory("text", tags=["b", "a"])
+        [stored] = await storage.restore([memory])
+        assert (stored.id, stored.known, stored.changed) == (memory.id, False, True)
+        assert await storage.get_recent() == [memory]
+        [stored] = await storage.restore([memory])
+        assert (stored.known, stored.changed) == (True, False)
+
+    async def test_an_id_that_another_has_is_drawn_anew(self, make_storage: MakeStorage) -> None:
+        storage = make_storage()
+        taken = await storage.store("first")
+        twice = [self.memory("second", id=taken), self.memory("third", id="mem-00000001")]
+        stored = await storage.restore([*twice, self.memory("fourth", id="mem-00000001")])
+        ids = [each.id for each in stored]
+        assert ids[1] == "mem-00000001" and len({taken, *ids}) == 4
+        assert await storage.check() == []
+
+    async def test_a_known_text_is_not_embedded_again(
+        self, make_storage: MakeStorage, server: Any
+    ) -> None:
+        storage = make_storage(embedding_model="m", base_url=server.base_url)
+        memories = [self.memory(f"text {number}") for number in range(3)]
+        await storage.restore(memories[:2])
+        await storage.restore([self.memory("text 0", tags=["new"]), *memories])
+        assert [request["input"] for request in server.requests] == [
+            ["text 0", "text 1"],
+            ["text 2"],
+        ]
+        assert await storage.check() == []  # so it kept its vector
+
+    async def test_too_many_tags_change_nothing(self, make_storage: MakeStorage) -> None:
+        storage = make_storage()
+        await storage.store("text", [f"tag {number}" for number in range(20)])
+        with pytest.raises(ValueError, match="Nothing was changed"):
+            await storage.restore([self.memory("other"), self.memory("text", tags=["more"])])
+        assert await storage.count() == 1
+
+    async def test_bad_memories_are_refused(self, make_storage: MakeStorage) -> None:
+        storage = make_storage()
+        for wrong in (self.memory(" "), self.memory("x", id="nonsense")):
+            with pytest.raises(ValueError):
+                await storage.restore([wrong])
+        with pytest.raises(ValueError, match="1,000"):
+            await storage.restore([self.memory(str(number)) for number in range(1001)])
+        assert await storage.restore([]) == []
+        assert not storage.folder.path.exists()
+
+    async def test_a_restored_memory_can_be_stored_again(
+        self, make_storage: MakeStorage, clock: Clock
+    ) -> None:
+        storage = make_storage()
+        memory = self.memory("text", id=new_memory_id())
+        await storage.restore([memory])
+        assert await storage.store("text") == memory.id
+        assert (await storage.get_recent())[0].timestamp == clock.now
+
+    async def test_between_two_times(self, make_storage: MakeStorage, clock: Clock) -> None:
+        storage = make_storage()
+        for _ in range(4):
+            clock.advance(days=1)
+            await storage.store(f"on {clock.now:%d}", [f"{clock.now:%d}"])
+        found = await storage.get_recent(9, since="2026-06-17T12:00Z", until="2026-06-18T12:00Z")
+        assert [memory.content for memory in found] == ["on 18", "on 17"]
+        assert len(await storage.get_recent(9, tags=["16", "19"])) == 2
+
+
+def test_the_progress_of_a_long_import_is_on_standard_error(elsewhere: Command, file: Path) -> None:
+    file.write_text("\n".join(f"fact {number}" for number in range(300)))
+    started = time.monotonic()
+    process = elsewhere.start("import", str(file))
+    output, notes = process.communicate()
+    assert process.returncode == 0 and notes == "" and time.monotonic() - started < 60
+    assert output == "300 memories for sam: 300 new, 0 merged, 0 unchanged\n"
