@@ -144,14 +144,16 @@ class TestTraces:
     def test_each_memory_that_is_there_is_seen(
         self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        texts = [f"{number} {'repeated words ' * (number * 40)}" for number in range(17)]
-        asyncio.run(storage.store_many([*texts, "漢字とかな", "mem-12345678 is another id"]))
+        texts = [f"{number} are{' repeated words' * (1 + number * 40)}" for number in range(17)]
+        asyncio.run(storage.store_many([*texts, "漢字とかなとカナ", "one", "mem-12345678"]))
         memories = asyncio.run(storage.get_recent(100))
         folder = storage.folder.path
         assert all(erasure.traces(folder, [memory], []) for memory in memories)
         monkeypatch.setattr(erasure, "_TEXTS", 0)  # by the id alone
         assert all(erasure.traces(folder, [memory], []) for memory in memories)
         monkeypatch.setattr(erasure, "_TEXTS", 1)  # by the text alone
+        memories = [memory for memory in memories if len(memory.content.encode()) > 16]
+        assert len(memories) == 18
         for memory in memories:
             memory.id = "mem-none"
         assert all(erasure.traces(folder, [memory], []) for memory in memories)

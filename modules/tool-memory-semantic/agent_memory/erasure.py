@@ -7,8 +7,8 @@ from pathlib import Path
 from memory_semantic.models import MEMORY_ID, Memory
 
 # The id of every memory is looked for, and the beginning of the text of so many: each of these is
-# one more pass over the files. The engine compresses each memory by itself, which leaves ids and
-# beginnings of texts as they are.
+# one more pass over the files. Shorter texts may stand in them by chance. The engine compresses
+# each memory by itself, which leaves ids and nearly all beginnings as they are.
 _TEXTS = 100
 _TEXT_BYTES = 16
 _ID = re.compile(MEMORY_ID.pattern.encode())
@@ -23,7 +23,7 @@ def traces(folder: Path, forgotten: Sequence[Memory], living: Sequence[Memory]) 
     said = "\0".join(memory.content for memory in living).encode()
     ids = {memory.id.encode() for memory in forgotten} - set(_ID.findall(said))
     texts = {memory.content.encode()[:_TEXT_BYTES] for memory in forgotten[:_TEXTS]}
-    texts = {text for text in texts if text not in said}
+    texts = {text for text in texts if len(text) == _TEXT_BYTES and text not in said}
     found = []
     for path in folder.rglob("*"):
         if path.is_file():

@@ -1,0 +1,48 @@
+"""The map by meaning: any number of memories, the same map for the same ones, nothing printed."""
+
+import numpy as np
+import pytest
+from agent_memory.projection import project
+
+
+def vectors(count: int, kinds: int = 5) -> np.ndarray:
+    """Unit vectors around as many directions as there are `kinds`, in turn."""
+    random = np.random.default_rng(7)
+    rows = random.normal(size=(kinds, 64))[np.arange(count) % kinds]
+    rows = rows + 0.3 * random.normal(size=(count, 64))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 7, 8, 9, 31, 200])
+@pytest.mark.parametrize("alike", [False, True])
+def test_each_memory_has_its_own_place(
+    count: int, alike: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = np.repeat(vectors(1), count, axis=0) if alike else vectors(count)
+    told: list[float] = []
+    places = project(rows, told.append)
+
+    assert places.shape == (count, 2) and places.dtype == np.float32
+    assert np.isfinite(places).all()
+    assert len(np.unique(places, axis=0)) == count
+    assert told == sorted(told) and told[0] == 0 and told[-1] == 1
+    assert capfd.readouterr() == ("", "") and not caplog.records
+
+
+def test_progress_is_told_often() -> None:
+    told: list[float] = []
+    project(vectors(100), told.append)
+    assert max(np.diff(told)) < 0.1
+
+
+def test_the_same_memories_give_the_same_map() -> None:
+    rows = vectors(300)
+    assert np.array_equal(project(rows, lambda _: None), project(rows, lambda _: None))
+
+
+def test_alike_is_near() -> None:
+    kind = np.arange(300) % 5
+    places = project(vectors(300), lambda _: None)
+    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (kind[distances.argmin(axis=1)] == kind).mean() > 0.95

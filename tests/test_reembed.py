@@ -1,0 +1,276 @@
+"""Another embedding model: what it takes is said, the memory serves on, nothing is lost."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_memory import rebuild
+from command import Command
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic.manifest import Embedding
+from plain_vectors import PlainVectors
+
+PLAIN = Embedding("plain", None, 32)
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    return Command(root)
+
+
+@pytest.fixture
+def storage(make_storage: MakeStorage) -> MemoryStorage:
+    return make_storage()
+
+
+def whole_state(storage: MemoryStorage) -> list[Any]:
+    return asyncio.run(storage.get_recent(10_000))
+
+
+class Slowly(PlainVectors):
+    """Lets something happen before each embedding."""
+
+    def __init__(self, happenings: Iterator[Any]) -> None:
+        super().__init__()
+        self.happenings = happenings
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        for happening in self.happenings:
+            await happening
+            break
+        return await super()._embed(texts)
+
+
+async def rebuild_with(storage: MemoryStorage, generator: EmbeddingGenerator) -> int:
+    return await rebuild.rebuild(
+        storage, rebuild.whole(storage), generator, PLAIN, lambda done, of: None
+    )
+
+
+def using(storage: MemoryStorage) -> MemoryStorage:
+    """The same memory, asked with the new model."""
+    config = {"storage_root": storage.config.storage_root}
+    return MemoryStorage("sam", config, embeddings=PlainVectors())
+
+
+class TestCommand:
+    def test_to_a_service_and_back(
+        self,
+        command: Command,
+        storage: MemoryStorage,
+        clock: Clock,
+        server: EmbeddingsServer,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        for number in range(5):
+            clock.advance(days=1)
+            asyncio.run(storage.store(f"fact {number}", [f"tag {number}"]))
+        before = whole_state(storage)
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = command.run("reembed", "--model", "text-embedding-3-small", input="y\n")
+        assert "from 'local' (wordllama 0.4), 256 dimensions" in result.stderr
+        assert "5 memories to embed, about 7 tokens" in result.stderr
+        assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
+        assert "The 5 memories of sam have the model 'text-embedding-3-small'" in result.stdout
+        assert whole_state(storage) == before
+        [row] = command.json("agents")
+        assert row["model"] == "text-embedding-3-small"
+        assert command.json("search", "fact 3")[0]["content"] == "fact 3"
+        assert command.json("doctor")[-1]["state"] == "ok"
+        again = command.run("reembed", "--model", "local", "--yes")
+        assert "Nothing is sent anywhere" in again.stderr
+        assert whole_state(storage) == before
+        assert asyncio.run(storage.check()) == []
+        left = {path.name for path in storage.folder.path.iterdir()}
+        assert left == {".gitignore", "qdrant.db"}
+
+    def test_openais_price_is_said(
+        self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asyncio.run(storage.store("x" * 4_000))
+        plan = rebuild.Plan(PLAIN, 1, 1_000_000, 0.02, 75, "OpenAI")
+        assert plan.sentence == (
+            "1 memories to embed, about 1,000,000 tokens, about $0.02, about 1 min 15 s. "
+            "Their text goes to OpenAI."
+        )
+
+    def test_without_a_yes_nothing_happens(self, command: Command) -> None:
+        command.run("store", "one")
+        command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
+        result = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
+        assert "could not be reached" in result.stderr
+        [row] = command.json("agents")
+        assert row["model"] == "local"
+
+    def test_a_refusal_changes_nothing(
+        self, command: Command, storage: MemoryStorage, server: EmbeddingsServer
+    ) -> None:
+        command.run("store", "one")
+        options = ("--model", "m", "--base-url", server.base_url)
+        command.run("reembed", *options, input="n\n", code=1)
+        assert asyncio.run(storage.count()) == 1
+        assert command.json("agents")[0]["model"] == "local"
+
+    def test_dimensions_can_be_asked_for(self, command: Command, server: EmbeddingsServer) -> None:
+        command.run("store", "one")
+        url = ("--base-url", server.base_url)
+        command.run("reembed", "--model", "m", *url, "--dimensions", "64", "--yes")
+        command.run("reembed", "--model", "m", *url, "--dimensions", "32", "--yes")
+        assert command.json("stats")["embedding"]["dimensions"] == 32
+
+    def test_settings_that_name_another_model_are_pointed_out(
+        self, command: Command, server: EmbeddingsServer
+    ) -> None:
+        command.run("store", "one")
+        folder = Path("~/.amplifier").expanduser()
+        folder.mkdir()
+        config = {"embedding_model": "local"}
+        settings = {"overrides": {"tool-memory-semantic": {"config": config}}}
+        (folder / "settings.yaml").write_text(json.dumps(settings))
+        result = command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
+        assert "settings.yaml says embedding_model: local. Write m there" in result.stderr
+
+    def test_an_empty_memory_can_change_too(
+        self, command: Command, server: EmbeddingsServer
+    ) -> None:
+        stored = command.json("store", "one")
+        command.run("forget", stored["memory_id"], "--yes")
+        command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
+        [row] = command.json("agents")
+        assert (row["memories"], row["model"]) == (0, "m")
+
+
+class TestMeanwhile:
+    """What sessions do while it runs is kept, and they never wait for it."""
+
+    async def test_stores_deletes_and_new_tags(self, storage: MemoryStorage, clock: Clock) -> None:
+        await storage.store_many([f"fact {number}" for number in range(200)])
+        gone = (await storage.get_recent(1))[0]
+
+        async def others() -> None:
+            clock.advance(hours=1)
+            await storage.store("stored meanwhile", ["new"])
+            await storage.store("fact 7", ["more"])
+            await storage.delete([gone.id])
+            await storage.search("fact")
+
+        assert await rebuild_with(storage, Slowly(iter([others()]))) == 200
+        memories = {memory.content: memory for memory in await storage.get_recent(300)}
+        assert gone.content not in memories and "stored meanwhile" in memories
+        assert memories["fact 7"].tags == ["more"] and memories["fact 7"].timestamp == clock.now
+        assert await using(storage).check() == []
+        found = await using(storage).search("stored meanwhile", limit=1)
+        assert found[0].content == "stored meanwhile"
+
+    async def test_a_text_forgotten_and_stored_again(self, storage: MemoryStorage) -> None:
+        await storage.store_many([(f"fact {number}", ["old"]) for number in range(200)])
+        before = {memory.content: memory for memory in await storage.get_recent(300)}
+
+        async def others() -> None:
+            await storage.delete([before["fact 3"].id])
+            await storage.store("fact 3", ["new"])
+
+        nothing = asyncio.sleep(0)
+        await rebuild_with(storage, Slowly(iter([nothing, others()])))
+        after = {memory.content: memory for memory in await storage.get_recent(300)}
+        assert after["fact 3"].tags == ["new"] and after["fact 3"].id != before["fact 3"].id
+        assert len(after) == 200 and await using(storage).check() == []
+
+    async def test_many_stores_are_caught_up_with(self, storage: MemoryStorage) -> None:
+        await storage.store_many([f"fact {number}" for number in range(150)])
+        more = (storage.store_many([f"more {n} {i}" for i in range(100)]) for n in range(3))
+        assert await rebuild_with(storage, Slowly(more)) == 450
+        assert await using(storage).check() == []
+
+    async def test_one_who_embedded_before_the_swap_embeds_again(
+        self, storage: MemoryStorage
+    ) -> None:
+        await storage.store("first")
+
+        config = {"storage_root": storage.config.storage_root}
+        late = MemoryStorage("sam", config)  # takes the store's model, whatever it is
+        local = late.generator(await storage.manifest())
+        embed = local._embed
+
+        async def swap_first(texts: list[str]) -> list[list[float]]:
+            vectors = await embed(texts)
+            if not swapped:
+                swapped.append(True)
+                await rebuild_with(storage, PlainVectors())
+            return vectors
+
+        swapped: list[bool] = []
+        local._embed = swap_first
+        late.generator = lambda manifest: local if not swapped else PlainVectors()
+        await late.store("late")
+        assert await using(storage).check() == [] and await storage.count() == 2
+
+    async def test_only_one_at_a_time(self, storage: MemoryStorage) -> None:
+        await storage.store_many([f"fact {number}" for number in range(100)])
+
+        async def second() -> None:
+            with pytest.raises(StorageError, match=r"Another rebuild.*Nothing was changed"):
+                await rebuild_with(storage, PlainVectors())
+
+        assert await rebuild_with(storage, Slowly(iter([second()]))) == 100
+
+
+class TestInterrupted:
+    async def test_it_goes_on_where_it_ended(self, storage: MemoryStorage) -> None:
+        await storage.store_many([f"fact {number}" for number in range(300)])
+        embedded: list[str] = []
+
+        class Counting(PlainVectors):
+            async def _embed(self, texts: list[str]) -> list[list[float]]:
+                if stop_at is not None and len(embedded) >= stop_at:
+                    raise KeyboardInterrupt
+                embedded.extend(texts)
+                return await super()._embed(texts)
+
+        stop_at: int | None = 200
+        with pytest.raises(KeyboardInterrupt):
+            await rebuild_with(storage, Counting())
+        assert await storage.count() == 300 and await storage.check() == []
+        half_made = rebuild.unfinished(storage)
+        assert half_made and 0 < await half_made.count() < 300
+        stop_at = None
+        await rebuild_with(storage, Counting())
+        assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
+        assert not rebuild.unfinished(storage) and await using(storage).check() == []
+
+    async def test_another_model_starts_anew(self, storage: MemoryStorage) -> None:
+        await storage.store_many([f"fact {number}" for number in range(100)])
+
+        class Fails(PlainVectors):
+            def __init__(self) -> None:
+                super().__init__()
+                self.model = "another"
+
+        other = Embedding("another", None, 32)
+        folder = storage.folder.path / "rebuild"
+        folder.mkdir()
+        begun = MemoryStorage("sam", {"storage_root": str(folder)}, embeddings=Fails())
+        await begun.restore(await storage.get_recent(10))
+        assert (await begun.manifest()).embedding == other  # type: ignore[union-attr]
+        await rebuild_with(storage, PlainVectors())
+        manifest = await storage.manifest()
+        assert manifest and manifest.embedding == PLAIN and manifest.memories == 100
+        assert await using(storage).check() == []
+
+    async def test_a_service_that_fails_midway(
+        self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
+    ) -> None:
+        await storage.store_many([f"fact {number}" for number in range(300)])
+        options = ("--model", "m", "--base-url", server.base_url, "--yes")
+        server.script = [server.vectors] * 6 + [(400, {}, b"{}")]
+        result = await asyncio.to_thread(command.run, "reembed", *options, code=1)
+        assert "HTTP 400" in result.stderr
+        assert await storage.check() == []
+        await asyncio.to_thread(command.run, "reembed", *options)
+        assert (await storage.manifest()).embedding.model == "m"  # type: ignore[union-attr]
