@@ -186,3 +186,16 @@ async def test_every_file_of_a_store_in_turn(
         if not all(full):
             silent.append((str(name), full))
     assert silent == []
+
+
+async def test_a_store_without_its_version_file_keeps_its_texts(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    [version] = database.glob("shard-1/segments/*/version.info")
+    content = version.read_bytes()
+    version.unlink()
+    for call in (make_storage().search("x"), make_storage().store("x"), make_storage().count()):
+        with pytest.raises(StorageError, match=r"version\.info is missing.*Nothing was changed"):
+            await call
+    version.write_bytes(content)
+    assert await make_storage().count() == 20 and await make_storage().check() == []

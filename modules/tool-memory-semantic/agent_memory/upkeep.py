@@ -127,11 +127,17 @@ def _repair(session: Session, yes: bool) -> None:
         generator = storage.generator(run(storage.manifest()))
     except StorageError:  # it has no manifest by which to choose
         generator = storage.generator(None)
+    found = run(rebuild.readable(storage))
+    session.out.note(
+        f"\nOf the texts on disk {len(found.memories):,} can be read and {found.unreadable:,} cannot."
+    )
+    if found.unverified:
+        session.out.note(f"{found.unverified:,} are taken as they are: their hashes are lost.")
+    if not found.memories:
+        fail("There is nothing to make a new store from. Nothing was changed.")
     source = rebuild.damaged(storage)
     plan = run(rebuild.plan(source, storage, generator))
-    session.out.note(
-        f"\nA new store from the texts that can be read, {plan.made}.\n{plan.sentence}"
-    )
+    session.out.note(f"A new store will be made, with {plan.made}.\n{plan.sentence}")
     confirm("Start? The damaged files are kept.", yes)
     number = _rebuild(session, source, generator, plan.made)
     session.out.note(f"Rebuilt, with {number:,} memories.\n")

@@ -94,6 +94,11 @@ class Shard:
     @contextmanager
     def open(cls, path: Path) -> Iterator["Shard"]:
         """The shard in the folder `path`, closed again at the end of the block."""
+        # Without this file the engine takes a segment for one that was never finished, and deletes
+        # it. Ours are finished before they get their name.
+        for segment in path.glob("segments/*/"):
+            if not (segment / "version.info").is_file():
+                raise StorageError(f"The store is damaged: a version.info is missing. {REPAIR}")
         with _engine_errors("open the store"):
             handle = edge.EdgeShard.load(str(path))
         try:

@@ -1,0 +1,307 @@
+"""Is it healthy: each thing that can be wrong is named with what mends it, and a repair mends it."""
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import MemoryStorage
+from memory_semantic.models import Memory
+
+REPAIR = "agent-memory doctor --repair"
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    return Command(root)
+
+
+@pytest.fixture
+def memories(make_storage: MakeStorage, clock: Clock) -> list[Memory]:
+    storage = make_storage()
+
+    async def fill() -> list[Memory]:
+        for number in range(12):
+            clock.advance(days=1)
+            await storage.store(f"Fact number {number} is kept.", [f"tag {number}"])
+        return await storage.get_recent(100)
+
+    return asyncio.run(fill())
+
+
+def findings(command: Command, *arguments: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
+    """By subject, those that are not well."""
+    unwell: dict[str, list[dict[str, Any]]] = {}
+    for finding in command.json("doctor", *arguments, code=code):
+        if finding["state"] != "ok":
+            unwell.setdefault(finding["subject"], []).append(finding)
+    return unwell
+
+
+def settings(**config: str) -> Path:
+    path = Path("~/.amplifier/settings.yaml").expanduser()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
+    return path
+
+
+def shard(storage: MemoryStorage) -> Path:
+    manifest = asyncio.run(storage.manifest())
+    assert manifest
+    return storage.folder.database / manifest.shard
+
+
+def file_in(storage: MemoryStorage, name: str) -> Path:
+    [path] = shard(storage).glob(f"segments/*/{name}")
+    return path
+
+
+class TestWell:
+    def test_a_healthy_one(self, command: Command, memories: list[Memory]) -> None:
+        settings(agent_identity="sam")
+        result = command.run("doctor")
+        assert "✗" not in result.stdout and "!" not in result.stdout
+        assert "12 memories: hashes, vectors and indexes agree" in result.stdout
+        assert "Amplifier's sessions here are 'sam'" in result.stdout
+        assert (
+            "There is nothing that a repair could mend" in command.run("doctor", "--repair").stderr
+        )
+
+    def test_an_agent_without_a_memory(self, command: Command) -> None:
+        [store] = findings(command)["store"]
+        assert store["state"] == "warning" and "has no memory" in store["text"]
+        assert not command.root.exists()
+
+
+class TestSettings:
+    def test_an_identity_that_nobody_set(self, command: Command, memories: list[Memory]) -> None:
+        [identity] = findings(command)["identity"]
+        assert identity["state"] == "warning" and "settings.yaml" in identity["mend"]
+
+    def test_an_identity_that_cannot_be(self, command: Command, memories: list[Memory]) -> None:
+        settings(agent_identity="Sam")
+        [identity] = findings(command, code=1)["identity"]
+        assert "lower case: sam" in identity["text"]
+
+    def test_another_agent_than_the_sessions(
+        self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
+        [identity] = findings(command)["identity"]
+        assert "'sam' instead" in identity["text"]
+
+    def test_a_file_that_is_no_yaml(self, command: Command, memories: list[Memory]) -> None:
+        path = settings(agent_identity="sam")
+        path.write_text("overrides: [\n")
+        [problem] = findings(command, code=1)["settings"]
+        assert str(path) in problem["text"] and "line 2" in problem["text"]
+
+
+class TestModel:
+    def test_a_missing_key(
+        self, command: Command, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        command.run("store", "one")
+        monkeypatch.delenv("OPENAI_BASE_URL")
+        settings(agent_identity="sam", base_url=server.base_url)
+        assert findings(command) == {}
+        server.script = [(401, {}, b'{"error": {"message": "wrong key: a-key"}}')]
+        [model] = findings(command, code=1)["model"]
+        assert "Check OPENAI_API_KEY" in model["text"] and "a-key" not in json.dumps(model)
+        assert "reembed --model local" in model["mend"]
+
+    def test_a_service_that_is_down(self, command: Command, server: EmbeddingsServer) -> None:
+        settings(agent_identity="sam", base_url=server.base_url, embedding_model="m")
+        command.run("store", "one")
+        settings(agent_identity="sam", base_url="http://127.0.0.1:9/v1", embedding_model="m")
+        [model] = findings(command, code=1)["model"]
+        assert "could not be reached" in model["text"]
+        assert findings(command, "--offline") == {}
+
+    def test_another_model_than_the_stores(self, command: Command, memories: list[Memory]) -> None:
+        settings(agent_identity="sam", embedding_model="text-embedding-3-small")
+        [model] = findings(command, code=1)["model"]
+        assert "reembed --model text-embedding-3-small" in model["mend"]
+
+
+class TestFolder:
+    def test_what_others_can_read(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        folder = make_storage().folder.path
+        folder.chmod(0o755)
+        result = command.run("doctor")
+        assert "tightened to the owner alone" in result.stdout
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+    def test_a_root_that_everyone_can_write_to(
+        self, command: Command, memories: list[Memory], root: Path
+    ) -> None:
+        root.chmod(0o777)
+        [store] = findings(command, code=1)["store"]
+        assert "chmod o-w" in store["text"]
+
+    def test_a_memory_in_use(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        database = make_storage().folder.database
+        holder = subprocess.Popen(["flock", database / "lock", "sleep", "3"])
+        while subprocess.call(["flock", "-n", database / "lock", "true"]) == 0:
+            pass
+        [lock] = findings(command)["lock"]
+        assert "in use" in lock["text"]
+        assert holder.wait() == 0
+
+    def test_a_full_disk(
+        self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import shutil
+
+        usage = shutil.disk_usage("/")
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
+        [disk] = findings(command, code=1)["disk"]
+        assert "1.0 MB are free; 67.1 MB are needed" in disk["text"]
+
+    def test_an_interrupted_rebuild(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        (make_storage().folder.path / "rebuild").mkdir()
+        assert "reembed" in findings(command)["rebuild"][0]["mend"]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+DAMAGE = [
+    ("mutable_id_tracker.mappings", remove),
+    ("mutable_id_tracker.versions", cut),
+    ("version.info", remove),
+    ("segment.json", garble),
+    ("payload_storage/tracker.dat", remove),
+    ("vector_storage/vectors/status.dat", empty),
+    ("vector_storage/vectors/chunk_0.mmap", garble),
+]
+
+
+class TestRepair:
+    @pytest.mark.parametrize(("name", "harm"), DAMAGE)
+    def test_every_memory_comes_back(
+        self,
+        command: Command,
+        memories: list[Memory],
+        make_storage: MakeStorage,
+        name: str,
+        harm: Callable[[Path], None],
+    ) -> None:
+        storage = make_storage()
+        harm(file_in(storage, name))
+        found = findings(command, code=1)["store"]
+        assert all(finding["mend"] == REPAIR for finding in found)
+        result = command.run("doctor", "--repair", input="y\n")
+        assert "12 can be read and 0 cannot" in result.stderr
+        assert asyncio.run(storage.get_recent(100)) == memories
+        assert asyncio.run(storage.check()) == []
+        assert "memories: hashes, vectors and indexes agree" in result.stdout
+        [kept] = storage.folder.path.glob("damaged-*")
+        assert {"page_0.dat", "chunk_0.mmap"} <= {path.name for path in kept.rglob("*")}
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+        [left] = findings(command)["kept files"]
+        assert f"rm -r {kept}" in left["mend"]
+
+    def test_an_engine_that_aborts(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        mappings = file_in(make_storage(), "mutable_id_tracker.mappings")
+        whole = mappings.read_bytes()
+        mappings.write_bytes(whole[:100] + os.urandom(40) + whole[140:])
+        [store] = findings(command, code=1)["store"]
+        assert store["mend"] == REPAIR
+        command.run("doctor", "--repair", "--yes")
+        texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
+        assert texts == {memory.content for memory in memories}
+
+    @pytest.mark.parametrize("harm", [remove, empty, cut, garble])
+    def test_a_lost_manifest(
+        self,
+        command: Command,
+        memories: list[Memory],
+        make_storage: MakeStorage,
+        harm: Callable[[Path], None],
+    ) -> None:
+        storage = make_storage()
+        harm(storage.folder.database / "manifest.json")
+        assert findings(command, code=1)["store"][0]["mend"] == REPAIR
+        command.run("doctor", "--repair", "--yes")
+        assert asyncio.run(storage.get_recent(100)) == memories
+        assert asyncio.run(storage.check()) == []
+
+    def test_what_cannot_be_read_is_counted(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        page = file_in(make_storage(), "payload_storage/page_0.dat")
+        data = bytearray(page.read_bytes())
+        at = data.index(memories[3].id.encode()) // 128 * 128
+        data[at : at + 128] = os.urandom(128)
+        page.write_bytes(data)
+        result = command.run("doctor", "--repair", "--yes")
+        assert "11 can be read and 1 cannot" in result.stderr
+        texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
+        assert texts == {memory.content for memory in memories} - {memories[3].content}
+
+    def test_a_refusal_changes_nothing(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        manifest = make_storage().folder.database / "manifest.json"
+        manifest.write_text("{")
+        command.run("doctor", "--repair", input="n\n", code=1)
+        assert manifest.read_text() == "{"
+
+    def test_where_nothing_can_be_read_nothing_is_changed(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        page = file_in(make_storage(), "payload_storage/page_0.dat")
+        page.write_bytes(os.urandom(page.stat().st_size))
+        result = command.run("doctor", "--repair", "--yes", code=1)
+        assert "nothing to make a new store from" in result.stderr
+        assert not list(make_storage().folder.path.glob("damaged-*"))
+
+    def test_a_newer_versions_store_is_left_alone(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        path = make_storage().folder.database / "manifest.json"
+        path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+        [store] = findings(command, "--repair", "--yes", code=1)["store"]
+        assert "Upgrade" in store["text"] and store["mend"] == ""
+        assert '"format": 99' in path.read_text()
+
+    def test_another_agents_store_is_left_alone(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage, root: Path
+    ) -> None:
+        (root / "sam").rename(root / "alice")
+        result = command.run("doctor", "--repair", "--yes", "--agent", "alice", code=1)
+        assert "Move it back" in result.stdout
+        (root / "alice").rename(root / "sam")
+        assert asyncio.run(make_storage().count()) == 12
