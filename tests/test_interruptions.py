@@ -1,0 +1,131 @@
+"""Killed at any moment: imports and re-embeddings of 2,000 memories go on, and lose nothing."""
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from agent_memory import rebuild
+from command import Command
+from embeddings_server import EmbeddingsServer
+from memory_semantic import MemoryStorage
+from processes import finish, start
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FACTS = [f"Fact {number} of {2_000} that were written down." for number in range(2_000)]
+
+STORES = """
+async def main():
+    await asyncio.sleep(0.2)
+    for number in range(10_000):
+        text = f"Stored meanwhile, number {number}."
+        await MemoryStorage("sam", {"storage_root": root}).store(text)
+        print(text, flush=True)
+        if os.path.exists(os.path.join(root, "stop")):
+            break
+        await asyncio.sleep(0.05)
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def another_process_stores(root: Path) -> Iterator[list[str]]:
+    """Fills a list with what was acknowledged, once the block has ended."""
+    acknowledged: list[str] = []
+    root.mkdir(exist_ok=True)
+    process = start(root, STORES)
+    try:
+        yield acknowledged
+    finally:
+        (root / "stop").touch()
+        acknowledged += finish(process).splitlines()
+        (root / "stop").unlink()
+
+
+def killed_until_done(command: Command, *arguments: str) -> int:
+    """Runs a command again and again, each time killed a little later; how often it was."""
+    kills = 0
+    for patience in range(10_000):
+        process = command.start(*arguments)
+        try:
+            _, complaints = process.communicate(timeout=0.4 + random.uniform(0, 0.12) * patience)
+        except subprocess.TimeoutExpired:  # still at work
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+            continue
+        assert process.returncode == 0, complaints
+        return kills
+    raise AssertionError
+
+
+async def everything(storage: MemoryStorage) -> list[str]:
+    assert await storage.check() == []
+    return [memory.content for memory in await storage.get_recent(10_000)]
+
+
+def test_an_import(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text("".join(json.dumps({"content": fact, "tags": ["x"]}) + "\n" for fact in FACTS))
+    command = Command(root)
+    with another_process_stores(root) as acknowledged:
+        kills = killed_until_done(command, "import", str(file))
+    print(f"import: {kills} kills, {len(acknowledged)} stored meanwhile")
+    assert kills > 2 and acknowledged
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    found = asyncio.run(everything(storage))
+    assert sorted(found) == sorted([*FACTS, *acknowledged])
+    assert command.json("import", str(file))["unchanged"] == 2_000
+
+
+def test_reembed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+
+    async def fill() -> None:
+        for at in range(0, 2_000, 500):
+            await storage.store_many([(fact, ["x"]) for fact in FACTS[at : at + 500]])
+
+    asyncio.run(fill())
+    command = Command(root)
+    with EmbeddingsServer() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for model in ("text-embedding-3-small", "local"):
+            with another_process_stores(root) as acknowledged:
+                kills = killed_until_done(command, "reembed", "--model", model, "--yes")
+                time.sleep(0.5)
+            print(f"reembed to {model}: {kills} kills, {len(acknowledged)} stored meanwhile")
+            assert kills > 2 and acknowledged
+            manifest = asyncio.run(storage.manifest())
+            assert manifest and manifest.embedding.model == model
+            found = asyncio.run(everything(storage))
+            assert len(found) == len(set(found)) and {*FACTS, *acknowledged} <= {*found}
+            assert not rebuild.unfinished(storage)
+            best = asyncio.run(storage.search(FACTS[7], limit=1))
+            assert best[0].content == FACTS[7]  # with the vectors of the new model
+
+
+def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "facts.txt"
+    file.write_text("\n".join(FACTS))
+    command = Command(root)
+    stopped = 0
+    for patience in range(100):
+        process = command.start("import", str(file))
+        time.sleep(0.6 + patience * 0.05)
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate()
+        if process.returncode == 0:
+            break
+        stopped += "Run it again to go on" in complaints
+        storage = MemoryStorage("sam", {"storage_root": str(root)})
+        assert asyncio.run(storage.check()) == []
+    print(f"Ctrl-C: {stopped} times")
+    assert stopped and len(asyncio.run(everything(storage))) == 2_000
