@@ -1,4 +1,4 @@
-"""Is it healthy: each thing that can be wrong is named with what mends it, and a repair mends it."""
+"""Is it healthy: what is wrong is named with what mends it, and a repair mends it."""
 
 import asyncio
 import json
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_memory.cli import cli
+from click.testing import CliRunner
 from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
@@ -90,6 +92,20 @@ class TestSettings:
         settings(agent_identity="Sam")
         [identity] = findings(command, code=1)["identity"]
         assert "lower case: sam" in identity["text"]
+
+    def test_without_an_agent_the_settings_are_looked_at(
+        self, command: Command, memories: list[Memory]
+    ) -> None:
+        command.run("store", "one", "--agent", "alice")
+        for config, said in (({}, "alice, sam"), ({"agent_identity": "Sam"}, "lower case")):
+            settings(**config)
+            result = CliRunner().invoke(cli, ["doctor", "--root", str(command.root)])
+            assert result.exit_code == 1 and said in result.stdout
+            assert "Not looked at" in result.stdout and "settings.yaml" in result.stdout
+
+    def test_a_setting_that_is_wrong(self, command: Command, memories: list[Memory]) -> None:
+        settings(agent_identity="sam", lock_timeout="soon")
+        assert "lock_timeout" in findings(command, code=1)["store"][0]["text"]
 
     def test_another_agent_than_the_sessions(
         self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command_line
 import pytest
 import yaml
+from agent_memory.cli import cli
 from memory_semantic import models
 from memory_semantic.config import StorageConfig
 from scripted import MEMORY_MODULE, REPOSITORY
@@ -14,6 +16,7 @@ from scripted import MEMORY_MODULE, REPOSITORY
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
 PACKAGE = MEMORY_MODULE / "memory_semantic"
+COMMAND = MEMORY_MODULE / "agent_memory"
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -79,12 +82,24 @@ def test_security_names_tests_that_exist() -> None:
 
 def test_every_source_file_has_its_place_in_the_table() -> None:
     table = MODULE_README.split("What happens when")[1]
-    files = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    sources = [*PACKAGE.glob("*.py"), *COMMAND.glob("*.py")]
+    files = {path.stem for path in sources if not path.stem.startswith("__")}
     assert files <= set(re.findall(r"`(\w+)`", table))
 
 
+def test_the_reference_of_the_command_line_is_its_help() -> None:
+    assert command_line.PAGE.read_text() == command_line.reference()
+
+
+def test_commands_in_the_readme_exist() -> None:
+    for name, rest in re.findall(r"`agent-memory ([a-z]+)([^`]*)`", README):
+        options = {option for each in cli.commands[name].params for option in each.opts}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= options
+
+
 def test_only_one_file_knows_the_vector_engine() -> None:
-    users = [path.name for path in PACKAGE.glob("*.py") if "qdrant_edge" in path.read_text()]
+    sources = [*PACKAGE.glob("*.py"), *COMMAND.glob("*.py")]
+    users = [path.name for path in sources if "import qdrant_edge" in path.read_text()]
     assert users == ["shard.py"]
 
 

@@ -116,6 +116,7 @@ def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "facts.txt"
     file.write_text("\n".join(FACTS))
     command = Command(root)
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
     stopped = 0
     for patience in range(100):
         process = command.start("import", str(file))
@@ -125,7 +126,6 @@ def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
         if process.returncode == 0:
             break
         stopped += "Run it again to go on" in complaints
-        storage = MemoryStorage("sam", {"storage_root": str(root)})
         assert asyncio.run(storage.check()) == []
     print(f"Ctrl-C: {stopped} times")
     assert stopped and len(asyncio.run(everything(storage))) == 2_000

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Without the extra `cli` it says how to get it (exit code 2)."""
+    """Run the command line. Without the extra `cli` it says how to get it (exit code 1)."""
     try:
         from .cli import cli
     except ModuleNotFoundError as error:

@@ -39,7 +39,7 @@ def cli() -> None:
     """
 
 
-@command(cli, "agents", "agents --json")
+@command(cli, "agents", "agents --json", of_agent=False)
 def agents(session: "Session") -> None:
     """List the agents that have a memory here."""
     from . import memories
@@ -49,7 +49,15 @@ def agents(session: "Session") -> None:
 
 @command(cli, 'search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
 @click.argument("query")
-@click.option("--limit", "-n", type=click.IntRange(1), default=5, help="How many, up to 20.")
+@click.option(
+    "--limit",
+    "-n",
+    metavar="N",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How many at most, up to 20.",
+)
 @since_filter
 @tag_filter
 def search(
@@ -153,9 +161,13 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
     "reembed --model local",
     "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
 )
-@click.option("--model", "-m", required=True, help='"local", or the name at the service.')
+@click.option(
+    "--model", "-m", metavar="NAME", required=True, help='"local", or the name at the service.'
+)
 @click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
-@click.option("--dimensions", type=click.IntRange(1), help="A vector length to ask it for.")
+@click.option(
+    "--dimensions", metavar="N", type=click.IntRange(1), help="A vector length to ask it for."
+)
 @yes_option
 def reembed(
     session: "Session", model: str, base_url: str | None, dimensions: int | None, yes: bool

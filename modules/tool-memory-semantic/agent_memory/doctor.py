@@ -57,22 +57,24 @@ REPAIR = "agent-memory doctor --repair"
 
 async def findings(
     settings: Settings,
-    storage: MemoryStorage,
+    storage: MemoryStorage | None,
     progress: ShowProgress,
     *,
     offline: bool,
 ) -> AsyncIterator[Finding]:
     """Everything, in the order in which one thing rests on another. `progress` opens a display for
-    what takes long.
+    what takes long. Without a `storage` it ends with the settings.
     """
-    for finding in _about_settings(settings, storage.agent_id):
+    for finding in _about_settings(settings, storage.agent_id if storage else None):
         yield finding
+    if storage is None:
+        return
     async for finding in _about_store(storage, progress):
         yield finding
     yield await _about_model(storage, offline)
 
 
-def _about_settings(settings: Settings, agent: str) -> Iterator[Finding]:
+def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
     package = version("amplifier-module-tool-memory-semantic")
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("ok", "version", f"agent-memory {package}, {ENGINE}, Python {python}")
@@ -97,7 +99,7 @@ def _about_settings(settings: Settings, agent: str) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "identity", f"Amplifier's sessions here are {name!r}, says {source}")
-        if agent != name:
+        if agent and agent != name:
             yield Finding("warning", "identity", f"this looks at the memory of {agent!r} instead")
 
 

@@ -54,7 +54,9 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return [agent for agent in agents if agent.startswith(incomplete)]
 
 
-def command(group: click.Group, *examples: str) -> Callable[[Callable[..., None]], click.Command]:
+def command(
+    group: click.Group, *examples: str, of_agent: bool = True
+) -> Callable[[Callable[..., None]], click.Command]:
     """A command of `group`, with the options that all have, and examples in its help.
 
     Errors end it with a sentence: exit code 1 for what went wrong, 2 for what was asked wrongly.
@@ -62,11 +64,11 @@ def command(group: click.Group, *examples: str) -> Callable[[Callable[..., None]
 
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
-        def call(agent: str | None, root: str | None, as_json: bool, **arguments: Any) -> None:
+        def call(root: str | None, as_json: bool, agent: str | None = None, **own: Any) -> None:
             from .session import Session
 
             try:
-                function(Session(agent, root, as_json), **arguments)
+                function(Session(agent, root, as_json), **own)
             except AgentMemoryError as error:
                 raise click.ClickException(str(error)) from error
             except OSError as error:
@@ -77,28 +79,31 @@ def command(group: click.Group, *examples: str) -> Callable[[Callable[..., None]
             except ValueError as error:
                 raise BadInputError(str(error)) from error
 
-        for option in (
-            click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts."),
-            click.option(
-                "--root",
-                metavar="DIR",
-                type=click.Path(file_okay=False),
-                help="Where the memories of all agents lie.  [default: as the settings say]",
-            ),
-            click.option(
-                "--agent",
-                "-a",
-                metavar="NAME",
-                shell_complete=complete_agent,
-                help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
-            ),
-        ):
-            call = option(call)
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
-        return group.command(name, epilog=lines)(call)
+        declared = group.command(name, epilog=lines)(call)
+        declared.params += [_agent_option()] if of_agent else []
+        declared.params += [
+            click.Option(
+                ["--root"],
+                metavar="DIR",
+                type=click.Path(file_okay=False),
+                help="Where all memories lie.  [default: as the settings say]",
+            ),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),
+        ]
+        return declared
 
     return add
+
+
+def _agent_option() -> click.Option:
+    return click.Option(
+        ["--agent", "-a"],
+        metavar="NAME",
+        shell_complete=complete_agent,
+        help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
+    )
 
 
 tag_filter = click.option(
@@ -114,7 +119,13 @@ since_filter = click.option(
 )
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 limit_option = click.option(
-    "--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+    "--limit",
+    "-n",
+    metavar="N",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many at most.",
 )
 tag_label = click.option(
     "--tag", "-t", "tags", multiple=True, metavar="TAG", help="A label to filter by; repeatable."

@@ -53,9 +53,9 @@ def _page(agent: str, model: str, memories: Sequence[Memory], places: NDArray[An
     )
     parts = {
         "policy": policy,
-        "title": escape(f"Memory of {agent}"),
+        "agent": escape(agent),
         "css": (assets / "page.css").read_text("utf-8"),
-        "data": _json(_data(agent, model, memories, places)),
+        "data": _json(_data(model, memories, places)),
         "plotly": plotly,
         "script": script,
     }
@@ -64,9 +64,7 @@ def _page(agent: str, model: str, memories: Sequence[Memory], places: NDArray[An
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
-def _data(
-    agent: str, model: str, memories: Sequence[Memory], places: NDArray[Any]
-) -> dict[str, Any]:
+def _data(model: str, memories: Sequence[Memory], places: NDArray[Any]) -> dict[str, Any]:
     spots = _on_page(places)
     rows = [
         {
@@ -80,7 +78,7 @@ def _data(
         for memory, (x, y) in zip(memories, spots, strict=True)
     ]
     rows.sort(key=lambda row: row["time"], reverse=True)
-    return {"agent": agent, "model": model, "memories": rows}
+    return {"model": model, "memories": rows}
 
 
 def _on_page(places: NDArray[Any]) -> list[list[float]]:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 from memory_semantic import EmbeddingGenerator, Memory, StorageError
 from memory_semantic.manifest import Embedding
 from memory_semantic.open_store import OpenStore
@@ -108,17 +109,28 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
 def _examine(session: Session, offline: bool) -> list[examination.Finding]:
     """Everything that is found, shown at once."""
 
-    async def look() -> list[examination.Finding]:
-        found = []
-        async for finding in examination.findings(
-            session.settings, session.storage, session.out.progress, offline=offline
-        ):
-            found.append(finding)
-            if not session.out.as_json:
-                session.out.finding(*finding)
-        return found
+    found: list[examination.Finding] = []
 
-    return run(look())
+    def add(finding: examination.Finding) -> None:
+        found.append(finding)
+        if not session.out.as_json:
+            session.out.finding(*finding)
+
+    async def look() -> None:
+        async for finding in examination.findings(
+            session.settings, storage, session.out.progress, offline=offline
+        ):
+            add(finding)
+
+    why = None
+    try:
+        storage = session.storage
+    except (click.UsageError, ValueError) as error:  # whose, or where, cannot be known
+        storage, why = None, str(error)
+    run(look())
+    if why:
+        add(examination.Finding("problem", "store", f"Not looked at. {why}"))
+    return found
 
 
 def _repair(session: Session, yes: bool) -> None:
@@ -129,7 +141,8 @@ def _repair(session: Session, yes: bool) -> None:
         generator = storage.generator(None)
     found = run(rebuild.readable(storage))
     session.out.note(
-        f"\nOf the texts on disk {len(found.memories):,} can be read and {found.unreadable:,} cannot."
+        f"\nOf the texts on disk {len(found.memories):,} can be read and {found.unreadable:,} "
+        "cannot."
     )
     if found.unverified:
         session.out.note(f"{found.unverified:,} are taken as they are: their hashes are lost.")

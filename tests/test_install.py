@@ -1,0 +1,62 @@
+"""A person gets the command as the README says, and it works from an environment of its own."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripted import MEMORY_MODULE, REPOSITORY
+
+# That of the real home, so that nothing is fetched twice.
+CACHE = subprocess.check_output(["uv", "cache", "dir"], text=True).strip()
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_CACHE_DIR", CACHE)
+
+
+def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
+    for words in ("init -q", "add .", "-c user.name=x -c user.email=x@x commit -q -m x"):
+        subprocess.run(["git", *words.split()], cwd=clone, check=True)
+    readme = (REPOSITORY / "README.md").read_text()
+    [line] = re.findall(r"^uv tool install .*$", readme, re.MULTILINE)
+    install = re.sub(r"git\+https://[^#]*#", f"git+file://{clone}#", line)
+    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    environment = {**os.environ, **places}
+    subprocess.run(shlex.split(install), env=environment, check=True)
+    command = tmp_path / "bin/agent-memory"
+
+    def run(*arguments: str) -> str:
+        return subprocess.check_output([command, *arguments], env=environment, text=True)
+
+    assert "agent-memory" in run("--version")
+    run("store", "We chose PostgreSQL for the users table.", "--agent", "sam")
+    [found] = json.loads(run("search", "Which database?", "--json"))
+    assert found["content"].startswith("We chose PostgreSQL")
+    run("stats", "--html", str(tmp_path / "page.html"))
+    assert "We chose PostgreSQL" in (tmp_path / "page.html").read_text()
+    assert "✗" not in run("doctor")
+    files = [path for path in (tmp_path / "tools").rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files if not path.is_symlink())
+    print(f"{size / 1e6:.0f} MB installed")
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+    subprocess.run(["uv", "venv", "-q", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv/bin/python"
+    subprocess.run(
+        ["uv", "pip", "install", "-q", "--python", python, str(MEMORY_MODULE)], check=True
+    )
+    result = subprocess.run(
+        [tmp_path / "venv/bin/agent-memory", "list"], capture_output=True, text=True
+    )
+    assert result.returncode == 1 and "[cli]" in result.stderr and "Traceback" not in result.stderr
