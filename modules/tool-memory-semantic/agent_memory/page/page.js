@@ -146,6 +146,7 @@
     $("scroller").scrollTop = 0;
     showList();
     showChips();
+    if (opened) $("tags").replaceChildren(...opened.tags.map(chip));
     const filtered = filter.words.length || filter.tags.size || filter.period;
     $("clear").hidden = !filtered;
     $("count").textContent = filtered
@@ -178,10 +179,14 @@
     applyFilter();
   }
 
-  function choosePeriod(first, last) {
-    const same = filter.period && filter.period[0] === first && filter.period[1] === last;
-    filter.period = same || first === undefined ? null : [first, last];
+  function choosePeriod(period) {
+    filter.period = period;
     applyFilter();
+  }
+
+  function toggleBin(bin) {
+    const chosen = filter.period?.every((end) => end === bin);
+    choosePeriod(chosen ? null : [bin, bin]);
   }
 
   // Tags
@@ -199,7 +204,7 @@
 
   function showChips() {
     const focused = document.activeElement?.closest?.("#chips .chip")?.dataset.tag;
-    // The chosen and the coloured ones first; in short form as many as fit into a line or three.
+    // The chosen and the coloured ones first; in short form as many as fit into a line, or a few.
     const order = [...new Set([...colours.keys(), ...filter.tags, ...tagCounts.keys()])];
     const chips = order.slice(0, allChips ? MOST_CHIPS : FEW_CHIPS).map(chip);
     const toggle = element("button", "quiet");
@@ -213,7 +218,7 @@
       toggle.hidden = !rest && !allChips;
     };
     tell();
-    const lines = innerWidth < 700 ? 3 : 1;
+    const lines = innerWidth < 700 ? 3 : innerWidth < 1000 ? 2 : 1;
     while (!allChips && chips.length > 1 && $("chips").offsetHeight > lines * 34) {
       chips.pop().remove();
       tell();
@@ -288,7 +293,8 @@
   function moveInList(event) {
     const buttons = [...$("list").querySelectorAll(".entry")];
     const now = buttons.indexOf(document.activeElement);
-    const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    const last = buttons.length - 1;
+    const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: last }[event.key];
     if (now < 0 || to === undefined) return;
     event.preventDefault();
     if (to === buttons.length && !$("more").hidden) {
@@ -302,7 +308,7 @@
   // The opened memory; the address says which one it is
 
   function openFromAddress() {
-    const memory = byId.get(decodeURIComponent(location.hash.slice(1)));
+    const memory = byId.get(location.hash.slice(1));
     if (memory === (opened ?? undefined)) return;
     opened = memory ?? null;
     $("pane").hidden = !opened;
@@ -411,48 +417,52 @@
     return `${dayText(bins[first].from)} – ${dayText(new Date(bins[last].to - 1))}`;
   }
 
-  // A label where a month (a year) begins, or for each day of a short span, as far as there is room.
-  function timeTicks() {
+  // A label where a month or a year begins, or for each day, as far as there is room.
+  function timeTicks(slots) {
     const { unit } = bins[0];
-    const short = unit === "day" && bins.length <= 16;
     const span = unit === "month" && bins.length > 24 ? "year" : unit;
     const name = {
-      day: format(short ? { day: "numeric", month: "short" } : { day: "numeric", month: "short" }),
+      day: format({ day: "numeric", month: "short" }),
       week: format({ month: "short" }),
       month: format({ month: "short" }),
       year: format({ year: "numeric" }),
     }[span];
-    const room = Math.max(1, Math.floor(($("time").clientWidth - 20) / 64));
-    const begins = bins.map(({ from, to }, index) => {
-      if (unit === "day") return true;
-      const end = new Date(to - 1);
-      if (span === "year") return index === 0 || end.getFullYear() !== bins[index - 1].from.getFullYear();
-      return index === 0 || new Date(bins[index - 1].to - 1).getMonth() !== end.getMonth();
-    });
-    let ticks = [...bins.keys()].filter((index) => begins[index]);
+    const ends = bins.map(({ to }) => new Date(to - 1));
+    const width = (($("time").clientWidth - 44) * bins.length) / slots;
+    const room = Math.max(1, Math.floor(width / 64));
+    let ticks = [...bins.keys()].filter(
+      (bin) => bin === 0 || name(ends[bin]) !== name(ends[bin - 1]));
     const step = Math.ceil(ticks.length / room);
     ticks = ticks.filter((_, place) => place % step === 0);
-    const least = bins.length / room; // a first month of few days would run into the second
-    ticks = ticks.filter((tick, place) => place !== 0 || ticks.length < 2 || ticks[1] - tick >= least);
-    let year = null;
-    const texts = ticks.map((index) => {
-      const end = unit === "day" ? bins[index].from : new Date(bins[index].to - 1);
-      const text = name(end);
-      const fresh = end.getFullYear() !== year && span !== "year" && unit !== "day";
-      year = end.getFullYear();
-      return fresh ? `${text} ${year}` : text;
+    // A first month of few days would run into the second.
+    if (ticks[1] < bins.length / room) ticks.shift();
+    let year = span === "week" || span === "month" ? 0 : Infinity; // told where it changes
+    const texts = ticks.map((bin) => {
+      const text = name(ends[bin]);
+      if (ends[bin].getFullYear() <= year) return text;
+      year = ends[bin].getFullYear();
+      return `${text} ${year}`;
     });
     return { tickvals: ticks, ticktext: texts };
   }
 
   // The two plots
 
-  const config = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false };
+  const config = {
+    displayModeBar: false,
+    displaylogo: false,
+    responsive: true,
+    doubleClick: false,
+  };
   const hidden = { visible: false, zeroline: false, showgrid: false };
   const clear = { paper_bgcolor: "transparent", plot_bgcolor: "transparent", showlegend: false };
   // Grey points first, so that the coloured ones lie above them.
   const drawn = [...memories].sort((a, b) => (a.hue < 0 ? 0 : 1) - (b.hue < 0 ? 0 : 1));
   const pointSize = Math.max(5, 15 - Math.log10(memories.length + 1) * 2.5);
+
+  // The more points lie upon each other, the fainter each must be.
+  const faded = 0.16 - Math.log10(memories.length + 1) * 0.03;
+  document.documentElement.style.setProperty("--faded", faded);
 
   function drawMap() {
     const palette = new Map();
@@ -559,10 +569,11 @@
       hoverinfo: "none",
       marker: { color: style(layer === "rest" ? "--rest" : hueName(layer)), line: { width: 0 } },
     }));
-    const few = Math.max(0, (12 - bins.length) / 2); // a lone bar should not fill the card
+    const slots = Math.max(12, bins.length); // a lone bar should not fill the card
+    const middle = (bins.length - 1) / 2;
     const layout = {
       ...clear,
-      margin: { l: 8, r: 8, t: 6, b: 24 },
+      margin: { l: 22, r: 22, t: 6, b: 24 },
       barmode: "stack",
       bargap: bins.length > 120 ? 0.1 : 0.25,
       hovermode: "x",
@@ -573,13 +584,14 @@
       selections: [],
       font: font(),
       xaxis: {
-        range: [-0.5 - few, bins.length - 0.5 + few],
+        range: [middle - slots / 2, middle + slots / 2],
         fixedrange: true,
         showgrid: false,
         zeroline: false,
         tickmode: "array",
         ticklabeloverflow: "allow",
-        ...timeTicks(),
+        tickangle: 0,
+        ...timeTicks(slots),
       },
       yaxis: { ...hidden, fixedrange: true, rangemode: "tozero" },
     };
@@ -596,8 +608,7 @@
     event.preventDefault();
     const start = filter.period?.[0] ?? (step > 0 ? -1 : bins.length);
     const to = Math.max(0, Math.min(bins.length - 1, start + step));
-    filter.period = [to, to];
-    applyFilter();
+    choosePeriod([to, to]);
   }
 
   // The label at the pointer
@@ -621,7 +632,8 @@
     tip.hidden = false;
     const origin = plot.getBoundingClientRect();
     const middle = origin.left + (box.x0 + box.x1) / 2;
-    const left = Math.max(8, Math.min(innerWidth - tip.offsetWidth - 8, middle - tip.offsetWidth / 2));
+    const most = innerWidth - tip.offsetWidth - 8;
+    const left = Math.max(8, Math.min(most, middle - tip.offsetWidth / 2));
     const above = origin.top + box.y0 - tip.offsetHeight - 10;
     const top = above > 8 ? above : origin.top + box.y1 + 12;
     tip.style.transform = `translate(${left}px, ${top}px)`;
@@ -642,28 +654,27 @@
     $("map").on("plotly_doubleclick", zoomAll);
     $("time").on("plotly_hover", hoverBar);
     $("time").on("plotly_unhover", hideTip);
-    $("time").on("plotly_click", ({ points: [point] }) => choosePeriod(point.x, point.x));
+    $("time").on("plotly_click", ({ points: [point] }) => toggleBin(point.x));
     $("time").on("plotly_selected", (event) => {
       if (!event?.range) return;
       const bin = (end) => Math.max(0, Math.min(bins.length - 1, Math.round(end)));
-      const [from, to] = event.range.x.map(bin).sort((a, b) => a - b);
-      choosePeriod(from, to);
+      choosePeriod(event.range.x.map(bin).sort((a, b) => a - b));
     });
   }
 
   // Everything together
 
   function showHeader() {
-    $("agent").textContent = store.agent;
     const facts = [plural(memories.length), `model ${store.model}`];
     if (memories.length) {
-      const [first, last] = [memories[memories.length - 1], memories[0]].map(({ at }) => dayText(at));
+      const first = dayText(memories[memories.length - 1].at);
+      const last = dayText(memories[0].at);
       facts.push(first === last ? first : `${first} – ${last}`);
     }
     $("facts").textContent = facts.join(" · ");
     $("bins").textContent = bins.length > 1 ? `by ${bins[0].unit}` : "";
     if (colours.size && memories.some((memory) => memory.hue < 0)) {
-      $("legend").append(dot(-1), "another tag or none");
+      $("legend").append(dot(-1), "other or no tag");
     }
   }
 
@@ -677,21 +688,21 @@
       if (typing) {
         $("words").value = "";
         search();
-      } else if (event.target === $("time") && filter.period) choosePeriod();
+      } else if (event.target === $("time") && filter.period) choosePeriod(null);
       else if (opened) close();
     }
   }
 
   showHeader();
   if (!memories.length) {
-    for (const part of [$("search"), $("chips"), document.querySelector("main")]) part.hidden = true;
     $("empty").hidden = false;
     return;
   }
+  for (const part of [$("search"), $("chips"), document.querySelector("main")]) part.hidden = false;
   $("words").addEventListener("input", search);
   $("search").addEventListener("submit", (event) => event.preventDefault());
   $("clear").addEventListener("click", clearFilter);
-  $("period").addEventListener("click", () => choosePeriod());
+  $("period").addEventListener("click", () => choosePeriod(null));
   $("more").addEventListener("click", showMore);
   $("copy").addEventListener("click", copyId);
   $("close").addEventListener("click", close);
@@ -717,7 +728,7 @@
   addEventListener("keydown", keys);
   addEventListener("hashchange", openFromAddress);
   addEventListener("scroll", hideTip, true);
-  addEventListener("resize", () => soon(showChips));
+  addEventListener("resize", () => soon(showChips, drawTime));
   dark.addEventListener("change", () => soon(drawMap, drawTime));
   drawMap();
   drawTime();
