@@ -1,13 +1,16 @@
 """The documents say what is true: commands run, settings exist, files are where they say."""
 
+import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import command_line
 import pytest
 import yaml
+from agent_memory import interchange
 from agent_memory.cli import cli
 from memory_semantic import models
 from memory_semantic.config import StorageConfig
@@ -89,6 +92,16 @@ def test_every_source_file_has_its_place_in_the_table() -> None:
 
 def test_the_reference_of_the_command_line_is_its_help() -> None:
     assert command_line.PAGE.read_text() == command_line.reference()
+
+
+def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs/export.md").read_text()
+    data = "".join(blocks(page, "json")).encode()
+    now = datetime.now(UTC)
+    [memory], _ = interchange.read(data, "file", "sam", now, mask_secrets=True)
+    exported = [*interchange.export_lines("sam", [memory])]
+    assert exported[1] == data.decode().splitlines()[1]
+    assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 
 
 def test_commands_in_the_readme_exist() -> None:

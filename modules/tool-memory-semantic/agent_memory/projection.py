@@ -41,7 +41,7 @@ def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDA
             steps_done += _STEPS_BETWEEN_REPORTS
             progress(steps_done / (_EARLY_STEPS + _STEPS))
 
-        # How many neighbours count: some of a few memories, so that small groups show, thirty of many.
+        # How many neighbours count: of few memories few, so that small groups show.
         perplexity = min(30, math.isqrt(count), (count - 1) // 3)
         # One job: with more, sums come in another order each time, and so does the map. The exact
         # search for neighbours is no slower here than the approximate one.
