@@ -55,9 +55,9 @@ def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
 def test_every_setting_is_in_the_table_with_its_default() -> None:
     table = MODULE_README.split("## Settings")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE))
-    assert set(rows) == {"agent_identity", *StorageConfig.model_fields}
+    assert set(rows) == {"agent_identity", *StorageConfig.__dataclass_fields__}
     for name in ("storage_root", "max_query_results", "lock_timeout"):
-        default = StorageConfig.model_fields[name].default
+        default = StorageConfig.__dataclass_fields__[name].default
         assert rows[name].strip("`") == (f"{default:g}" if name == "lock_timeout" else str(default))
 
 

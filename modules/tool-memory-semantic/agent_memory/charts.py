@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import click
 from memory_semantic.models import Memory, timestamp_text
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
 from .output import Output, first_line, local_time
 
@@ -75,27 +76,22 @@ def draw(numbers: Numbers, out: Output) -> None:
     if not numbers.first or not numbers.last:
         return
     most = max(numbers.periods.values())
-    out.line()
-    out.line(f"Stored per {numbers.unit}", style="bold")
-    total = 0
+    out.line(click.style(f"\nStored per {numbers.unit}", bold=True))
     for name, number in numbers.periods.items():
-        total += number
         bar = "█" * -(-number * _BAR_WIDTH // most)
-        out.line(Text.assemble((f"{name}  ", "dim"), (bar, "cyan"), f" {number}" if number else ""))
+        out.line(f"{click.style(name, dim=True)}  {click.style(bar, fg='cyan')} {number or ''}")
     if not numbers.tags:
         return
-    out.line()
-    out.line(f"Tags, and when they were used (by {numbers.unit})", style="bold")
-    width = max(len(first_line(tag)) for tag in numbers.tags)
-    for tag, periods in numbers.tags.items():
+    out.line(click.style(f"\nTags, and when they were used (by {numbers.unit})", bold=True))
+    names = [first_line(tag) for tag in numbers.tags]
+    width = max(map(cell_len, names))
+    for name, periods in zip(names, numbers.tags.values(), strict=True):
         most = max(periods.values())
         sparks = "".join(_spark(number, most) for number in periods.values())
-        name = first_line(tag).ljust(width)
-        out.line(
-            Text.assemble((f"#{name}  ", ""), (sparks, "cyan"), f"  {sum(periods.values()):,}")
-        )
+        padded = set_cell_size(name, width)
+        out.line(f"#{padded}  {click.style(sparks, fg='cyan')}  {sum(periods.values()):,}")
     if numbers.untagged:
-        out.line(f"{'without a tag'.ljust(width + 1)}  {numbers.untagged:,}", style="dim")
+        out.line(click.style(f"{numbers.untagged:,} without a tag", dim=True))
 
 
 def span(numbers: Numbers) -> str:

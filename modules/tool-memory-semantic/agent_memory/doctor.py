@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -188,7 +189,7 @@ def _checked(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[l
     """
     apart = multiprocessing.get_context("spawn")
     ours, theirs = apart.Pipe(duplex=False)
-    task = (storage.agent_id, storage.config.model_dump(), theirs)
+    task = (storage.agent_id, asdict(storage.config), theirs)
     process = apart.Process(target=_check, args=task, daemon=True)
     process.start()
     theirs.close()

@@ -4,7 +4,9 @@ Text of memories is never taken for markup or for terminal control: it may come 
 """
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,98 +14,96 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import click
 from memory_semantic.models import Memory, timestamp_text
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
-# Wide enough for any line when nobody's window is known.
-_PIPED_WIDTH = 100_000
+# Columns are this far apart.
+_GAP = "  "
 _BEGINNING = 400  # characters of a memory among others
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Output:
-    """Standard output, for a person or with `as_json` for a script; notes go to standard error."""
+    """Standard output, for a person or with `as_json` for a script; notes go to standard error.
+
+    Written with click, which drops styles when nobody looks; rich, which takes longer to load,
+    only draws the progress.
+    """
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.piped = not sys.stdout.isatty()
-        width = _PIPED_WIDTH if self.piped else None
-        self.console = Console(highlight=False, markup=False, emoji=False, width=width)
-        self.notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._color = False if os.environ.get("NO_COLOR") else None
 
     def json(self, data: Any) -> None:
         """`data` as one JSON document; times in UTC."""
-        print(json.dumps(data, indent=2, default=str))
+        click.echo(json.dumps(data, indent=2, default=str))
 
-    def line(self, text: str | Text = "", style: str = "") -> None:
-        """One line for the person."""
-        self.console.print(text if isinstance(text, Text) else Text(text), style=style)
-
-    def masked(self, number: int) -> None:
-        """Say that credentials were masked, if any were."""
-        if number:
-            self.note(
-                "1 credential was masked." if number == 1 else f"{number} credentials were masked."
-            )
-
-    def memory(self, memory: Memory, whole: bool = False) -> None:
-        """A memory to be read: its facts, then its text, or the beginning of it."""
-        facts = Text(memory.id, "bold")
-        if memory.score is not None:
-            facts = Text.assemble((f"{memory.score:.2f}  ", "cyan"), facts)
-        facts.append(f"  {local_time(memory.timestamp)}", "dim")
-        facts.append("".join(f"  #{first_line(tag)}" for tag in memory.tags), "cyan")
-        self.line(facts)
-        text = plain(memory.content) if whole else first_line(memory.content)
-        if not whole and len(text) > _BEGINNING:
-            text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
-        self.line(text)
-        self.line()
-
-    def finding(self, state: str, subject: str, text: str, mend: str) -> None:
-        """What the doctor found, and what mends it."""
-        mark, style = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
-        self.line(Text.assemble((f"{mark} ", style), (f"{subject:<12}", "bold"), plain(text)))
-        if mend:
-            self.line(Text.assemble(" " * 14, ("→ ", "dim"), plain(mend)))
+    def line(self, text: str = "") -> None:
+        """One line for the person, styled with `click.style`."""
+        click.echo(text, color=self._color)
 
     def note(self, text: str) -> None:
         """A word beside the result: not part of what a script reads."""
         if not self.as_json:
-            self.notes.print(text, style="dim", soft_wrap=True)
+            click.echo(click.style(text, dim=True), err=True, color=self._color)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], last: str = "") -> None:
-        """Rows under their columns, cut to the window; tab-separated and whole when piped.
-
-        `last` is the style of the last column, which takes what room there is.
-        """
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Rows under their columns, cut to the window; tab-separated and whole when piped."""
         if self.piped:
             for row in rows:
-                print("\t".join(row))
+                self.line("\t".join(row))
             return
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        for column in columns[:-1]:
-            table.add_column(column, no_wrap=True)
-        table.add_column(columns[-1], style=last, no_wrap=True, overflow="ellipsis", ratio=1)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        self.console.print(table)
+        table = [columns, *rows]
+        widths = [max(cell_len(row[column]) for row in table) for column in range(len(columns))]
+        window = shutil.get_terminal_size().columns
+        for number, row in enumerate(table):
+            cells = [set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)]
+            line = _cut(_GAP.join(cells).rstrip(), window)
+            self.line(line if number else click.style(line, bold=True))
+
+    def memory(self, memory: Memory, whole: bool = False) -> None:
+        """A memory to be read: its facts, then its text, or the beginning of it."""
+        score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
+        time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
+        tags = "".join(f"  #{first_line(tag)}" for tag in memory.tags)
+        self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
+        text = plain(memory.content) if whole else first_line(memory.content)
+        if not whole and len(text) > _BEGINNING:
+            text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
+        self.line(f"{text}\n")
+
+    def masked(self, number: int) -> None:
+        """Say that credentials were masked, if any were."""
+        if number:
+            were = "1 credential was" if number == 1 else f"{number} credentials were"
+            self.note(f"{were} masked.")
+
+    def finding(self, state: str, subject: str, text: str, mend: str) -> None:
+        """What the doctor found, and what mends it."""
+        mark, colour = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
+        name = click.style(f"{subject:<12}", bold=True)
+        self.line(f"{click.style(mark, fg=colour)} {name}{plain(text)}")
+        if mend:
+            self.line(f"{'':14}{click.style('→', dim=True)} {plain(mend)}")
 
     @contextmanager
     def progress(self, doing: str, total: int) -> Iterator["Progress"]:
         """A bar with the time left, on standard error, if that is a terminal."""
+        if self.as_json or not sys.stderr.isatty():
+            yield Progress(None, None)
+            return
         from rich import progress
+        from rich.console import Console
 
         bar = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
-            progress.MofNCompleteColumn(),
+            progress.TaskProgressColumn(),
             progress.TimeRemainingColumn(),
-            console=self.notes,
+            console=Console(stderr=True),
             transient=True,
-            disable=self.as_json or not self.notes.is_terminal,
         )
         with bar:
             yield Progress(bar, bar.add_task(doing, total=total))
@@ -117,11 +117,17 @@ class Progress:
 
     def done(self, number: float) -> None:
         """`number` of the total are done."""
-        self._bar.update(self._task, completed=number)
+        if self._bar:
+            self._bar.update(self._task, completed=number)
 
     def done_of(self, number: float, total: float) -> None:
         """The same where the total becomes known, or changes, on the way."""
-        self._bar.update(self._task, completed=number, total=total)
+        if self._bar:
+            self._bar.update(self._task, completed=number, total=total)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
 
 
 def plain(text: str) -> str:

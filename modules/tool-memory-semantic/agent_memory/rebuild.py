@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from threading import Event
 
@@ -258,7 +259,7 @@ def damaged(storage: MemoryStorage) -> Source:
                 disk.make_private(kept)
                 number = max((int(old.name.rpartition("-")[2]) for old in shards), default=0) + 1
                 shard.rename(database / f"shard-{number}")
-                manifests.write(database, manifest.model_copy(update={"shard": f"shard-{number}"}))
+                manifests.write(database, replace_fields(manifest, shard=f"shard-{number}"))
                 for old in shards:
                     disk.remove(old)
 

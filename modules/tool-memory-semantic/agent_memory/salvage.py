@@ -114,7 +114,7 @@ def _memory(data: bytes, at: int) -> Memory | None:
     while (end := data.find(b"]}", end, last) + 2) > 1:
         try:
             payload = json.loads(decompress(data[at:end]).decode())
-            memory = Memory.model_validate(payload)
+            memory = Memory.from_storage(payload)
             clean_id(memory.id)
             unchanged = clean_text(memory.content, "content"), clean_tags(memory.tags)
         except LZ4BlockError:

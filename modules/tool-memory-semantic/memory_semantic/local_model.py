@@ -6,7 +6,6 @@ the logging of the whole process, and its own loader looks for them in the netwo
 """
 
 from functools import cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from .errors import EmbeddingError
 
 def model_version() -> str:
     """The series of the package that carries the model, such as `wordllama 0.4`."""
+    from importlib.metadata import version  # takes longer to import than all else here
+
     return "wordllama " + ".".join(version("wordllama").split(".")[:2])
 
 

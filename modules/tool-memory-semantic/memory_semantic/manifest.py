@@ -1,11 +1,12 @@
 """The manifest: what a store is, in one small file that is always whole."""
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, Field
+import msgspec
 
 from .disk import write_whole
 from .errors import REPAIR, StorageError
@@ -37,7 +38,8 @@ class Embedding(NamedTuple):
         return f"{self.model!r}{version}, {self.dimensions} dimensions"
 
 
-class Manifest(BaseModel):
+@dataclass(kw_only=True)
+class Manifest:
     """The contents of `manifest.json`.
 
     `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
@@ -50,8 +52,8 @@ class Manifest(BaseModel):
     engine: str = ENGINE
     embedding: Embedding
     endpoint: str | None = None
-    shard: str = Field(default="shard-1", pattern=r"^shard-[0-9]+$")
-    memories: int = Field(default=0, ge=0)
+    shard: Annotated[str, msgspec.Meta(pattern=r"^shard-[0-9]+\Z")] = "shard-1"
+    memories: Annotated[int, msgspec.Meta(ge=0)] = 0
     created: datetime
 
 
@@ -71,7 +73,7 @@ def read(folder: Path) -> Manifest | None:
                 f"The store was made by a newer version (format {fields['format']}, "
                 f"{fields['engine']}). Upgrade amplifier-module-tool-memory-semantic."
             )
-        return Manifest.model_validate(fields)
+        return msgspec.convert(fields, Manifest)
     except (ValueError, LookupError, TypeError) as error:
         raise StorageError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
@@ -84,4 +86,4 @@ def _series(engine: str) -> tuple[int, ...]:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Put `manifest` into `folder`; it is on disk when this returns."""
-    write_whole(folder / NAME, manifest.model_dump_json(indent=1).encode())
+    write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1))

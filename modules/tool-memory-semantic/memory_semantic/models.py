@@ -2,14 +2,13 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
-
-from pydantic import BaseModel, Field, field_validator
 
 # Limits of a memory, as the tool descriptions state them. 10,000 characters of English are about
 # 2,500 tokens, well inside the 8,192 that embedding models read.
@@ -86,25 +85,31 @@ def timestamp_text(moment: datetime) -> str:
     return _as_utc(moment).isoformat(timespec="microseconds")
 
 
-class Memory(BaseModel):
+@dataclass(kw_only=True)
+class Memory:
     """One remembered text.
 
     `timestamp` is when it was last stored, aware and in UTC. `embedding` is empty on memories that
     come out of a store. `score` is set by a search only: max(cosine, 0), times 1.2 when recent.
     """
 
-    id: str = Field(default_factory=new_memory_id)
+    id: str = field(default_factory=new_memory_id)
     agent_id: str
     content: str
-    timestamp: datetime = Field(default_factory=utc_now)
-    embedding: list[float] = Field(default_factory=list, repr=False)
-    tags: list[str] = Field(default_factory=list)
+    timestamp: datetime = field(default_factory=utc_now)
+    embedding: list[float] = field(default_factory=list, repr=False)
+    tags: list[str] = field(default_factory=list)
     score: float | None = None
 
-    @field_validator("timestamp")
+    def __post_init__(self) -> None:
+        self.timestamp = _as_utc(self.timestamp)
+
     @classmethod
-    def _in_utc(cls, moment: datetime) -> datetime:
-        return _as_utc(moment)
+    def from_storage(cls, payload: Mapping[str, Any]) -> "Memory":
+        """The memory that `dict_for_storage` made `payload` of. Raises ValueError if it is none."""
+        import msgspec  # not at mount
+
+        return msgspec.convert(payload, cls)
 
     def dict_for_storage(self) -> dict[str, Any]:
         """The memory as the engine keeps it beside the vector: everything but embedding, score."""

@@ -185,7 +185,7 @@ class OpenStore:
     def memory(self, hit: Hit | Point) -> Memory:
         """The memory in a payload, if its text is the very one that was stored."""
         try:
-            memory = Memory.model_validate(hit.payload)
+            memory = Memory.from_storage(hit.payload)
         except ValueError:
             memory = None
         if memory is None or point_id(memory.content) != hit.id:

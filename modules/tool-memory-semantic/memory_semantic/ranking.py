@@ -1,6 +1,7 @@
 """Which memories answer a question best: similarity, and a boost for the last seven days."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from .models import RECENCY_BOOST, RECENCY_WINDOW, Memory
@@ -21,8 +22,7 @@ def rank(found: Iterable[tuple[Memory, float]], now: datetime, limit: int) -> li
     Equal scores: the newer first, then by id.
     """
     scored = [
-        memory.model_copy(update={"score": score(cosine, memory.timestamp, now)})
-        for memory, cosine in found
+        replace(memory, score=score(cosine, memory.timestamp, now)) for memory, cosine in found
     ]
     scored.sort(key=lambda memory: memory.id)
     scored.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)
