@@ -228,6 +228,35 @@ class TestErrors:
         settings(config(lock_timeout="soon"))
         assert "lock_timeout" in command.run("list", code=2).stderr
 
+    def test_a_broken_settings_file_is_said(self, command: Command) -> None:
+        settings("overrides: [\n")
+        process = command.start("store", "one", "--json")
+        output, notes = process.communicate()
+        assert json.loads(output)["status"] == "stored"
+        assert "settings.yaml is skipped" in notes and "it is not YAML (line 2)" in notes
+
+    def test_an_empty_name_is_not_the_settings_agent(self, command: Command) -> None:
+        settings(config(agent_identity="sam"))
+        command.run("store", "one")
+        assert "cannot name a memory" in command.run("list", "--agent", "", code=2).stderr
+
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+    def test_closed_streams(self, command: Command, closed: str) -> None:
+        command.run("store", "one")
+        line = f"{EXECUTABLE} list --agent sam --root {command.root} {closed}"
+        result = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+        assert result.returncode == 0 and "Traceback" not in result.stderr
+        line = f"{EXECUTABLE} store - --agent sam --root {command.root} {closed}"
+        result = subprocess.run(["sh", "-c", line], capture_output=True, text=True, input="")
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+
+    def test_a_reader_that_leaves(self, command: Command) -> None:
+        for number in range(30):
+            command.run("store", f"{number} " + "x" * 5_000)
+        line = f"{EXECUTABLE} list --all --agent sam --root {command.root} | head -c 10"
+        result = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+        assert "Traceback" not in result.stderr
+
     def test_a_damaged_store(self, command: Command, root: Path) -> None:
         command.run("store", "one")
         (root / "sam/qdrant.db/manifest.json").write_text("{")

@@ -165,18 +165,21 @@ class TestFolder:
     ) -> None:
         root.chmod(0o777)
         [store] = findings(command, code=1)["store"]
-        assert "chmod o-w" in store["text"]
+        assert "chmod o-w" in store["text"] and store["mend"] == ""
 
     def test_a_memory_in_use(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:
         database = make_storage().folder.database
-        holder = subprocess.Popen(["flock", database / "lock", "sleep", "3"])
+        holder = subprocess.Popen(["flock", database / "lock", "sleep", "30"])
         while subprocess.call(["flock", "-n", database / "lock", "true"]) == 0:
             pass
-        [lock] = findings(command)["lock"]
-        assert "in use" in lock["text"]
-        assert holder.wait() == 0
+        settings(agent_identity="sam", lock_timeout="0.5")
+        found = findings(command, code=1)
+        assert "in use" in found["lock"][0]["text"]
+        assert all(finding["mend"] != REPAIR for finding in found["store"])  # nothing is damaged
+        holder.terminate()
+        holder.wait()
 
     def test_a_full_disk(
         self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
@@ -286,6 +289,19 @@ class TestRepair:
         assert "11 can be read and 1 cannot" in result.stderr
         texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
         assert texts == {memory.content for memory in memories} - {memories[3].content}
+
+    def test_what_was_forgotten_stays_so(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        storage = make_storage()
+        old = shard(storage)
+        kept = old.with_name("kept")
+        subprocess.run(["cp", "-a", "--sparse=always", old, kept], check=True)
+        command.run("forget", memories[0].id, "--yes")
+        kept.rename(old)  # as if the process had been killed before it was removed
+        file_in(storage, "version.info").unlink()
+        command.run("doctor", "--repair", "--yes")
+        assert {m.id for m in asyncio.run(storage.get_recent(99))} == {m.id for m in memories[1:]}
 
     def test_a_refusal_changes_nothing(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage

@@ -99,7 +99,7 @@ def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     data = "".join(blocks(page, "json")).encode()
     now = datetime.now(UTC)
     [memory], _ = interchange.read(data, "file", "sam", now, mask_secrets=True)
-    exported = [*interchange.export_lines("sam", [memory])]
+    exported = [*interchange.export_lines("sam", [memory.memory])]
     assert exported[1] == data.decode().splitlines()[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 

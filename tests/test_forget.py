@@ -40,7 +40,7 @@ def test_one_is_shown_asked_for_and_gone(command: Command, root: Path) -> None:
     assert b"secretly" in bytes_of(root) and key in bytes_of(root)
     result = command.run("forget", doomed["id"], input="y\n")
     assert "The launch is secretly" in result.stdout
-    assert "Delete this memory of sam for good?" in result.stderr
+    assert "Delete 1 memory of sam for good?" in result.stderr
     assert "Gone from search and from the files" in result.stdout
     assert [m["content"] for m in command.json("search", "launch")] == ["We deploy on Fridays."]
     left = bytes_of(root)
@@ -51,7 +51,7 @@ def test_one_is_shown_asked_for_and_gone(command: Command, root: Path) -> None:
 def test_anything_but_yes_changes_nothing(command: Command, answer: str) -> None:
     stored = command.json("store", "Something dear.")
     result = command.run("forget", stored["memory_id"], input=answer, code=1)
-    assert "Forgotten" not in result.output
+    assert "Forgotten" not in result.output and "Nothing was changed" in result.stderr
     assert len(command.json("list")) == 1
 
 
@@ -98,14 +98,20 @@ def test_one_unknown_id_and_nothing_is_deleted(command: Command) -> None:
 def test_nothing_to_forget_is_no_error(command: Command) -> None:
     command.run("store", "kept")
     assert "Nothing was changed" in command.run("forget", "--tag", "none").stderr
-    assert command.json("forget", "--tag", "none")["forgotten"] == []
+    assert command.json("forget", "--tag", "none", "--yes")["forgotten"] == []
+
+
+def test_a_script_says_yes(command: Command) -> None:
+    stored = command.json("store", "kept")
+    result = command.run("forget", stored["memory_id"], "--json", input="y\n", code=2)
+    assert "add --yes" in result.stderr and len(command.json("list")) == 1
 
 
 def test_a_thousand_at_once_show_the_first(command: Command, storage: MemoryStorage) -> None:
     asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(1000)]))
     asyncio.run(storage.store("kept"))
     result = command.run("forget", "--tag", "x", input="y\n")
-    assert "these 1,000 memories" in result.stderr and "and 980 more" in result.stdout
+    assert "Delete 1,000 memories" in result.stderr and "and 980 more" in result.stdout
     assert [m["content"] for m in command.json("list")] == ["kept"]
 
 
@@ -134,7 +140,8 @@ def test_what_stays_on_the_disk_is_said(
     database = storage.folder.database
     os.system(f"cp -a --sparse=always {database} {database.with_name('damaged-20260101-000000')}")
     result = command.run("forget", stored["memory_id"], "--yes", code=1)
-    assert "Deleted from the memory" in result.stderr and "damaged-20260101-000000" in result.stderr
+    kept = database.with_name("damaged-20260101-000000")
+    assert f"rm -r {kept}" in result.stderr and "Deleted from the memory" in result.stderr
     assert command.json("list") == []
 
 

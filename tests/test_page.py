@@ -646,7 +646,7 @@ def test_ten_thousand_memories(look: Look) -> None:
 
 
 def test_without_scripts_it_says_so(browser: Browser, tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", "sam", "local", TEAM, spiral(6))
+    write_page(str(tmp_path / "page.html"), "sam", "local", TEAM, spiral(6))
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto((tmp_path / "page.html").as_uri())
@@ -670,11 +670,11 @@ def test_the_file_is_private_and_whole(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no space left"):
-            write_page(file, "sam", "local", TEAM, spiral(6))
+            write_page(str(file), "sam", "local", TEAM, spiral(6))
     assert file.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
 
-    write_page(file, "sam", "local", TEAM, spiral(6))
+    write_page(str(file), "sam", "local", TEAM, spiral(6))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_text().rstrip().endswith("</html>")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.manifest import Embedding
+from memory_semantic.open_store import OpenStore
 from plain_vectors import PlainVectors
 
 PLAIN = Embedding("plain", None, 32)
@@ -77,7 +80,7 @@ class TestCommand:
         assert "from 'local' (wordllama 0.4), 256 dimensions" in result.stderr
         assert "5 memories to embed, about 7 tokens" in result.stderr
         assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
-        assert "The 5 memories of sam have the model 'text-embedding-3-small'" in result.stdout
+        assert "5 memories of sam with the model 'text-embedding-3-small'" in result.stdout
         assert whole_state(storage) == before
         [row] = command.json("agents")
         assert row["model"] == "text-embedding-3-small"
@@ -94,9 +97,9 @@ class TestCommand:
         self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asyncio.run(storage.store("x" * 4_000))
-        plan = rebuild.Plan(PLAIN, 1, 1_000_000, 0.02, 75, "OpenAI")
+        plan = rebuild.Plan(1, 1_000_000, 0.02, 75, "OpenAI")
         assert plan.sentence == (
-            "1 memories to embed, about 1,000,000 tokens, about $0.02, about 1 min 15 s. "
+            "1 memory to embed, about 1,000,000 tokens, about $0.02, about 1 min 15 s. "
             "Their text goes to OpenAI."
         )
 
@@ -117,6 +120,15 @@ class TestCommand:
         assert asyncio.run(storage.count()) == 1
         assert command.json("agents")[0]["model"] == "local"
 
+    def test_no_memory_is_sent_before_the_yes(
+        self, command: Command, storage: MemoryStorage, server: EmbeddingsServer
+    ) -> None:
+        asyncio.run(storage.store_many([f"private {number}" for number in range(40)]))
+        for answer in ("n\n", ""):
+            options = ("--model", "m", "--base-url", server.base_url)
+            command.run("reembed", *options, input=answer, code=1)
+        assert server.requests and "private" not in json.dumps(server.requests)
+
     def test_dimensions_can_be_asked_for(self, command: Command, server: EmbeddingsServer) -> None:
         command.run("store", "one")
         url = ("--base-url", server.base_url)
@@ -134,7 +146,14 @@ class TestCommand:
         settings = {"overrides": {"tool-memory-semantic": {"config": config}}}
         (folder / "settings.yaml").write_text(json.dumps(settings))
         result = command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
-        assert "settings.yaml says embedding_model: local. Write m there" in result.stderr
+        assert "Sessions are refused" in result.stderr and "'local' is" not in result.stderr
+        assert "settings.yaml:" in result.stderr and "      embedding_model: m\n" in result.stderr
+        assert f"      base_url: {server.base_url}" in result.stderr
+        config.update(embedding_model="m", base_url=server.base_url)
+        (folder / "settings.yaml").write_text(json.dumps(settings))
+        assert command.json("search", "one")[0]["content"] == "one"
+        again = command.run("reembed", "-m", "m", "--yes")
+        assert "refused" not in again.stderr and "1 memory of sam with the model" in again.stdout
 
     def test_an_empty_memory_can_change_too(
         self, command: Command, server: EmbeddingsServer
@@ -222,6 +241,62 @@ class TestMeanwhile:
 
 
 class TestInterrupted:
+    @pytest.mark.parametrize("moment", ["before the manifest", "after the manifest", "removing"])
+    async def test_around_the_swap_nothing_gets_stuck(
+        self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, moment: str
+    ) -> None:
+        await storage.store_many([f"fact {number}" for number in range(50)])
+
+        def killed(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            if moment == "before the manifest":
+                use = OpenStore.use
+                patch.setattr(
+                    OpenStore, "use", lambda *a: killed() if a[1] == "shard-2" else use(*a)
+                )
+            elif moment == "after the manifest":
+                patch.setattr(rebuild.disk, "remove", killed)
+            else:
+                patch.setattr(shutil, "rmtree", killed)
+            with pytest.raises(KeyboardInterrupt):
+                await rebuild_with(storage, PlainVectors())
+        assert await storage.count() == 50
+        gone = (await storage.get_recent(1))[0]
+        root = Path(storage.config.storage_root)
+        await asyncio.to_thread(Command(root).run, "forget", gone.id, "--yes")
+        assert await rebuild_with(storage, PlainVectors()) == 49
+        assert await using(storage).check() == []
+        left = {path.name for path in storage.folder.path.iterdir()}
+        assert left == {".gitignore", "qdrant.db"}
+
+    async def test_one_of_another_model_is_not_counted_and_can_be_given_up(
+        self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
+    ) -> None:
+        await storage.store_many([f"fact {number}" for number in range(60)])
+        folder = storage.folder.path / "rebuild"
+        folder.mkdir()
+        begun = MemoryStorage("sam", {"storage_root": str(folder)}, embeddings=PlainVectors())
+        await begun.restore(await storage.get_recent(10))
+        options = ("--model", "m", "--base-url", server.base_url)
+        run = partial(asyncio.to_thread, command.run, "reembed")
+        assert "60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
+        assert "60 memories of sam" in (await run("--model", "local")).stdout
+        assert not folder.exists()
+
+    async def test_forget_waits_for_none(self, storage: MemoryStorage, command: Command) -> None:
+        await storage.store_many([f"fact {number}" for number in range(200)])
+        memory = (await storage.get_recent(1))[0]
+
+        async def forget() -> None:
+            options = ("forget", memory.id, "--yes")
+            result = await asyncio.to_thread(command.run, *options, code=1)
+            assert "Another rebuild" in result.stderr and "Nothing was changed" in result.stderr
+
+        await rebuild_with(storage, Slowly(iter([forget()])))
+        assert await storage.count() == 200
+
     async def test_it_goes_on_where_it_ended(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(300)])
         embedded: list[str] = []

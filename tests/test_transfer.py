@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,37 @@ class TestExportAndImport:
 
     def test_a_file_that_cannot_be_written(self, command: Command, tmp_path: Path) -> None:
         command.run("store", "one")
-        result = command.run("export", str(tmp_path / "missing/file"), code=1)
-        assert "No such file or directory" in result.stderr
+        path = tmp_path / "missing/file"
+        result = command.run("export", str(path), code=1)
+        assert f"{path}: No such file or directory; it was not written" in result.stderr
+
+    def test_what_lies_beside_the_file_is_left_alone(self, command: Command, file: Path) -> None:
+        command.run("store", "one")
+        beside = file.with_name(f"{file.name}.tmp")
+        beside.write_text("precious")
+        command.run("export", str(file))
+        assert beside.read_text() == "precious"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert len(list(file.parent.glob(f"*{file.name}*"))) == 2
+
+    def test_a_pipe_is_written_to_and_a_link_followed(self, command: Command, file: Path) -> None:
+        command.run("store", "one")
+        os.mkfifo(file)
+        with ThreadPoolExecutor() as pool:
+            read = pool.submit(file.read_text)
+            command.run("export", str(file), "--yes")
+            assert '"one"' in read.result(10)
+        assert stat.S_ISFIFO(file.stat().st_mode)
+        link = file.with_name("link")
+        link.symlink_to(file.with_name("real"))
+        command.run("export", str(link), "--yes")
+        assert link.is_symlink() and '"one"' in file.with_name("real").read_text()
+
+    def test_an_export_is_utf_8_whatever_the_locale(self, command: Command) -> None:
+        command.run("store", "漢字")
+        process = command.start("export", "-", PYTHONIOENCODING="latin-1")
+        output, _ = process.communicate()
+        assert "漢字" in output
 
     def test_credentials_are_masked(self, elsewhere: Command, file: Path) -> None:
         key = "sk-" + "a1b2c3d4" * 5
@@ -145,7 +175,22 @@ class TestOtherFiles:
         assert {m["content"] for m in memories} == {"We deploy on Fridays.", "Sam likes tabs."}
         written = datetime.fromtimestamp(1_780_000_000, UTC).isoformat(timespec="microseconds")
         assert {m["timestamp"] for m in memories} == {written}  # the time of the file
+        os.utime(notes)
         assert elsewhere.json("import", str(notes))["unchanged"] == 2
+        assert elsewhere.json("list") == memories
+
+    def test_a_text_that_is_there_twice_is_one(self, elsewhere: Command, file: Path) -> None:
+        lines = ['{"content": "a", "tags": ["x"]}', '{"content": " a ", "tags": ["y"]}']
+        file.write_text("\n".join(lines))
+        assert elsewhere.json("import", str(file))["new"] == 1
+        assert elsewhere.json("list")[0]["tags"] == ["x", "y"]
+
+    def test_what_list_prints_as_json(self, command: Command, elsewhere: Command) -> None:
+        command.run("store", "one")
+        command.run("store", "two")
+        printed = command.run("list", "--json").stdout
+        elsewhere.run("import", "-", input=printed)
+        assert elsewhere.json("list") == command.json("list")
 
     YAML = """
 # Memory Store - "Remember This" Entries
@@ -205,6 +250,13 @@ class TestWrongFiles:
                 "ends early: it holds 1 of 2",
             ),
             ("memories:\n- id: [", "it is not YAML"),
+            ("memories:\n- content: hi\n  tags: 5", "memory 1: tags must be a list"),
+            ("[1", "it is not JSON"),
+            ("[1]", "memory 1: it is not an object"),
+            ("[" * 100_000, "nested too deeply"),
+            ('{"content":' * 100_000, "nested too deeply"),
+            ('{"content": "a", "timestamp": "9999-12-31T23:30:00Z"}', "in the future"),
+            ('{"content": "a", "timestamp": "0001-01-01"}', "before 1970"),
             ("memories: none", "no list of memories"),
             ("memories:\n- 5", "memory 1: it is not an object"),
         ],
@@ -224,6 +276,20 @@ class TestWrongFiles:
     def test_many_faults_are_cut(self, elsewhere: Command, file: Path) -> None:
         file.write_text('{"content": 1}\n' * 30)
         assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
+
+    def test_one_that_would_have_too_many_tags(self, elsewhere: Command, file: Path) -> None:
+        elsewhere.run("store", "same", *(f"--tag={number}" for number in range(15)))
+        tags = json.dumps([f"other {number}" for number in range(15)])
+        lines = [
+            '{"content": "before"}',
+            f'{{"content": "same", "tags": {tags}}}',
+            '{"content": "after"}',
+        ]
+        file.write_text("\n".join(lines))
+        result = elsewhere.run("import", str(file), code=1)
+        assert "1 could not be imported:\n  line 2: With the tags" in result.stderr
+        assert "Run it again" not in result.stderr
+        assert {m["content"] for m in elsewhere.json("list")} == {"before", "same", "after"}
 
     def test_an_empty_file_is_no_error(self, elsewhere: Command, file: Path) -> None:
         file.write_text("")

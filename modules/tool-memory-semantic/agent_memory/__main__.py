@@ -1,7 +1,10 @@
 """Starts the command `agent-memory`."""
 
+import io
+import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def main() -> None:
@@ -12,6 +15,12 @@ def main() -> None:
             'uv tool install "amplifier-module-tool-memory-semantic[cli] @ …"; the README has the '
             "whole command."
         )
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed
+            setattr(sys, name, Path(os.devnull).open("r+"))  # noqa: SIM115 - stays open
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a memory may hold what the locale has not
+            stream.reconfigure(errors="backslashreplace")
     from .cli import cli
 
     cli(prog_name="agent-memory")

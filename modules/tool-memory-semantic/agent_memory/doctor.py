@@ -16,8 +16,9 @@ from threading import Event
 from typing import Any, Literal, NamedTuple
 
 from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
-from memory_semantic import manifest as manifests
 from memory_semantic.check import check
+from memory_semantic.errors import REPAIR as HOW_TO_MEND
+from memory_semantic.errors import DamagedStoreError
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Manifest
 from memory_semantic.models import DEFAULT_MODEL, LOCAL_MODEL, MIN_FREE_BYTES
@@ -25,7 +26,6 @@ from memory_semantic.open_store import OpenStore
 from memory_semantic.shard import ENGINE
 from memory_semantic.workers import run_blocking
 
-from . import rebuild
 from .output import Progress, readable_size
 from .settings import Settings, agent_names, files
 
@@ -130,7 +130,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     try:
         manifest = await storage.manifest()
     except StorageError as error:
-        yield Finding("problem", "store", str(error), await _mend(storage))
+        yield Finding("problem", "store", str(error), _mend(error))
         return
     if manifest:
         size = f"{manifest.embedding}, {manifest.shard}, made {manifest.created:%Y-%m-%d}"
@@ -140,7 +140,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
         with progress("Comparing", manifest.memories if manifest else 0) as bar:
             problems, number = await run_blocking(lambda _: _checked(storage, bar.done))
     except StorageError as error:
-        yield Finding("problem", "store", str(error), await _mend(storage))
+        yield Finding("problem", "store", str(error), _mend(error))
         return
     for problem in problems[:_SHOWN]:
         yield Finding("problem", "store", problem, REPAIR)
@@ -168,14 +168,24 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
             return Finding("ok", "model", f"{name}, not tried")
         vector = await generator.generate(_SAMPLE)
     except (AgentMemoryError, ValueError) as error:
-        return Finding("problem", "model", str(error), _mend_model(manifest))
+        return Finding(
+            "problem", "model", str(error), _mend_model(manifest, storage.config.embedding_model)
+        )
     if manifest and len(vector) != manifest.embedding.dimensions:
         text = f"{name} gives {len(vector)} dimensions, the store has {manifest.embedding}"
-        return Finding("problem", "model", text, _mend_model(manifest))
+        return Finding(
+            "problem", "model", text, _mend_model(manifest, storage.config.embedding_model)
+        )
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
 
 
-def _mend_model(manifest: Manifest | None) -> str:
+def _mend(error: StorageError) -> str:
+    return REPAIR if isinstance(error, DamagedStoreError) else ""
+
+
+def _mend_model(manifest: Manifest | None, configured: str | None) -> str:
+    if manifest and configured and configured != manifest.embedding.model:
+        return f"or change the store: agent-memory reembed --model {configured}"
     if manifest and manifest.embedding.model != LOCAL_MODEL:
         return "or go to the built-in model: agent-memory reembed --model local"
     if manifest:
@@ -197,7 +207,9 @@ def _checked(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[l
         while isinstance(answer := ours.recv(), int):
             progress(answer)
     except EOFError:
-        raise StorageError("Its files are damaged so that the vector engine crashes.") from None
+        raise DamagedStoreError(
+            f"The vector engine crashes on the files of the store. {HOW_TO_MEND}"
+        ) from None
     finally:
         process.join()
     if isinstance(answer, StorageError):
@@ -215,7 +227,9 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
     try:
         answer.send(asyncio.run(storage.operate(work, ([], 0))))
     except StorageError as error:
-        answer.send(StorageError(str(error)))
+        answer.send(error)
+    except Exception as error:
+        answer.send(StorageError(f"The check failed ({type(error).__name__})."))
 
 
 def _open_to_others(path: Path) -> bool:
@@ -255,12 +269,12 @@ def _lock_state(storage: MemoryStorage) -> Finding:
 
 
 def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
-    if rebuild.unfinished(storage):
+    for left in sorted(storage.folder.path.glob("rebuild*")):
         yield Finding(
             "warning",
             "rebuild",
-            "an interrupted one is kept, to go on from",
-            "Run the same reembed or repair again.",
+            "one is running, or was interrupted and is kept to go on from",
+            f"Run the same reembed or repair again, or give it up: rm -r {left}",
         )
     for kept in sorted(storage.folder.path.glob("damaged-*")):
         yield Finding(
@@ -269,19 +283,3 @@ def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
             f"{kept.name} holds what an earlier repair replaced, forgotten texts included",
             f"When you no longer need it: rm -r {kept}",
         )
-
-
-async def _mend(storage: MemoryStorage) -> str:
-    """What mends a store that cannot be opened."""
-    return REPAIR if await run_blocking(lambda _: can_be_rebuilt(storage)) else ""
-
-
-def can_be_rebuilt(storage: MemoryStorage) -> bool:
-    """Whether a rebuild is the remedy: not for another's store, nor for a newer version's."""
-    try:
-        manifest = manifests.read(storage.folder.database)
-    except manifests.NewerStoreError:
-        return False
-    except StorageError:
-        return True
-    return manifest is None or manifest.agent == storage.agent_id

@@ -14,8 +14,8 @@ makes its own. Without the first line a file of such lines is read too; only `co
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
 
 from memory_semantic.masking import mask_all
 from memory_semantic.models import (
@@ -33,6 +33,7 @@ from .output import memory_json
 
 FORMAT = "agent-memory"
 VERSION = 1
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ImportFileError(ValueError):
@@ -52,6 +53,14 @@ def export_lines(agent: str, memories: Sequence[Memory]) -> Iterator[str]:
         yield json.dumps(memory_json(memory), ensure_ascii=False)
 
 
+class Found(NamedTuple):
+    """A memory in a file, and where in it. If it is not `dated`, its time is that of the file."""
+
+    place: str
+    memory: Memory
+    dated: bool
+
+
 def read(
     data: bytes,
     name: str,
@@ -60,8 +69,9 @@ def read(
     tags: Sequence[str] = (),
     *,
     mask_secrets: bool,
-) -> tuple[list[Memory], int]:
-    """The memories in a file: an export, YAML of the dev-memory bundle, or a text on each line.
+) -> tuple[list[Found], int]:
+    """The memories in a file, each text once: an export, other JSON, YAML of the dev-memory bundle,
+    or a text on each line.
 
     `undated` is the time of those that have none, `tags` are given to all of them. Also returns
     how many credentials were masked. Raises ImportFileError, naming each place, if anything in the
@@ -71,31 +81,50 @@ def read(
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ImportFileError([f"{name} is not UTF-8 text."]) from None
-    entries = _entries(text, yaml_expected=name.endswith((".yaml", ".yml")))
-    memories, faults, hidden = [], [], 0
-    for place, fields in entries:
+    found: dict[str, Found] = {}
+    faults, hidden = [], 0
+    for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
         try:
             if mask_secrets:
                 fields, count = mask_all(fields)
                 hidden += count
             memory = _memory(fields, agent, undated)
             memory.tags = clean_tags([*memory.tags, *tags])
-            memories.append(memory)
+            same = found.get(memory.content)
+            if same:
+                same.memory.tags = clean_tags([*same.memory.tags, *memory.tags])
+                same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
+            else:
+                found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
         except ValueError as error:
             faults.append(f"{place}: {error}")
     if faults:
         raise ImportFileError(faults)
-    return memories, hidden
+    return list(found.values()), hidden
 
 
-def _entries(text: str, yaml_expected: bool) -> list[tuple[str, Any]]:
-    first = text.lstrip()[:1]
-    if first == "{":
-        return list(_json_lines(text))
-    if yaml_expected or text.lstrip().startswith(("memories:", "- id:")):
-        return list(_yaml_entries(text))
-    lines = enumerate(text.splitlines(), start=1)
-    return [(f"line {number}", {"content": line}) for number, line in lines if line.strip()]
+def _entries(text: str, yaml_expected: bool) -> Iterator[tuple[str, Any]]:
+    start = text.lstrip()
+    try:
+        if start.startswith("{"):
+            yield from _json_lines(text)
+        elif start.startswith("[") and not yaml_expected:
+            yield from _numbered(json.loads(text))
+        elif yaml_expected or start.startswith(("memories:", "- id:")):
+            yield from _yaml_entries(text)
+        else:
+            for number, line in enumerate(text.splitlines(), start=1):
+                if line.strip():
+                    yield f"line {number}", {"content": line}
+    except RecursionError:
+        raise ImportFileError(["It is nested too deeply to be memories."]) from None
+    except json.JSONDecodeError as error:
+        raise ImportFileError([f"line {error.lineno}: it is not JSON."]) from None
+
+
+def _numbered(entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    for number, fields in enumerate(entries, start=1):
+        yield f"memory {number}", fields
 
 
 def _json_lines(text: str) -> Iterator[tuple[str, Any]]:
@@ -106,7 +135,7 @@ def _json_lines(text: str) -> Iterator[tuple[str, Any]]:
             continue
         try:
             fields = json.loads(line)
-        except ValueError:
+        except json.JSONDecodeError:
             raise ImportFileError([f"line {number}: it is not a whole JSON object."]) from None
         if isinstance(fields, dict) and "format" in fields and "content" not in fields:
             if fields["format"] != FORMAT or not isinstance(fields.get("version"), int):
@@ -135,21 +164,24 @@ def _yaml_entries(text: str) -> Iterator[tuple[str, Any]]:
     entries = content.get("memories") if isinstance(content, Mapping) else content
     if not isinstance(entries, list):
         raise ImportFileError(["It holds no list of memories."])
-    for number, fields in enumerate(entries, start=1):
-        if isinstance(fields, dict):
-            fields = _from_dev_memory(fields)
-        yield f"memory {number}", fields
+    yield from _numbered(
+        [_from_dev_memory(fields) if isinstance(fields, dict) else fields for fields in entries]
+    )
 
 
 def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
     """The category becomes a tag; what it kept as context, which has no place here, is added to
     the text, so that nothing is lost.
     """
-    tags = [fields.get("category"), *(fields.get("tags") or ())]
+    tags = fields.get("tags") or []
+    if isinstance(tags, str):
+        tags = [tags]
+    if isinstance(tags, list):  # YAML has numbers and booleans where people meant words
+        tags = [str(tag) for tag in (fields.get("category"), *tags) if tag is not None]
     content, context = fields.get("content"), fields.get("context")
     if isinstance(content, str) and isinstance(context, str) and context.strip():
         content = f"{content.strip()}\nContext: {context.strip()}"
-    return {**fields, "content": content, "tags": [str(tag) for tag in tags if tag is not None]}
+    return {**fields, "content": content, "tags": tags}
 
 
 def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
@@ -171,6 +203,9 @@ def _time(value: Any, undated: datetime) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):  # YAML has bare dates
         value = datetime.combine(value, time())
     try:
-        return clean_since(value) or undated
+        moment = clean_since(value) or undated
     except ValueError:
         raise ValueError("its timestamp is not an ISO 8601 date or time.") from None
+    if not _EARLIEST <= moment <= utc_now() + timedelta(days=1):  # clocks differ
+        raise ValueError("its timestamp lies in the future, or before 1970.")
+    return moment

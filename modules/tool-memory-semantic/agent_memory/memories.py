@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import click
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage
 from memory_semantic.models import timestamp_text
 
 from . import erasure, rebuild
 from .output import (
     MEMORY_COLUMNS,
+    counted,
     local_time,
     memory_json,
     memory_row,
@@ -126,6 +128,8 @@ def forget(
     yes: bool,
 ) -> None:
     """Delete those with the ids, or all of the tags and the time; ask, and verify."""
+    if session.out.as_json and not yes:
+        raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing
     if ids:
         doomed = _by_id(session, ids)
@@ -137,8 +141,7 @@ def forget(
         if len(doomed) > _SHOWN:
             session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
     if doomed:
-        these = "this memory" if len(doomed) == 1 else f"these {len(doomed):,} memories"
-        confirm(f"Delete {these} of {session.agent} for good?", yes)
+        confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         _erase(storage, doomed)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
@@ -149,19 +152,27 @@ def forget(
 
 
 def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
+    """Delete them, from an unfinished rebuild too, and look whether they are gone."""
     ids = {memory.id for memory in doomed}
-    unfinished = rebuild.unfinished(storage)
-    if unfinished:
-        run(unfinished.delete(ids))
-    run(storage.delete(ids))
+    with rebuild.none_running(storage):
+        unfinished = rebuild.unfinished(storage)
+        if unfinished:
+            run(unfinished.delete(ids))
+        run(storage.delete(ids))
     living = run(storage.get_recent(ALL))
     again = ids & {memory.id for memory in living}
     if again:
         fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
-    left = erasure.traces(storage.folder.path, doomed, living)
+    folder = storage.folder.path
+    left = {
+        str(folder / path.relative_to(folder).parts[0])
+        for path in erasure.traces(folder, doomed, living)
+    }
     if left:
-        places = ", ".join(sorted({str(path.parent) for path in left}))
-        fail(f"Deleted from the memory, but traces are left on disk, in {places}.")
+        fail(
+            "Deleted from the memory, but an earlier repair has kept files in which traces are "
+            f"left. When you no longer need them: rm -r {' '.join(sorted(left))}"
+        )
 
 
 def _by_id(session: Session, ids: Sequence[str]) -> list[Memory]:

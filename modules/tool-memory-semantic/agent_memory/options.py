@@ -49,7 +49,7 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
         root = ctx.params.get("root")
         given = {**config, "storage_root": root} if root else config
         agents = known_agents(StorageConfig.parse(given))
-    except ValueError:
+    except (ValueError, OSError, RuntimeError):
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
 

@@ -49,6 +49,10 @@ class Output:
         if not self.as_json:
             click.echo(click.style(text, dim=True), err=True, color=self._color)
 
+    def warn(self, text: str) -> None:
+        """A word that a script should not miss either."""
+        click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their columns, cut to the window; tab-separated and whole when piped."""
         if self.piped:
@@ -77,8 +81,7 @@ class Output:
     def masked(self, number: int) -> None:
         """Say that credentials were masked, if any were."""
         if number:
-            were = "1 credential was" if number == 1 else f"{number} credentials were"
-            self.note(f"{were} masked.")
+            self.note(f"{counted(number, 'credential')} masked.")
 
     def finding(self, state: str, subject: str, text: str, mend: str) -> None:
         """What the doctor found, and what mends it."""
@@ -140,6 +143,12 @@ def plain(text: str) -> str:
 def first_line(text: str) -> str:
     """`text` on one line."""
     return plain(" ".join(text.split()))
+
+
+def counted(number: int, what: str = "memory") -> str:
+    """`1 memory`, `2,000 memories`."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
 
 
 def local_time(moment: datetime) -> str:

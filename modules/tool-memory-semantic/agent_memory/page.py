@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import sha256
 from html import escape
-from importlib.resources import files
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.models import Memory, timestamp_text
+
+from . import files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 def write_page(
-    file: Path, agent: str, model: str, memories: Sequence[Memory], places: NDArray[Any]
+    file: str, agent: str, model: str, memories: Sequence[Memory], places: NDArray[Any]
 ) -> None:
     """Write the page with `memories`, each at its row of `places` on the map, to `file`.
 
     The file is private, mode 0600, and is written whole or not at all.
     """
-    content = _page(agent, model, memories, places).encode()
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # 0600
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(descriptor)
-        Path(temporary).replace(file)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
+    files.write(file, _page(agent, model, memories, places).encode())
 
 
 def _page(agent: str, model: str, memories: Sequence[Memory], places: NDArray[Any]) -> str:
     from plotly.offline import get_plotlyjs  # slow to import
 
-    assets = files("agent_memory") / "page"
+    assets = resources.files("agent_memory") / "page"
     plotly, script = get_plotlyjs(), (assets / "page.js").read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; "

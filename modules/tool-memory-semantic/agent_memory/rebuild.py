@@ -26,6 +26,7 @@ from memory_semantic.open_store import UNCHANGED
 from memory_semantic.shard import Point
 from memory_semantic.workers import run_blocking
 
+from .output import counted
 from .salvage import Salvaged, salvage
 
 # As many as are embedded and written at once: some seconds of work to lose, at most.
@@ -60,16 +61,38 @@ Source = Callable[[Event], AbstractContextManager[Present]]
 
 
 def unfinished(storage: MemoryStorage) -> MemoryStorage | None:
-    """The store that an interrupted rebuild has made so far, if there is one."""
+    """The store that an interrupted rebuild has made so far, if it can be gone on with."""
+    begun = _store_in(storage.folder.path / _FOLDER, storage, None)
+    try:
+        manifest = begun.folder.peek()
+    except StorageError:
+        return None
+    return begun if manifest and (begun.folder.database / manifest.shard).is_dir() else None
+
+
+@contextmanager
+def none_running(storage: MemoryStorage) -> Iterator[None]:
+    """While the block lasts no rebuild can run; what one left that is of no use is removed after.
+
+    Raises StorageError if one is running.
+    """
     folder = storage.folder.path / _FOLDER
-    return _store_in(folder, storage, None) if folder.is_dir() else None
+    with _alone(folder):
+        yield
+        if not unfinished(storage):
+            disk.remove(folder)
+
+
+def give_up(storage: MemoryStorage) -> None:
+    """Remove what an interrupted rebuild has made so far."""
+    with none_running(storage):
+        disk.remove(storage.folder.path / _FOLDER / storage.agent_id)
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a rebuild will take. `memories` are those that are still to be embedded."""
 
-    made: Embedding
     memories: int
     tokens: int
     dollars: float | None
@@ -83,29 +106,39 @@ class Plan:
         minutes, seconds = divmod(max(1, round(self.seconds)), 60)
         time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
         where = f"Their text goes to {self.service}" if self.service else "Nothing is sent anywhere"
-        work = f"{self.memories:,} memories to embed, about {self.tokens:,} tokens{cost}"
+        work = f"{counted(self.memories)} to embed, about {self.tokens:,} tokens{cost}"
         return f"{work}, about {time}. {where}."
 
 
-async def plan(source: Source, storage: MemoryStorage, generator: EmbeddingGenerator) -> Plan:
-    """What a rebuild from `source` with `generator` will take, by embedding a few of the texts."""
+async def model_of(generator: EmbeddingGenerator) -> Embedding:
+    """What `generator` makes. It embeds a few words of ours to know."""
+    [vector] = await generator.generate_batch([_SAMPLE])
+    return Embedding(generator.model, generator.version, len(vector))
+
+
+async def plan(
+    source: Source, storage: MemoryStorage, generator: EmbeddingGenerator, made: Embedding
+) -> Plan:
+    """What a rebuild from `source` will take. Nothing of a memory is embedded to find out."""
     memories = await run_blocking(lambda cancelled: _read(source, cancelled))
     begun = unfinished(storage)
-    if begun:
+    manifest = await begun.manifest() if begun else None
+    if begun and manifest and manifest.embedding == made:
         keys = [point_id(memory.content) for memory in memories]
         known = await begun.operate(lambda store: store.known(keys), set())
         memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]
-    [first] = await generator.generate_batch([_SAMPLE])  # loads the model, opens the service
-    sample = [memory.content for memory in memories[:EMBEDDING_BATCH]]
+    characters = sum(len(memory.content) for memory in memories)
+    number = min(len(memories), EMBEDDING_BATCH)
     started = time.perf_counter()
-    if sample:
-        await generator.generate_batch(sample)
-    seconds = (time.perf_counter() - started) / max(1, len(sample)) + _WRITE_SECONDS
-    tokens = sum(len(memory.content) for memory in memories) // _CHARS_PER_TOKEN
+    if number:
+        length = characters // len(memories)
+        likely = (_SAMPLE * (length // len(_SAMPLE) + 1))[:length]
+        await generator.generate_batch([f"{likely} {each}" for each in range(number)])
+    seconds = (time.perf_counter() - started) / max(1, number) + _WRITE_SECONDS
+    tokens = characters // _CHARS_PER_TOKEN
     local = generator.model == LOCAL_MODEL
     price = None if generator.endpoint else PRICES.get(generator.model)
     return Plan(
-        made=Embedding(generator.model, generator.version, len(first)),
         memories=len(memories),
         tokens=tokens,
         dollars=None if price is None or local else tokens / 1e6 * price,
@@ -126,10 +159,8 @@ async def rebuild(
 
     `progress` is told how many of how many are embedded.
     """
-    folder = storage.folder.path / _FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    target = _store_in(folder, storage, generator)
-    with _alone(folder):
+    target = _store_in(storage.folder.path / _FOLDER, storage, generator)
+    with none_running(storage):
         await run_blocking(lambda cancelled: _prepare(target, generator, made, cancelled))
         while True:
             memories = await run_blocking(lambda cancelled: _read(source, cancelled))
@@ -145,7 +176,6 @@ async def rebuild(
                 progress(min(done, len(memories)), len(memories))
         number = await run_blocking(lambda cancelled: _swap(source, target, generator, cancelled))
         progress(number, number)
-        disk.remove(folder)
     return number
 
 
@@ -158,6 +188,7 @@ def _store_in(
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as held:
         try:
             held.enter_context(locked(folder, 0, Event()))
@@ -173,7 +204,10 @@ def _prepare(
 ) -> None:
     """Have a store to fill: the one of an interrupted run, if it is for this model."""
     database = target.folder.database
-    begun = target.folder.peek()
+    try:
+        begun = target.folder.peek()
+    except StorageError:
+        begun = None
     if not (begun and begun.embedding == made and (database / begun.shard).is_dir()):
         disk.remove(target.folder.path)
     new = Manifest(
@@ -215,7 +249,8 @@ def _swap(
                 f"The new store holds {manifest.memories} of {len(wanted)} memories. {UNCHANGED}"
             )
         present.replace(target.folder.database / manifest.shard, manifest)
-        return len(wanted)
+    disk.remove(target.folder.path)  # here, where no interruption reaches
+    return len(wanted)
 
 
 def whole(storage: MemoryStorage) -> Source:
@@ -263,7 +298,7 @@ def damaged(storage: MemoryStorage) -> Source:
                 for old in shards:
                     disk.remove(old)
 
-            yield Present(_salvaged(database, storage.agent_id).memories, replace)
+            yield Present(_salvaged(storage).memories, replace)
 
     return source
 
@@ -273,15 +308,24 @@ async def readable(storage: MemoryStorage) -> Salvaged:
 
     def read(cancelled: Event) -> Salvaged:
         with locked(storage.folder.database, storage.config.lock_timeout, cancelled):
-            return _salvaged(storage.folder.database, storage.agent_id)
+            return _salvaged(storage)
 
     return await run_blocking(read)
 
 
-def _salvaged(database: Path, agent: str) -> Salvaged:
-    # More than one is what an interrupted swap leaves; then the fullest is the whole one.
-    found = [salvage(shard, agent) for shard in _shards(database)]
-    return max(found, key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
+def _salvaged(storage: MemoryStorage) -> Salvaged:
+    """What can be read in the shard that the manifest names; without that, in the fullest: more
+    than one is what an interrupted swap leaves, which may hold what was deleted in the other.
+    """
+    database = storage.folder.database
+    found = {shard.name: salvage(shard, storage.agent_id) for shard in _shards(database)}
+    try:
+        manifest = manifests.read(database)
+    except StorageError:
+        manifest = None
+    if manifest and manifest.shard in found and found[manifest.shard].memories:
+        return found[manifest.shard]
+    return max(found.values(), key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
 
 
 def _shards(database: Path) -> list[Path]:

@@ -26,14 +26,16 @@ class Session:
     def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
         self.out = Output(as_json)
         self.settings = amplifier.load()
-        if root:
+        for problem in self.settings.problems:
+            self.out.warn(problem)
+        if root is not None:
             self.settings.config["storage_root"] = root
         self._agent = agent
 
     @cached_property
     def agent(self) -> str:
         """The agent: as asked, as Amplifier's settings say, else the only one that there is."""
-        if self._agent:
+        if self._agent is not None:
             return validate_agent_id(self._agent)
         named = next(amplifier.agent_names(self.settings), None)
         if named:
@@ -83,7 +85,11 @@ def fail(message: str) -> NoReturn:
 
 def confirm(question: str, yes: bool) -> None:
     """Ask, unless `yes` was given. Anything but a yes ends the command with exit code 1."""
-    if not yes and not click.confirm(question, err=True):
+    try:
+        agreed = yes or click.confirm(question, err=True)
+    except click.Abort:  # Ctrl-C, or nobody is there
+        agreed = False
+    if not agreed:
         fail("Nothing was changed.")
 
 

@@ -71,8 +71,11 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder."""
-    return Path("~/.amplifier").expanduser()
+    """Amplifier's own folder. Raises ValueError if there is no home for it."""
+    try:
+        return Path("~/.amplifier").expanduser()
+    except RuntimeError:
+        raise ValueError("There is no home folder. Set HOME.") from None
 
 
 def load_keys() -> None:

@@ -4,12 +4,15 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import click
-from memory_semantic import AgentMemoryError
-from memory_semantic.disk import write_whole
+from memory_semantic import AgentMemoryError, MemoryStorage
+from memory_semantic.models import point_id
+from memory_semantic.open_store import OpenStore, Stored
 
-from . import interchange
+from . import files, interchange
+from .output import counted
 from .rebuild import BATCH
 from .session import ALL, Session, confirm, fail, run
 
@@ -17,21 +20,20 @@ _FAULTS = 10  # of a file, before it is "and more"
 
 
 def export(session: Session, file: str, yes: bool) -> None:
-    """Write all memories, oldest first: a file whole or not at all, for the owner alone."""
+    """Write all memories, oldest first."""
     memories = run(session.existing.get_recent(ALL))[::-1]
     lines = interchange.export_lines(session.agent, memories)
+    content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
-        for line in lines:
-            click.echo(line)
+        click.echo(content, nl=False)
         return
-    target = Path(file).absolute()
-    if target.exists():
+    if Path(file).is_file():
         confirm(f"{file} exists. Replace it?", yes)
-    write_whole(target, "".join(f"{line}\n" for line in lines).encode())
+    files.write(file, content)
     if session.out.as_json:
-        session.out.json({"agent": session.agent, "file": str(target), "memories": len(memories)})
+        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     else:
-        session.out.line(f"{len(memories):,} memories of {session.agent} are in {file}")
+        session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
 
 
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
@@ -41,30 +43,62 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     data = path.read_bytes() if path else sys.stdin.buffer.read()
     storage = session.storage
     try:
-        memories, masked = interchange.read(
+        found, masked = interchange.read(
             data, file, session.agent, undated, tags, mask_secrets=storage.config.mask_secrets
         )
     except interchange.ImportFileError as error:
-        faults = error.faults[:_FAULTS]
-        if len(error.faults) > _FAULTS:
-            faults.append(f"and {len(error.faults) - _FAULTS:,} more")
-        fail("\n  ".join([f"{file} cannot be imported; nothing was changed.", *faults]))
+        fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
     new = merged = done = 0
+    faults: list[str] = []
     try:
-        with session.out.progress("Importing", len(memories)) as progress:
-            for start in range(0, len(memories), BATCH):
-                for stored in run(storage.restore(memories[start : start + BATCH])):
-                    new += not stored.known
-                    merged += stored.known and stored.changed
-                done = min(start + BATCH, len(memories))
+        with session.out.progress("Importing", len(found)) as progress:
+            for start in range(0, len(found), BATCH):
+                stored = run(_restore(storage, found[start : start + BATCH], faults))
+                new += sum(not each.known for each in stored)
+                merged += sum(each.known and each.changed for each in stored)
+                done = min(start + BATCH, len(found))
                 progress.done(done)
-    except (KeyboardInterrupt, AgentMemoryError, ValueError) as error:
+    except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        fail(f"{why}\n{done:,} of {len(memories):,} are imported. Run it again to go on.")
-    counts = {"new": new, "merged": merged, "unchanged": len(memories) - new - merged}
+        fail(f"{why}\n{done:,} of {len(found):,} are imported. Run it again to go on.")
+    unchanged = len(found) - new - merged - len(faults)
+    counts = {"new": new, "merged": merged, "unchanged": unchanged}
     if session.out.as_json:
         session.out.json({"agent": session.agent, **counts, "masked_secrets": masked})
-        return
-    said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    session.out.line(f"{len(memories):,} memories for {session.agent}: {said}")
-    session.out.masked(masked)
+    else:
+        said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+        session.out.line(f"{counted(len(found))} for {session.agent}: {said}")
+        session.out.masked(masked)
+    if faults:
+        fail(f"{len(faults):,} could not be imported:{_listed(faults)}")
+
+
+async def _restore(
+    storage: MemoryStorage, found: list[interchange.Found], faults: list[str]
+) -> list[Stored]:
+    """Restore some memories; what keeps one of them out becomes a fault. One that is known keeps
+    its time if the file has none for it.
+    """
+
+    def times(store: OpenStore) -> dict[UUID, datetime]:
+        keys = [point_id(each.memory.content) for each in found if not each.dated]
+        return {point.id: store.memory(point).timestamp for point in store.shard.retrieve(keys)}
+
+    if not all(each.dated for each in found):
+        known = await storage.operate(times, {})
+        for each in found:
+            if not each.dated:
+                key = point_id(each.memory.content)
+                each.memory.timestamp = known.get(key, each.memory.timestamp)
+    try:
+        return await storage.restore([each.memory for each in found])
+    except ValueError as error:
+        if len(found) == 1:
+            faults.append(f"{found[0].place}: {error}")
+            return []
+    return [done for each in found for done in await _restore(storage, [each], faults)]
+
+
+def _listed(faults: list[str]) -> str:
+    more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
+    return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])

@@ -1,18 +1,19 @@
 """Look after it: what `reembed`, `stats` and `doctor` do."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 from memory_semantic import EmbeddingGenerator, Memory, StorageError
+from memory_semantic.errors import DamagedStoreError
 from memory_semantic.manifest import Embedding
 from memory_semantic.open_store import OpenStore
 
 from . import charts, rebuild
 from . import doctor as examination
-from .output import readable_size, size_on_disk
+from .output import counted, readable_size, size_on_disk
 from .session import ALL, Session, confirm, fail, run
+from .settings import MODULE
 
 
 def reembed(
@@ -20,29 +21,36 @@ def reembed(
 ) -> None:
     """Give the memory another embedding model, after saying what that takes."""
     storage, config = session.existing, session.settings.storage()
-    generator = EmbeddingGenerator(
-        model, base_url=base_url or config.base_url, dimensions=dimensions
-    )
+    base_url = base_url or config.base_url
+    if model == config.embedding_model:
+        dimensions = dimensions or config.dimensions
+    generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
-    plan = run(rebuild.plan(rebuild.whole(storage), storage, generator))
-    present = manifest and manifest.embedding
-    if present == plan.made:
-        number = plan.memories
+    made = run(rebuild.model_of(generator))
+    if manifest and manifest.embedding == made:
+        rebuild.give_up(storage)
+        number = run(storage.count())
     else:
-        session.out.note(f"{session.agent}: from {present} to {plan.made}.\n{plan.sentence}")
+        source = rebuild.whole(storage)
+        plan = run(rebuild.plan(source, storage, generator, made))
+        present = manifest.embedding if manifest else "nothing"
+        session.out.note(f"{session.agent}: from {present} to {made}.\n{plan.sentence}")
         confirm("Start?", yes)
-        number = _rebuild(session, rebuild.whole(storage), generator, plan.made)
+        number = _rebuild(session, source, generator, made)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "memories": number, "model": model})
     else:
-        session.out.line(f"The {number:,} memories of {session.agent} have the model {plan.made}.")
-    for name, used in (("embedding_model", model), ("base_url", base_url)):
-        set_to = session.settings.config.get(name)
-        if used and set_to and set_to != used:
-            where = session.settings.sources[name]
-            session.out.note(
-                f"{where} says {name}: {set_to}. Write {used} there, or sessions are refused."
-            )
+        session.out.line(f"{counted(number)} of {session.agent} with the model {made}.")
+    try:
+        session.storage.generator(run(storage.manifest()))
+    except StorageError as error:
+        wanted = {"embedding_model": model, "base_url": base_url, "dimensions": dimensions}
+        lines = [f"      {name}: {value}" for name, value in wanted.items() if value]
+        where = session.settings.sources.get("embedding_model", "~/.amplifier/settings.yaml")
+        set_these = "\n".join([f"In {where}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
+        session.out.warn(
+            f"Sessions are refused until their settings agree with this. {error}\n{set_these}"
+        )
 
 
 def stats(session: Session) -> None:
@@ -84,12 +92,12 @@ def page(session: Session, file: str) -> None:
     model, memories, rows = run(session.existing.operate(everything, ("", [], [])))
     with session.out.progress("Drawing the map", 1) as progress:
         places = project(np.array(rows, dtype=np.float32).reshape(len(rows), -1), progress.done)
-    write_page(Path(file).absolute(), session.agent, model, memories, places)
+    write_page(file, session.agent, model, memories, places)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     else:
-        number = f"{len(memories):,} memories of {session.agent}"
-        session.out.line(f"{number} are in {file}. Open it in a browser.")
+        number = f"{counted(len(memories))} of {session.agent}"
+        session.out.line(f"{number} written to {file}. Open it in a browser.")
 
 
 def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
@@ -137,7 +145,7 @@ def _repair(session: Session, yes: bool) -> None:
     storage = session.storage
     try:
         generator = storage.generator(run(storage.manifest()))
-    except StorageError:  # it has no manifest by which to choose
+    except DamagedStoreError:  # it has no manifest by which to choose
         generator = storage.generator(None)
     found = run(rebuild.readable(storage))
     session.out.note(
@@ -149,11 +157,12 @@ def _repair(session: Session, yes: bool) -> None:
     if not found.memories:
         fail("There is nothing to make a new store from. Nothing was changed.")
     source = rebuild.damaged(storage)
-    plan = run(rebuild.plan(source, storage, generator))
-    session.out.note(f"A new store will be made, with {plan.made}.\n{plan.sentence}")
+    made = run(rebuild.model_of(generator))
+    plan = run(rebuild.plan(source, storage, generator, made))
+    session.out.note(f"A new store will be made, with {made}.\n{plan.sentence}")
     confirm("Start? The damaged files are kept.", yes)
-    number = _rebuild(session, source, generator, plan.made)
-    session.out.note(f"Rebuilt, with {number:,} memories.\n")
+    number = _rebuild(session, source, generator, made)
+    session.out.note(f"Rebuilt, with {counted(number)}.\n")
 
 
 def _rebuild(
@@ -164,4 +173,4 @@ def _rebuild(
         with session.out.progress("Embedding", 1) as progress:
             return run(rebuild.rebuild(session.storage, source, generator, made, progress.done_of))
     except KeyboardInterrupt:
-        fail("Interrupted: the memory is as it was. Run it again to go on from here.")
+        fail("Interrupted: the memory is whole. Run it again to go on from here.")

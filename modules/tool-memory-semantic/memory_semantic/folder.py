@@ -21,7 +21,7 @@ from threading import Event
 
 from . import disk
 from . import manifest as manifests
-from .errors import REPAIR, StorageError
+from .errors import REPAIR, DamagedStoreError, StorageError
 from .lock import NAMES, locked
 from .manifest import Manifest
 from .models import MIN_FREE_BYTES
@@ -152,7 +152,7 @@ class AgentFolder:
                 with Shard.open(entry) as shard:
                     count = shard.count()
                 if count:
-                    raise StorageError(
+                    raise DamagedStoreError(
                         f"The store of {self._agent_id!r} has lost its {manifests.NAME}, or has an "
                         f"old one: it does not name {entry.name}, which holds {count} memories. "
                         f"{REPAIR}"
@@ -162,8 +162,8 @@ class AgentFolder:
 
     def _not_ours(self, name: str) -> StorageError:
         return StorageError(
-            f"The folder of {self._agent_id!r} holds {name}, which is not agent-memory's. "
-            "Choose another agent_identity or storage_root."
+            f"The folder of {self._agent_id!r} holds {name}, which belongs to no memory here. "
+            "Take it away, or choose another agent_identity or storage_root."
         )
 
 
@@ -192,7 +192,7 @@ def _explained(outcome: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise StorageError(f"{error} {outcome()}") from error
+        raise type(error)(f"{error} {outcome()}") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error

@@ -9,16 +9,12 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from .disk import write_whole
-from .errors import REPAIR, StorageError
+from .errors import REPAIR, DamagedStoreError, NewerStoreError
 from .models import DIMENSIONS
 from .shard import ENGINE
 
 FORMAT = 1
 NAME = "manifest.json"
-
-
-class NewerStoreError(StorageError):
-    """The store was made by a newer version; this one leaves it alone."""
 
 
 class Embedding(NamedTuple):
@@ -60,7 +56,7 @@ class Manifest:
 def read(folder: Path) -> Manifest | None:
     """The manifest in `folder`, or None if there is none.
 
-    Raises StorageError if it is not whole, or was written by a newer version.
+    Raises DamagedStoreError if it is not whole, NewerStoreError if a newer version wrote it.
     """
     try:
         text = (folder / NAME).read_bytes()
@@ -75,7 +71,7 @@ def read(folder: Path) -> Manifest | None:
             )
         return msgspec.convert(fields, Manifest)
     except (ValueError, LookupError, TypeError) as error:
-        raise StorageError(
+        raise DamagedStoreError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
         ) from error
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from . import disk, ranking
 from . import manifest as manifests
-from .errors import REPAIR, StorageError
+from .errors import REPAIR, DamagedStoreError, StorageError
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 from .shard import ENGINE, EVERYWHERE, Hit, Point, Shard, Where
@@ -192,5 +192,7 @@ class OpenStore:
             raise self._damage("a memory in it is not what was stored")
         return memory
 
-    def _damage(self, sign: str) -> StorageError:
-        return StorageError(f"The store of {self.manifest.agent!r} is damaged: {sign}. {REPAIR}")
+    def _damage(self, sign: str) -> DamagedStoreError:
+        return DamagedStoreError(
+            f"The store of {self.manifest.agent!r} is damaged: {sign}. {REPAIR}"
+        )

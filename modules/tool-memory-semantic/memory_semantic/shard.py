@@ -16,7 +16,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
-from .errors import REPAIR, StorageError
+from .errors import REPAIR, DamagedStoreError, StorageError
 from .models import timestamp_text
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ EVERYWHERE = Where()
 
 
 class Shard:
-    """An open shard. Every method raises StorageError if the engine fails, or panics."""
+    """An open shard. Every method raises DamagedStoreError if the engine fails, or panics."""
 
     def __init__(self, handle: edge.EdgeShard) -> None:
         self._handle = handle
@@ -98,7 +98,9 @@ class Shard:
         # it. Ours are finished before they get their name.
         for segment in path.glob("segments/*/"):
             if not (segment / "version.info").is_file():
-                raise StorageError(f"The store is damaged: a version.info is missing. {REPAIR}")
+                raise DamagedStoreError(
+                    f"The store is damaged: a version.info is missing. {REPAIR}"
+                )
         with _engine_errors("open the store"):
             handle = edge.EdgeShard.load(str(path))
         try:
@@ -216,7 +218,7 @@ def _engine_errors(action: str) -> Iterator[None]:
         # words stay in the cause: they may quote what is stored.
         panicked = type(error).__module__ == "pyo3_runtime"
         if isinstance(error, Exception) or panicked:
-            raise StorageError(
+            raise DamagedStoreError(
                 f"The vector engine failed to {action}. If it does so again, the store's files are "
                 f"damaged. {REPAIR}"
             ) from error

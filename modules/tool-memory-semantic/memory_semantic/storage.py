@@ -255,7 +255,7 @@ class MemoryStorage:
             if manifest.endpoint and not generator.endpoint:
                 raise StorageError(
                     f"The memory of {self.agent_id!r} was embedded by the service at "
-                    f"{manifest.endpoint}, but no base_url is set now. {UNCHANGED} Set it again."
+                    f"{manifest.endpoint}, but no base_url is set now. {UNCHANGED} Set it."
                 )
         return generator
 
@@ -276,5 +276,6 @@ class MemoryStorage:
         return StorageError(
             f"The memory of {self.agent_id!r} was made with the embedding model {made}, "
             f"but {asked} is configured now. {UNCHANGED} Set embedding_model (and "
-            "dimensions) back, or use another agent_identity for the other model."
+            "dimensions) back, or give the memory the other model: agent-memory reembed --model "
+            f"{asked.model}"
         )
