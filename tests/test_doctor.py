@@ -295,7 +295,7 @@ class TestRepair:
     ) -> None:
         storage = make_storage()
         old = shard(storage)
-        kept = old.with_name("kept")
+        kept = command.root.with_name("kept")
         subprocess.run(["cp", "-a", "--sparse=always", old, kept], check=True)
         command.run("forget", memories[0].id, "--yes")
         kept.rename(old)  # as if the process had been killed before it was removed

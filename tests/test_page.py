@@ -1,5 +1,6 @@
 """The page of `agent-memory stats --html`, in a real browser that has no network."""
 
+import errno
 import math
 import os
 import re
@@ -103,7 +104,7 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     ) -> Page:
         file = tmp_path / "page.html"
         write_page(
-            file, agent, model, memories, spiral(len(memories)) if places is None else places
+            str(file), agent, model, memories, spiral(len(memories)) if places is None else places
         )
         context = browser.new_context(
             **{
@@ -665,11 +666,11 @@ def test_the_file_is_private_and_whole(tmp_path: Path, monkeypatch: pytest.Monke
     file.chmod(0o644)
 
     def full(*_: object) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(OSError, match="No space left.*not written"):
             write_page(str(file), "sam", "local", TEAM, spiral(6))
     assert file.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]

@@ -164,14 +164,15 @@ def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
     if again:
         fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
     folder = storage.folder.path
-    left = {
-        str(folder / path.relative_to(folder).parts[0])
-        for path in erasure.traces(folder, doomed, living)
-    }
-    if left:
+    left = erasure.traces(folder, doomed, living)
+    kept = {folder / path.relative_to(folder).parts[0] for path in left}
+    if storage.folder.database in kept:
+        fail(f"Deleted from the memory, but traces are left in its files: {left[0]}")
+    if kept:
+        places = " ".join(map(str, sorted(kept)))
         fail(
             "Deleted from the memory, but an earlier repair has kept files in which traces are "
-            f"left. When you no longer need them: rm -r {' '.join(sorted(left))}"
+            f"left. When you no longer need them: rm -r {places}"
         )
 
 
