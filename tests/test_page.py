@@ -670,7 +670,7 @@ def test_the_file_is_private_and_whole(tmp_path: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left.*not written"):
+        with pytest.raises(OSError, match=r"No space left.*not written"):
             write_page(str(file), "sam", "local", TEAM, spiral(6))
     assert file.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
