@@ -17,7 +17,18 @@ from memory_semantic import MemoryStorage
 
 COMMAND = Path(sys.executable).with_name("agent-memory")
 RUNS = 9
-SUBJECTS = "database deploy test review customer invoice cache queue login colour".split()
+SUBJECTS = [
+    "database",
+    "deploy",
+    "test",
+    "review",
+    "customer",
+    "invoice",
+    "cache",
+    "queue",
+    "login",
+    "colour",
+]
 
 
 def fact(number: int) -> str:
