@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agent_memory import rebuild
+from agent_memory.plan import Plan
 from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
@@ -97,7 +98,7 @@ class TestCommand:
         self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asyncio.run(storage.store("x" * 4_000))
-        plan = rebuild.Plan(1, 1_000_000, 0.02, 75, "OpenAI")
+        plan = Plan(1, 1_000_000, 0.02, 75, "OpenAI")
         assert plan.sentence == (
             "1 memory to embed, about 1,000,000 tokens, about $0.02, about 1 min 15 s. "
             "Their text goes to OpenAI."

@@ -49,15 +49,7 @@ def agents(session: "Session") -> None:
 
 @command(cli, 'search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
 @click.argument("query")
-@click.option(
-    "--limit",
-    "-n",
-    metavar="N",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="How many at most, up to 20.",
-)
+@limit_option(5, "How many at most, up to 20.")
 @since_filter
 @tag_filter
 def search(
@@ -82,7 +74,7 @@ def store(session: "Session", text: str, tags: Sequence[str]) -> None:
 @command(cli, "list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
 @since_filter
 @tag_filter
-@limit_option
+@limit_option(20)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 def list_(
     session: "Session", since: datetime | None, tags: Sequence[str], limit: int, everything: bool

@@ -118,15 +118,21 @@ since_filter = click.option(
     "--since", type=When(), help="Only those stored since: 7d, 12h, 2026-01-31."
 )
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-limit_option = click.option(
-    "--limit",
-    "-n",
-    metavar="N",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="How many at most.",
-)
+
+
+def limit_option(default: int, help: str = "How many at most.") -> Callable[..., Any]:
+    """The option for the number of rows."""
+    return click.option(
+        "--limit",
+        "-n",
+        metavar="N",
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
 tag_label = click.option(
     "--tag", "-t", "tags", multiple=True, metavar="TAG", help="A label to filter by; repeatable."
 )

@@ -9,7 +9,6 @@ applied under that lock, and one write of its manifest is the swap.
 import asyncio
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,28 +20,17 @@ from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageEr
 from memory_semantic import manifest as manifests
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Embedding, Manifest
-from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL, point_id, utc_now
+from memory_semantic.models import EMBEDDING_BATCH, point_id, utc_now
 from memory_semantic.open_store import UNCHANGED
 from memory_semantic.shard import Point
 from memory_semantic.workers import run_blocking
 
-from .output import counted
 from .salvage import Salvaged, salvage
 
 # As many as are embedded and written at once: some seconds of work to lose, at most.
 BATCH = 4 * EMBEDDING_BATCH
 _FOLDER = "rebuild"
 _ALL = 2**31
-
-# OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
-PRICES = {
-    "text-embedding-3-small": 0.02,
-    "text-embedding-3-large": 0.13,
-    "text-embedding-ada-002": 0.10,
-}
-_CHARS_PER_TOKEN = 4  # of English; a guess good enough for a price
-_WRITE_SECONDS = 0.0005  # a memory, in a batch; see the benchmark
-_SAMPLE = "How long does one text take?"
 
 
 @dataclass
@@ -83,68 +71,16 @@ def none_running(storage: MemoryStorage) -> Iterator[None]:
             disk.remove(folder)
 
 
+def read(source: Source, cancelled: Event) -> list[Memory]:
+    """All memories of `source`."""
+    with source(cancelled) as present:
+        return present.memories
+
+
 def give_up(storage: MemoryStorage) -> None:
     """Remove what an interrupted rebuild has made so far."""
     with none_running(storage):
         disk.remove(storage.folder.path / _FOLDER / storage.agent_id)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a rebuild will take. `memories` are those that are still to be embedded."""
-
-    memories: int
-    tokens: int
-    dollars: float | None
-    seconds: float
-    service: str | None
-
-    @property
-    def sentence(self) -> str:
-        """The same for a person."""
-        cost = "" if self.dollars is None else f", about ${self.dollars:.2g}"
-        minutes, seconds = divmod(max(1, round(self.seconds)), 60)
-        time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-        where = f"Their text goes to {self.service}" if self.service else "Nothing is sent anywhere"
-        work = f"{counted(self.memories)} to embed, about {self.tokens:,} tokens{cost}"
-        return f"{work}, about {time}. {where}."
-
-
-async def model_of(generator: EmbeddingGenerator) -> Embedding:
-    """What `generator` makes. It embeds a few words of ours to know."""
-    [vector] = await generator.generate_batch([_SAMPLE])
-    return Embedding(generator.model, generator.version, len(vector))
-
-
-async def plan(
-    source: Source, storage: MemoryStorage, generator: EmbeddingGenerator, made: Embedding
-) -> Plan:
-    """What a rebuild from `source` will take. Nothing of a memory is embedded to find out."""
-    memories = await run_blocking(lambda cancelled: _read(source, cancelled))
-    begun = unfinished(storage)
-    manifest = await begun.manifest() if begun else None
-    if begun and manifest and manifest.embedding == made:
-        keys = [point_id(memory.content) for memory in memories]
-        known = await begun.operate(lambda store: store.known(keys), set())
-        memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]
-    characters = sum(len(memory.content) for memory in memories)
-    number = min(len(memories), EMBEDDING_BATCH)
-    started = time.perf_counter()
-    if number:
-        length = characters // len(memories)
-        likely = (_SAMPLE * (length // len(_SAMPLE) + 1))[:length]
-        await generator.generate_batch([f"{likely} {each}" for each in range(number)])
-    seconds = (time.perf_counter() - started) / max(1, number) + _WRITE_SECONDS
-    tokens = characters // _CHARS_PER_TOKEN
-    local = generator.model == LOCAL_MODEL
-    price = None if generator.endpoint else PRICES.get(generator.model)
-    return Plan(
-        memories=len(memories),
-        tokens=tokens,
-        dollars=None if price is None or local else tokens / 1e6 * price,
-        seconds=len(memories) * seconds,
-        service=None if local else generator.endpoint or "OpenAI",
-    )
 
 
 async def rebuild(
@@ -163,7 +99,7 @@ async def rebuild(
     with none_running(storage):
         await run_blocking(lambda cancelled: _prepare(target, generator, made, cancelled))
         while True:
-            memories = await run_blocking(lambda cancelled: _read(source, cancelled))
+            memories = await run_blocking(lambda cancelled: read(source, cancelled))
             keys = [point_id(memory.content) for memory in memories]
             known = await target.operate(lambda store, keys=keys: store.known(keys), set())
             missing = [m for m, key in zip(memories, keys, strict=True) if key not in known]
@@ -215,11 +151,6 @@ def _prepare(
     )
     with target.folder.open(cancelled, new):
         pass
-
-
-def _read(source: Source, cancelled: Event) -> list[Memory]:
-    with source(cancelled) as present:
-        return present.memories
 
 
 def _swap(

@@ -12,6 +12,7 @@ from memory_semantic.open_store import OpenStore
 from . import charts, rebuild
 from . import doctor as examination
 from .output import counted, readable_size, size_on_disk
+from .plan import model_of, plan
 from .session import ALL, Session, confirm, fail, run
 from .settings import MODULE
 
@@ -26,15 +27,15 @@ def reembed(
         dimensions = dimensions or config.dimensions
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
-    made = run(rebuild.model_of(generator))
+    made = run(model_of(generator))
     if manifest and manifest.embedding == made:
         rebuild.give_up(storage)
         number = run(storage.count())
     else:
         source = rebuild.whole(storage)
-        plan = run(rebuild.plan(source, storage, generator, made))
+        expected = run(plan(source, storage, generator, made))
         present = manifest.embedding if manifest else "nothing"
-        session.out.note(f"{session.agent}: from {present} to {made}.\n{plan.sentence}")
+        session.out.note(f"{session.agent}: from {present} to {made}.\n{expected.sentence}")
         confirm("Start?", yes)
         number = _rebuild(session, source, generator, made)
     if session.out.as_json:
@@ -157,9 +158,9 @@ def _repair(session: Session, yes: bool) -> None:
     if not found.memories:
         fail("There is nothing to make a new store from. Nothing was changed.")
     source = rebuild.damaged(storage)
-    made = run(rebuild.model_of(generator))
-    plan = run(rebuild.plan(source, storage, generator, made))
-    session.out.note(f"A new store will be made, with {made}.\n{plan.sentence}")
+    made = run(model_of(generator))
+    expected = run(plan(source, storage, generator, made))
+    session.out.note(f"A new store will be made, with {made}.\n{expected.sentence}")
     confirm("Start? The damaged files are kept.", yes)
     number = _rebuild(session, source, generator, made)
     session.out.note(f"Rebuilt, with {counted(number)}.\n")

@@ -1,0 +1,80 @@
+"""What a rebuild will take, said before it starts: memories, tokens, money and time."""
+
+import time
+from dataclasses import dataclass
+
+from memory_semantic import EmbeddingGenerator, MemoryStorage
+from memory_semantic.manifest import Embedding
+from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL, point_id
+from memory_semantic.workers import run_blocking
+
+from .output import counted
+from .rebuild import Source, read, unfinished
+
+# OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
+PRICES = {
+    "text-embedding-3-small": 0.02,
+    "text-embedding-3-large": 0.13,
+    "text-embedding-ada-002": 0.10,
+}
+_CHARS_PER_TOKEN = 4  # of English; a guess good enough for a price
+_WRITE_SECONDS = 0.0005  # a memory, as an import of 2,000 takes it
+_SAMPLE = "How long does one text take?"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a rebuild will take. `memories` are those that are still to be embedded."""
+
+    memories: int
+    tokens: int
+    dollars: float | None
+    seconds: float
+    service: str | None
+
+    @property
+    def sentence(self) -> str:
+        """The same for a person."""
+        cost = "" if self.dollars is None else f", about ${self.dollars:.2g}"
+        minutes, seconds = divmod(max(1, round(self.seconds)), 60)
+        time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        where = f"Their text goes to {self.service}" if self.service else "Nothing is sent anywhere"
+        work = f"{counted(self.memories)} to embed, about {self.tokens:,} tokens{cost}"
+        return f"{work}, about {time}. {where}."
+
+
+async def model_of(generator: EmbeddingGenerator) -> Embedding:
+    """What `generator` makes. It embeds a few words of ours to know."""
+    [vector] = await generator.generate_batch([_SAMPLE])
+    return Embedding(generator.model, generator.version, len(vector))
+
+
+async def plan(
+    source: Source, storage: MemoryStorage, generator: EmbeddingGenerator, made: Embedding
+) -> Plan:
+    """What a rebuild from `source` will take. Nothing of a memory is embedded to find out."""
+    memories = await run_blocking(lambda cancelled: read(source, cancelled))
+    begun = unfinished(storage)
+    manifest = await begun.manifest() if begun else None
+    if begun and manifest and manifest.embedding == made:
+        keys = [point_id(memory.content) for memory in memories]
+        known = await begun.operate(lambda store: store.known(keys), set())
+        memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]
+    characters = sum(len(memory.content) for memory in memories)
+    number = min(len(memories), EMBEDDING_BATCH)
+    started = time.perf_counter()
+    if number:
+        length = characters // len(memories)
+        likely = (_SAMPLE * (length // len(_SAMPLE) + 1))[:length]
+        await generator.generate_batch([f"{likely} {each}" for each in range(number)])
+    seconds = (time.perf_counter() - started) / max(1, number) + _WRITE_SECONDS
+    tokens = characters // _CHARS_PER_TOKEN
+    local = generator.model == LOCAL_MODEL
+    price = None if generator.endpoint else PRICES.get(generator.model)
+    return Plan(
+        memories=len(memories),
+        tokens=tokens,
+        dollars=None if price is None or local else tokens / 1e6 * price,
+        seconds=len(memories) * seconds,
+        service=None if local else generator.endpoint or "OpenAI",
+    )
