@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
     stopped = 0
     for patience in range(100):
         process = command.start("import", str(file))
-        time.sleep(0.6 + patience * 0.05)
+        time.sleep(0.3 + patience * 0.05)
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate()
         if process.returncode == 0:
