@@ -272,7 +272,8 @@ class TestRepair:
     ) -> None:
         storage = make_storage()
         harm(storage.folder.database / "manifest.json")
-        assert findings(command, code=1)["store"][0]["mend"] == REPAIR
+        [store] = findings(command, code=1)["store"]
+        assert store["mend"] == REPAIR and "Run `agent-memory doctor`" not in store["text"]
         command.run("doctor", "--repair", "--yes")
         assert asyncio.run(storage.get_recent(100)) == memories
         assert asyncio.run(storage.check()) == []

@@ -130,7 +130,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     try:
         manifest = await storage.manifest()
     except StorageError as error:
-        yield Finding("problem", "store", str(error), _mend(error))
+        yield _store_problem(error)
         return
     if manifest:
         size = f"{manifest.embedding}, {manifest.shard}, made {manifest.created:%Y-%m-%d}"
@@ -140,7 +140,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
         with progress("Comparing", manifest.memories if manifest else 0) as bar:
             problems, number = await run_blocking(lambda _: _checked(storage, bar.done))
     except StorageError as error:
-        yield Finding("problem", "store", str(error), _mend(error))
+        yield _store_problem(error)
         return
     for problem in problems[:_SHOWN]:
         yield Finding("problem", "store", problem, REPAIR)
@@ -179,8 +179,9 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
 
 
-def _mend(error: StorageError) -> str:
-    return REPAIR if isinstance(error, DamagedStoreError) else ""
+def _store_problem(error: StorageError) -> Finding:
+    text = str(error).replace(f" {HOW_TO_MEND}", "")  # who reads it has run the doctor
+    return Finding("problem", "store", text, REPAIR if isinstance(error, DamagedStoreError) else "")
 
 
 def _mend_model(manifest: Manifest | None, configured: str | None) -> str:
