@@ -47,7 +47,7 @@ class StorageConfig:
         except msgspec.ValidationError as error:
             what, _, place = str(error).partition(" - at `$.")
             name = f"The setting {place.rstrip('`')} is wrong: " if place else ""
-            raise ValueError(f"{name}{what}.") from None
+            raise ValueError(f"{name}{what.rstrip('.')}.") from None
 
 
 def _folder(root: str) -> str:
