@@ -10,6 +10,7 @@ import pytest
 from amplifier_core import HookResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
+from command import Command
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 
@@ -70,6 +71,18 @@ def make_storage(root: Path, clock: Clock) -> MakeStorage:
         return MemoryStorage(agent_id, settings, clock=clock)
 
     return make
+
+
+@pytest.fixture
+def storage(make_storage: MakeStorage) -> MemoryStorage:
+    """The storage of `sam`."""
+    return make_storage()
+
+
+@pytest.fixture
+def command(root: Path) -> Command:
+    """The command line, on the memory of `sam`."""
+    return Command(root)
 
 
 @pytest.fixture

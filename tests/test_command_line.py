@@ -17,11 +17,6 @@ from command import EXECUTABLE, Command
 from conftest import Clock, MakeStorage, MakeTools
 
 
-@pytest.fixture
-def command(root: Path) -> Command:
-    return Command(root)
-
-
 def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)

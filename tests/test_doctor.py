@@ -22,11 +22,6 @@ REPAIR = "agent-memory doctor --repair"
 
 
 @pytest.fixture
-def command(root: Path) -> Command:
-    return Command(root)
-
-
-@pytest.fixture
 def memories(make_storage: MakeStorage, clock: Clock) -> list[Memory]:
     storage = make_storage()
 

@@ -9,23 +9,9 @@ from pathlib import Path
 import pytest
 from agent_memory import erasure, rebuild
 from command import Command
-from conftest import Clock, MakeStorage
+from conftest import Clock
 from memory_semantic import MemoryStorage
 from memory_semantic.models import point_id
-
-
-@pytest.fixture
-def command(root: Path) -> Command:
-    return Command(root)
-
-
-@pytest.fixture
-def storage(make_storage: MakeStorage) -> MemoryStorage:
-    return make_storage()
-
-
-def ids(memories: list[dict[str, object]]) -> set[object]:
-    return {memory["id"] for memory in memories}
 
 
 def bytes_of(folder: Path) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from agent_memory import rebuild
 from agent_memory.plan import Plan
 from command import Command
-from conftest import Clock, MakeStorage
+from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.manifest import Embedding
@@ -20,16 +20,6 @@ from memory_semantic.open_store import OpenStore
 from plain_vectors import PlainVectors
 
 PLAIN = Embedding("plain", None, 32)
-
-
-@pytest.fixture
-def command(root: Path) -> Command:
-    return Command(root)
-
-
-@pytest.fixture
-def storage(make_storage: MakeStorage) -> MemoryStorage:
-    return make_storage()
 
 
 def whole_state(storage: MemoryStorage) -> list[Any]:

@@ -19,11 +19,6 @@ from memory_semantic.models import new_memory_id
 
 
 @pytest.fixture
-def command(root: Path) -> Command:
-    return Command(root)
-
-
-@pytest.fixture
 def elsewhere(tmp_path: Path) -> Command:
     """The new laptop."""
     return Command(tmp_path / "new")

@@ -19,7 +19,8 @@ from .output import (
     readable_size,
     size_on_disk,
 )
-from .session import ALL, Session, confirm, fail, known_agents, run
+from .rebuild import ALL
+from .session import Session, confirm, fail, known_agents, run
 
 _SHOWN = 20  # of the memories that are to be forgotten
 # A list of agents does not wait long for one that is at work.

@@ -30,7 +30,7 @@ from .salvage import Salvaged, salvage
 # As many as are embedded and written at once: some seconds of work to lose, at most.
 BATCH = 4 * EMBEDDING_BATCH
 _FOLDER = "rebuild"
-_ALL = 2**31
+ALL = 2**31  # memories: any number of them
 
 
 @dataclass
@@ -160,7 +160,7 @@ def _swap(
         wanted = {point_id(memory.content): memory for memory in present.memories}
         with target.folder.open(cancelled) as new:
             assert new is not None
-            stored = {point_id(memory.content): memory for memory in new.newest(_ALL)}
+            stored = {point_id(memory.content): memory for memory in new.newest(ALL)}
             new.erase([memory.id for key, memory in stored.items() if key not in wanted])
         with target.folder.open(cancelled) as new:
             assert new is not None
@@ -201,7 +201,7 @@ def whole(storage: MemoryStorage) -> Source:
                 store.outcome = "Run `agent-memory doctor`."
                 store.use(name, manifest.memories)
 
-            yield Present(store.newest(_ALL), replace)
+            yield Present(store.newest(ALL), replace)
 
     return source
 

@@ -17,8 +17,6 @@ from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
 
 T = TypeVar("T")
 
-ALL = 2**31  # memories: any number of them
-
 
 class Session:
     """What one run of a command works with: the settings, the agent, its storage, the output."""

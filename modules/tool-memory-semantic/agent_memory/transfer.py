@@ -13,8 +13,8 @@ from memory_semantic.open_store import OpenStore, Stored
 
 from . import files, interchange
 from .output import counted
-from .rebuild import BATCH
-from .session import ALL, Session, confirm, fail, run
+from .rebuild import ALL, BATCH
+from .session import Session, confirm, fail, run
 
 _FAULTS = 10  # of a file, before it is "and more"
 

@@ -13,7 +13,8 @@ from . import charts, rebuild
 from . import doctor as examination
 from .output import counted, readable_size, size_on_disk
 from .plan import model_of, plan
-from .session import ALL, Session, confirm, fail, run
+from .rebuild import ALL
+from .session import Session, confirm, fail, run
 from .settings import MODULE
 
 
