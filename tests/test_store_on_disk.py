@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import random
 import shutil
 import stat
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage
-from memory_semantic import StorageError
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from processes import finish, run, start
 
 
@@ -316,3 +317,26 @@ async def test_a_store_that_is_deleted_while_a_text_is_embedded_is_not_made_agai
     with pytest.raises(StorageError, match="Nothing was changed"):
         await storage.store("y")
     assert not (root / "sam").exists()
+
+
+class Wide(EmbeddingGenerator):
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        return [
+            [float(byte) - 127 for byte in random.Random(text).randbytes(1536)] for text in texts
+        ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux tells what is read from disk")
+async def test_what_is_in_memory_is_not_read_from_the_disk_again(root: Path) -> None:
+    storage = MemoryStorage("sam", {"storage_root": str(root)}, embeddings=Wide(dimensions=1536))
+    await storage.store_many([f"Memory {number}" for number in range(1000)])
+    await storage.search("once")
+    before = bytes_read()
+    await storage.search("again")
+    await storage.search("again", since="2020-01-01")
+    assert bytes_read() - before < 1_000_000  # of 3 MB
+
+
+def bytes_read() -> int:
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))

@@ -115,16 +115,13 @@ class OpenStore:
 
     def search(self, vector: list[float], limit: int, where: Where, now: datetime) -> list[Memory]:
         """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of
-        the last seven days, or among those of the time before. (Of memories that are equally
-        similar the engine chooses which make the cut.)
+        all, or among those of the last seven days, whose scores are raised. (Of memories that are
+        equally similar the engine chooses which make the cut.)
         """
-        week_ago = now - RECENCY_WINDOW
-        just_after = week_ago + timedelta(microseconds=1)
+        just_after = now - RECENCY_WINDOW + timedelta(microseconds=1)
         within_week = replace(where, since=max(where.since or just_after, just_after))
-        recent, older = self.shard.nearest(
-            vector, limit, [within_week, replace(where, until=week_ago)]
-        )
-        found = {hit.id: hit for hit in (*recent, *older)}
+        answers = self.shard.nearest(vector, limit, [where, within_week])
+        found = {hit.id: hit for answer in answers for hit in answer}
         candidates = {id: hit for id, hit in found.items() if hit.cosine > 0}
         if len(candidates) < limit:  # all others score 0, and of equals the newest come first
             for hit in self.shard.newest(limit, where):

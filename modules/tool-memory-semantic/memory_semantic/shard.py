@@ -16,6 +16,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
+from .disk import kept_in_cache
 from .errors import REPAIR, DamagedStoreError, StorageError
 from .models import timestamp_text
 
@@ -101,16 +102,19 @@ class Shard:
                 raise DamagedStoreError(
                     f"The store is damaged: a version.info is missing. {REPAIR}"
                 )
-        with _engine_errors("open the store"):
-            handle = edge.EdgeShard.load(str(path))
-        try:
-            yield cls(handle)
-        finally:
+        # At closing the engine drops its files from the page cache, so that every operation would
+        # read the vectors from the disk anew, and a filtered search each one by itself.
+        with kept_in_cache(path):
+            with _engine_errors("open the store"):
+                handle = edge.EdgeShard.load(str(path))
             try:
-                with _engine_errors("close the store"):
-                    handle.close()
-            except StorageError:  # what was written is flushed, so nothing is lost by this
-                logger.warning("The vector engine failed to close a store.")
+                yield cls(handle)
+            finally:
+                try:
+                    with _engine_errors("close the store"):
+                        handle.close()
+                except StorageError:  # what was written is flushed, so nothing is lost by this
+                    logger.warning("The vector engine failed to close a store.")
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """How many points there are."""
@@ -187,7 +191,7 @@ class Shard:
                 copy.write([point for point in points if point.id not in leave_out])
 
 
-def _filter(where: Where) -> edge.Filter:
+def _filter(where: Where) -> edge.Filter | None:
     must: list[Any] = []
     if where.since or where.until:
         bounds = edge.RangeDateTime(
@@ -198,7 +202,7 @@ def _filter(where: Where) -> edge.Filter:
     for name, values in (("tags", where.tags), ("id", where.ids)):
         if values:
             must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))
-    return edge.Filter(must=must)
+    return edge.Filter(must=must) if must else None
 
 
 def _point(record: Any) -> Point:
