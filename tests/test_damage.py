@@ -90,7 +90,7 @@ async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("format", 2), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 1.0")],
+    [("format", 3), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 1.0")],
 )
 async def test_a_store_of_a_newer_version_asks_to_upgrade(
     make_storage: MakeStorage, database: Path, field: str, value: object

@@ -320,7 +320,7 @@ class TestRepair:
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:
         path = make_storage().folder.database / "manifest.json"
-        path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+        path.write_text(path.read_text().replace('"format": 2', '"format": 99'))
         [store] = findings(command, "--repair", "--yes", code=1)["store"]
         assert "Upgrade" in store["text"] and store["mend"] == ""
         assert '"format": 99' in path.read_text()

@@ -35,7 +35,7 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
     created = manifest.pop("created")
     assert created.endswith("Z")
     assert manifest == {
-        "format": 1,
+        "format": 2,
         "agent": "sam",
         "engine": "qdrant-edge 0.9",
         "embedding": ["local", "wordllama 0.4", 256],
@@ -209,6 +209,15 @@ async def test_a_shard_that_was_only_half_removed_is_in_nobody_s_way(
     (root / "sam/qdrant.db/shard-1/segments/x").mkdir(parents=True)
     assert await make_storage().search("x") == []
     assert await make_storage().store("y")
+
+
+async def test_a_gitignore_that_another_session_is_just_writing_is_no_stranger(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    (root / "sam").mkdir(parents=True)
+    (root / "sam/.gitignore.tmp").touch()
+    await make_storage().store("x")
+    assert await make_storage().count() == 1
 
 
 async def test_a_gitignore_of_somebody_else_s_is_left(

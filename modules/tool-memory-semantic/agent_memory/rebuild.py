@@ -96,8 +96,9 @@ async def rebuild(
     `progress` is told how many of how many are embedded.
     """
     target = _store_in(storage.folder.path / _FOLDER, storage, generator)
+    new = storage.new_manifest(made, generator.endpoint)
     with none_running(storage):
-        await run_blocking(lambda cancelled: _prepare(target, generator, made, cancelled))
+        await run_blocking(lambda cancelled: _prepare(target, new, cancelled))
         while True:
             memories = await run_blocking(lambda cancelled: read(source, cancelled))
             keys = [point_id(memory.content) for memory in memories]
@@ -135,20 +136,15 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _prepare(
-    target: MemoryStorage, generator: EmbeddingGenerator, made: Embedding, cancelled: Event
-) -> None:
-    """Have a store to fill: the one of an interrupted run, if it is for this model."""
+def _prepare(target: MemoryStorage, new: Manifest, cancelled: Event) -> None:
+    """Have a store to fill: the one of an interrupted run, if it is to be the same."""
     database = target.folder.database
     try:
         begun = target.folder.peek()
     except StorageError:
         begun = None
-    if not (begun and begun.embedding == made and (database / begun.shard).is_dir()):
+    if not (begun and begun.contents == new.contents and (database / begun.shard).is_dir()):
         disk.remove(target.folder.path)
-    new = Manifest(
-        agent=target.agent_id, embedding=made, endpoint=generator.endpoint, created=utc_now()
-    )
     with target.folder.open(cancelled, new):
         pass
 
@@ -196,6 +192,7 @@ def whole(storage: MemoryStorage) -> Source:
             def replace(shard: Path, manifest: Manifest) -> None:
                 name = store.next_shard()
                 shard.rename(store.database / name)
+                store.manifest.format = manifest.format
                 store.manifest.embedding = manifest.embedding
                 store.manifest.endpoint = manifest.endpoint
                 store.outcome = "Run `agent-memory doctor`."

@@ -29,7 +29,7 @@ def reembed(
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
     made = run(model_of(generator))
-    if manifest and manifest.embedding == made:
+    if manifest and manifest.contents == storage.new_manifest(made, generator.endpoint).contents:
         rebuild.give_up(storage)
         number = run(storage.count())
     else:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .errors import StorageError
 from .models import timestamp_text
 from .open_store import OpenStore
+from .ranking import words
 from .shard import EVERYWHERE, Hit, Point, Where
 
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
@@ -68,6 +69,8 @@ def _fault(point: Point, store: OpenStore) -> str | None:
         return "it belongs to another agent"
     if timestamp_text(memory.timestamp) != point.payload["timestamp"]:
         return "its time is not in the stored form"
+    if store.manifest.words and point.words != words(memory.content):
+        return "its words are not those of its text"
     if len(point.vector) != store.manifest.embedding.dimensions:
         return f"its vector has {len(point.vector)} numbers"
     length = math.hypot(*point.vector)
@@ -81,6 +84,6 @@ def _not_found(points: list[Point], store: OpenStore) -> list[str]:
     problems = []
     for point in points:
         [hits] = store.shard.nearest(point.vector, 1, [Where(ids=(point.payload["id"],))])
-        if not hits or hits[0].cosine < 1 - _TOLERANCE:
+        if not hits or hits[0].similarity < 1 - _TOLERANCE:
             problems.append(f"Memory {point.payload['id']}: its own vector does not find it.")
     return problems

@@ -16,7 +16,9 @@ class StorageConfig:
 
     `embedding_model` is `local` or a model's name at the service; None lets a new store choose.
     `base_url` is the address of an OpenAI-compatible service, `dimensions` a vector length to ask
-    it for, `lock_timeout` the seconds that a call waits for other calls on the same memory.
+    it for. `lexical_weight` is how much shared words count beside the meaning; None stands for 0.3
+    with the built-in model and 0 with others. `lock_timeout` is the seconds that a call waits for
+    other calls on the same memory.
     `mask_secrets` is for the tools: whether they mask credentials.
     """
 
@@ -24,6 +26,7 @@ class StorageConfig:
     embedding_model: str | None = None
     base_url: str | None = None
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    lexical_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     max_query_results: Annotated[int, msgspec.Meta(ge=1, le=MAX_RESULTS)] = MAX_RESULTS
     lock_timeout: Annotated[float, msgspec.Meta(ge=0)] = LOCK_SECONDS
     mask_secrets: bool = True

@@ -87,7 +87,7 @@ class AgentFolder:
                 shard = database / manifest.shard
                 if not _lstat(shard):
                     self._require_no_memories(database)
-                with Shard.open(shard) as opened:
+                with Shard.open(shard, manifest.words) as opened:
                     store = OpenStore(database, manifest, opened)
                     store.verify_count()
                     _clear_debris(database, keep=shard)
@@ -111,7 +111,7 @@ class AgentFolder:
         if _lstat(self.database):
             return
         for entry in self.path.iterdir():
-            if entry.name not in (self.database.name, _IGNORE_NAME):
+            if entry.name not in (self.database.name, _IGNORE_NAME, f"{_IGNORE_NAME}.tmp"):
                 raise self._not_ours(entry.name)
         self.database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self.path)
@@ -172,7 +172,7 @@ def _create(database: Path, manifest: Manifest) -> Manifest:
     disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
     unfinished = target.with_suffix(".tmp")
     disk.remove(unfinished)
-    Shard.create(unfinished, manifest.embedding.dimensions)
+    Shard.create(unfinished, manifest.embedding.dimensions, manifest.words)
     disk.settle(unfinished)
     unfinished.rename(target)
     manifests.write(database, manifest)

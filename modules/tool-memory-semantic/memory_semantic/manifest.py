@@ -13,7 +13,9 @@ from .errors import REPAIR, DamagedStoreError, NewerStoreError
 from .models import DIMENSIONS
 from .shard import ENGINE
 
-FORMAT = 1
+# What a shard holds of each text beside its payload: the vector; or that, and its words.
+VECTORS, VECTORS_AND_WORDS = 1, 2
+FORMAT = VECTORS_AND_WORDS
 NAME = "manifest.json"
 
 
@@ -43,7 +45,7 @@ class Manifest:
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
     """
 
-    format: int = FORMAT
+    format: int = VECTORS
     agent: str
     engine: str = ENGINE
     embedding: Embedding
@@ -51,6 +53,16 @@ class Manifest:
     shard: Annotated[str, msgspec.Meta(pattern=r"^shard-[0-9]+\Z")] = "shard-1"
     memories: Annotated[int, msgspec.Meta(ge=0)] = 0
     created: datetime
+
+    @property
+    def words(self) -> bool:
+        """Whether the shard holds the words of the texts, for the lexical part of the ranking."""
+        return self.format >= VECTORS_AND_WORDS
+
+    @property
+    def contents(self) -> tuple[Embedding, bool]:
+        """What is kept of each text."""
+        return self.embedding, self.words
 
 
 def read(folder: Path) -> Manifest | None:

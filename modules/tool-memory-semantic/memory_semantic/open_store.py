@@ -113,23 +113,31 @@ class OpenStore:
         model = self.manifest.embedding.model
         return [Stored(memories[key].id, key in known, key in changed, model) for key in keys]
 
-    def search(self, vector: list[float], limit: int, where: Where, now: datetime) -> list[Memory]:
+    def search(
+        self,
+        vector: list[float],
+        limit: int,
+        where: Where,
+        now: datetime,
+        asked: Sequence[int] = (),
+        weight: float = 0.0,
+    ) -> list[Memory]:
         """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of
         all, or among those of the last seven days, whose scores are raised. (Of memories that are
         equally similar the engine chooses which make the cut.)
         """
         just_after = now - RECENCY_WINDOW + timedelta(microseconds=1)
         within_week = replace(where, since=max(where.since or just_after, just_after))
-        answers = self.shard.nearest(vector, limit, [where, within_week])
+        answers = self.shard.nearest(vector, limit, [where, within_week], asked, weight)
         found = {hit.id: hit for answer in answers for hit in answer}
-        candidates = {id: hit for id, hit in found.items() if hit.cosine > 0}
+        candidates = {id: hit for id, hit in found.items() if hit.similarity > 0}
         if len(candidates) < limit:  # all others score 0, and of equals the newest come first
             for hit in self.shard.newest(limit, where):
                 if len(found) < limit and hit.id not in found:
                     raise self._damage("a search does not find all memories")
                 candidates.setdefault(hit.id, hit)
         return ranking.rank(
-            ((self.memory(hit), hit.cosine) for hit in candidates.values()), now, limit
+            ((self.memory(hit), hit.similarity) for hit in candidates.values()), now, limit
         )
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:

@@ -1,28 +1,45 @@
-"""Which memories answer a question best: similarity, and a boost for the last seven days."""
+"""Which memories answer a question best: similarity, and a boost for the last seven days.
 
+    score = max(similarity, 0) × (1.2 if younger than 7 days else 1)      V1 design, section 6
+    similarity = (cosine + weight × overlap) / (1 + weight)
+
+`overlap`, between 0 and 1, is how much of the question's words the memory contains, the rare ones
+counting more: the sum of the rarities of those it contains, divided by the sum of them all. The
+rarity of a word that `n` of `N` memories contain is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of
+BM25. With weight 0 the similarity is the cosine.
+"""
+
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from zlib import crc32
 
 from .models import RECENCY_BOOST, RECENCY_WINDOW, Memory
 
 
-def score(cosine: float, timestamp: datetime, now: datetime) -> float:
-    """max(cosine, 0), times 1.2 if `timestamp` is younger than 7 days (V1 design, section 6).
+def words(text: str) -> list[int]:
+    """The different words of `text`, whatever their case, as numbers of 32 bits, sorted."""
+    return sorted({crc32(word.encode()) for word in re.findall(r"\w+", text.casefold())})
 
-    The cosine is also capped at 1, which float16 storage can exceed by 2e-5.
+
+def score(similarity: float, timestamp: datetime, now: datetime) -> float:
+    """max(similarity, 0), times 1.2 if `timestamp` is younger than 7 days.
+
+    The similarity is also capped at 1, which float16 storage can exceed by 2e-5.
     """
-    similarity = min(max(cosine, 0.0), 1.0)
+    similarity = min(max(similarity, 0.0), 1.0)
     return similarity * RECENCY_BOOST if timestamp > now - RECENCY_WINDOW else similarity
 
 
 def rank(found: Iterable[tuple[Memory, float]], now: datetime, limit: int) -> list[Memory]:
-    """The best `limit` of (memory, cosine) pairs, best first, each with its score.
+    """The best `limit` of (memory, similarity) pairs, best first, each with its score.
 
     Equal scores: the newer first, then by id.
     """
     scored = [
-        replace(memory, score=score(cosine, memory.timestamp, now)) for memory, cosine in found
+        replace(memory, score=score(similarity, memory.timestamp, now))
+        for memory, similarity in found
     ]
     scored.sort(key=lambda memory: memory.id)
     scored.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)

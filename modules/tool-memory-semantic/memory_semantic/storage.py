@@ -15,10 +15,11 @@ from .embeddings import EmbeddingGenerator
 from .errors import StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
-from .manifest import Embedding, Manifest
+from .manifest import VECTORS, VECTORS_AND_WORDS, Embedding, Manifest
 from .models import (
     DEFAULT_MODEL,
     DEFAULT_RESULTS,
+    LEXICAL_WEIGHT,
     LOCAL_MODEL,
     MAX_BATCH,
     Entry,
@@ -34,6 +35,7 @@ from .models import (
     utc_now,
 )
 from .open_store import UNCHANGED, OpenStore, Stored
+from .ranking import words
 from .shard import Where
 from .workers import run_blocking
 
@@ -115,11 +117,12 @@ class MemoryStorage:
         query = clean_text(query, "query")
         limit = clean_limit(limit, self.config.max_query_results)
         where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
-        return await self._embedded(
-            [query],
-            lambda store, vectors: store.search(vectors[0], limit, where, self._clock()),
-            [],
-        )
+
+        def work(store: OpenStore, vectors: list[list[float]]) -> list[Memory]:
+            weight = self._weight_in(store.manifest)
+            return store.search(vectors[0], limit, where, self._clock(), words(query), weight)
+
+        return await self._embedded([query], work, [])
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
@@ -214,12 +217,7 @@ class MemoryStorage:
             vectors = await generator.generate_batch(texts)
             made = Embedding(generator.model, generator.version, len(vectors[0]))
             if planned is None:
-                new = Manifest(
-                    agent=self.agent_id,
-                    embedding=made,
-                    endpoint=generator.endpoint,
-                    created=self._clock(),
-                )
+                new = self.new_manifest(made, generator.endpoint)
             elif planned.embedding == made:
                 new = None
             else:
@@ -235,6 +233,16 @@ class MemoryStorage:
             if result is not None:
                 return result
         raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
+
+    def new_manifest(self, made: Embedding, endpoint: str | None) -> Manifest:
+        """What a new store for these embeddings, from the service at `endpoint`, would be."""
+        return Manifest(
+            format=VECTORS_AND_WORDS if self._weight(made.model) else VECTORS,
+            agent=self.agent_id,
+            embedding=made,
+            endpoint=endpoint,
+            created=self._clock(),
+        )
 
     def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
         """The model to use: an existing store keeps its own, a new one gets the configured one, or
@@ -258,6 +266,24 @@ class MemoryStorage:
                     f"{manifest.endpoint}, but no base_url is set now. {UNCHANGED} Set it."
                 )
         return generator
+
+    def _weight(self, model: str) -> float:
+        """How much shared words count beside the meaning, with this embedding model."""
+        if self.config.lexical_weight is not None:
+            return self.config.lexical_weight
+        return LEXICAL_WEIGHT if model == LOCAL_MODEL else 0.0
+
+    def _weight_in(self, manifest: Manifest) -> float:
+        weight = self._weight(manifest.embedding.model)
+        if not weight or manifest.words:
+            return weight
+        if self.config.lexical_weight is None:
+            return 0.0  # made by an older version: ranked as it was then
+        raise StorageError(
+            f"lexical_weight is {weight:g}, but the memory of {self.agent_id!r} was made without "
+            "words to compare. Set it to 0, or make the memory anew: agent-memory reembed --model "
+            f"{manifest.embedding.model}"
+        )
 
     def _default_model(self) -> str:
         """OpenAI's model where there is a key for it, or a service of the user's own; else the

@@ -1,0 +1,245 @@
+"""This project beside its alternatives as memories grow: `uv run benchmarks/growth.py 100 1000`.
+
+Each store runs in its own environment and process, all on the same memories: 300 characters,
+vectors of 1536 dimensions, times spread over two years. Prints a plain table.
+"""
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stores import peers
+from stores.peers import Failed, Peer
+
+Log = Callable[[str], None]
+
+
+def measure(
+    sizes: list[int],
+    calls: int,
+    runs: int,
+    stores: list[str] | None = None,
+    log: Log = print,
+    fill_seconds: float = 300,
+    part_seconds: float = 300,
+    everything: bool = False,
+) -> dict[str, Any]:
+    """All figures of `stores` (all by default) at each of `sizes`, ready for JSON.
+
+    A search or an add is timed `calls` times in one process, a first search in each of `runs`
+    processes. A store that is not filled within `fill_seconds`, or whose searches or adds take
+    more than `part_seconds`, is reported as such. Peers are left out above the size that they are
+    made for (`Peer.largest`), unless `everything` is asked for.
+
+    `stores` in the result: by size (as text) and name, the figures of `_one_size`.
+    """
+    with peers.endpoint():
+        ready: list[Peer] = []
+        environments: dict[str, Any] = {}
+        for peer in peers.chosen(stores):
+            try:
+                environments[peer.name] = {
+                    "versions": peers.versions(peer),
+                    "bare_memory_mb": peers.bare_memory(peer),
+                }
+                ready.append(peer)
+            except Failed as error:
+                environments[peer.name] = {"failed": str(error)}
+                log(f"{peer.name}: {error}")
+        results = {}
+        for size in sizes:
+            with tempfile.TemporaryDirectory() as root:
+                wanted = [
+                    peer
+                    for peer in ready
+                    if everything or peer.largest is None or size <= peer.largest
+                ]
+                rows = _one_size(
+                    Path(root), size, calls, runs, wanted, log, fill_seconds, part_seconds
+                )
+            for peer in ready:
+                if peer not in wanted:
+                    rows[peer.name] = {"failed": f"not tried above {peer.largest:,}"}
+            for name, row in rows.items():
+                bare = environments[name]["bare_memory_mb"]
+                row["memory_mb"] = _less(row.pop("memory", None), bare)
+            results[str(size)] = rows
+    return {
+        "calls": calls,
+        "runs": runs,
+        "dimensions": 1536,
+        "characters": 300,
+        "environments": environments,
+        "stores": results,
+    }
+
+
+def _one_size(
+    root: Path,
+    size: int,
+    calls: int,
+    runs: int,
+    wanted: list[Peer],
+    log: Log,
+    fill_seconds: float,
+    part_seconds: float,
+) -> dict[str, Any]:
+    """The row of each store at one size.
+
+    fill_seconds, disk_bytes (a memory), cold_ms (a new process until its first answer), search_ms,
+    week_ms (only the last week), add_ms (one durable memory): each of them a `_spread`; found and
+    found_week: the share of the exact nearest memories that was found; memory: after the searches.
+    What is not there has its reason in `failed`, or in `no_week`.
+    """
+    now = datetime.now(UTC).isoformat()
+    rows: dict[str, Any] = {}
+    folders: dict[str, Path] = {}
+    for number, peer in enumerate(wanted):
+        folder = root / str(number)
+        folder.mkdir()
+        log(f"{size:,} memories: filling {peer.name}")
+        try:
+            filled = peers.run(peer, "fill", folder, size, now, seconds=fill_seconds)
+            rows[peer.name] = {
+                "fill_seconds": filled["seconds"],
+                "disk_bytes": _disk_bytes(folder) / size,
+            }
+            folders[peer.name] = folder
+        except Failed as error:
+            rows[peer.name] = {"failed": f"fill: {error}"}
+            log(f"  {error}")
+
+    def each(part: str, work: Callable[[Peer, Path, dict[str, Any]], None]) -> None:
+        for peer in wanted:
+            if peer.name not in folders:
+                continue
+            try:
+                work(peer, folders[peer.name], rows[peer.name])
+            except Failed as error:
+                del folders[peer.name]
+                rows[peer.name]["failed"] = f"{part}: {error}"
+                log(f"  {peer.name}: {part}: {error}")
+
+    cold: dict[str, list[float]] = {}
+
+    def one_cold(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
+        taken = peers.time_to_answer(peer, "cold", folder, size, seconds=part_seconds)
+        cold.setdefault(peer.name, []).append(taken)
+        row["cold_ms"] = _spread(cold[peer.name])
+
+    answers: dict[str, dict[str, Any]] = {}
+
+    def warm(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
+        result = peers.run(peer, "warm", folder, size, calls, seconds=part_seconds)
+        row["search_ms"] = _spread(result["search"])
+        row["memory"] = result["memory"]
+        if "week" in result:
+            row["week_ms"] = _spread(result["week"])
+        else:
+            row["no_week"] = result["no_since"]
+        answers[peer.name] = result
+
+    def add(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
+        row["add_ms"] = _spread(peers.run(peer, "single", folder, calls, seconds=part_seconds))
+
+    # All stores in turn, again and again: what else the machine does hits none of them alone.
+    for run in range(runs):
+        log(f"{size:,} memories: first answers, round {run + 1} of {runs}")
+        each("first answer", one_cold)
+    log(f"{size:,} memories: searches")
+    each("searches", warm)
+    log(f"{size:,} memories: single memories added")
+    each("adds", add)
+    if exact := answers.get("numpy float32"):
+        for name, given in answers.items():
+            if name != "agent-memory, built-in model":  # which has vectors of its own
+                rows[name]["found"] = _found(given, exact, "answers")
+                rows[name]["found_week"] = _found(given, exact, "week_answers")
+    return rows
+
+
+def _found(given: dict[str, Any], exact: dict[str, Any], part: str) -> float | None:
+    """Which share of the exact answers was given; those are by the same rule of ranking."""
+    if part not in given:
+        return None
+    hits = total = 0
+    for got, right in zip(given[part], exact[part], strict=True):
+        rule = next(iter(got))
+        hits += len(set(got[rule]) & set(right[rule]))
+        total += len(right[rule])
+    return hits / total if total else None
+
+
+def _disk_bytes(folder: Path) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+
+
+def _spread(times: list[float]) -> dict[str, Any]:
+    ordered = sorted(times)
+    return {
+        "median": statistics.median(ordered),
+        "p95": ordered[min(int(len(ordered) * 0.95), len(ordered) - 1)],
+        "min": ordered[0],
+        "max": ordered[-1],
+        "raw": [round(each, 3) for each in times],
+    }
+
+
+def _less(memory: dict[str, Any] | None, bare: dict[str, Any]) -> dict[str, Any] | None:
+    """MB above the bare interpreter: all that is resident, and what is no page of a file."""
+    if memory is None:
+        return None
+    return {key: memory[key] - bare[key] if memory[key] is not None else None for key in memory}
+
+
+def table(result: dict[str, Any]) -> str:
+    """The medians as plain text."""
+    heads = ["store", "fill s", "disk kB", "first ms", "search", "p95", "week", "add", "p95"]
+    heads += ["RSS MB", "anon MB", "found", "found week"]
+    lines = []
+    for size, rows in result["stores"].items():
+        lines.append([f"{int(size):,} memories"] + [""] * (len(heads) - 1))
+        for name, row in rows.items():
+            memory = row.get("memory_mb") or {}
+            numbers = [
+                row.get("fill_seconds"),
+                row["disk_bytes"] / 1000 if "disk_bytes" in row else None,
+                row.get("cold_ms", {}).get("median"),
+                row.get("search_ms", {}).get("median"),
+                row.get("search_ms", {}).get("p95"),
+                row.get("week_ms", {}).get("median"),
+                row.get("add_ms", {}).get("median"),
+                row.get("add_ms", {}).get("p95"),
+                memory.get("rss"),
+                memory.get("anon"),
+            ]
+            shares = [row.get("found"), row.get("found_week")]
+            lines.append(
+                [name]
+                + ["-" if each is None else f"{each:.1f}" for each in numbers]
+                + ["-" if each is None else f"{each:.0%}" for each in shares]
+                + [row[key] for key in ("failed", "no_week") if key in row]
+            )
+    widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False))
+        + ("  " + "; ".join(line[len(heads) :])).rstrip()
+        for line in [heads, *lines]
+    )
+
+
+def main() -> None:
+    sizes = [int(each) for each in sys.argv[1:]] or [100, 1_000]
+
+    def log(words: str) -> None:
+        print(words, file=sys.stderr)
+
+    print(table(measure(sizes, calls=50, runs=5, log=log)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""With the built-in model, the words that question and memory share count beside the meaning."""
+
+import asyncio
+import json
+import math
+import random
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Command
+from conftest import Clock, MakeStorage
+from memory_semantic import MemoryStorage, StorageError, ranking
+from memory_semantic import shard as shards
+from plain_vectors import PlainVectors
+
+SUBJECTS = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
+
+
+def format_of(root: Path) -> int:
+    return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["format"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_best_are_those_that_the_formula_says(
+    root: Path, clock: Clock, seed: int
+) -> None:
+    source = random.Random(seed)
+    weight = source.choice([0.1, 0.3, 1])
+    config = {"storage_root": str(root), "lexical_weight": weight}
+    model = PlainVectors()
+    storage = MemoryStorage("sam", config, embeddings=model, clock=clock)
+    texts = [f"{' '.join(source.choices(SUBJECTS, k=5))} T-{i}" for i in range(60)]
+    await storage.store_many(texts[:40])
+    clock.advance(days=10)
+    await storage.store_many(texts[40:])
+
+    question = "why is the Cache of T-7 a QUEUE, and the index not?"
+    vectors = np.array(await model.generate_batch([question, *texts]))
+    cosines = vectors[1:] @ vectors[0]
+    asked = set(re.findall(r"\w+", question.lower()))
+    held = [set(re.findall(r"\w+", text.lower())) for text in texts]
+    rarity = {}
+    for word in asked:
+        n = sum(word in words for words in held)
+        rarity[word] = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+    scores = {}
+    for i, text in enumerate(texts):
+        overlap = sum(rarity[word] for word in asked & held[i]) / sum(rarity.values())
+        similarity = max(0, (cosines[i] + weight * overlap) / (1 + weight))
+        scores[text] = similarity * (1.2 if i >= 40 else 1)
+    best = sorted(scores.values(), reverse=True)[:20]
+
+    found = await storage.search(question, limit=20)
+    assert [memory.score for memory in found] == pytest.approx(best, abs=2e-3)
+    for memory in found:
+        assert memory.score == pytest.approx(scores[memory.content], abs=2e-3)
+    recent = await storage.search(question, limit=20, since=clock.now - timedelta(days=1))
+    assert {memory.content for memory in recent} == set(texts[40:])
+
+
+async def test_the_exact_name_is_found_among_its_like(make_storage: MakeStorage) -> None:
+    storage = make_storage()
+    notes = [f"BILL-{number} was a rounding error in an invoice" for number in range(1400, 1460)]
+    await storage.store_many(notes)
+    assert (await storage.search("what was bill-1432 about?"))[0].content == notes[32]
+
+
+async def test_the_same_text_scores_one_and_another_less(
+    make_storage: MakeStorage, clock: Clock
+) -> None:
+    storage = make_storage()
+    await storage.store_many(["We chose PostgreSQL.", "Standup is at ten."])
+    clock.advance(days=8)
+    first, second = await storage.search("We chose PostgreSQL.")
+    assert first.score == pytest.approx(1, abs=1e-3)
+    assert (second.score or 0) < 0.5
+
+
+async def test_a_question_without_words_is_ranked_by_meaning(root: Path, clock: Clock) -> None:
+    config = {"storage_root": str(root), "lexical_weight": 0.5}
+    storage = MemoryStorage("sam", config, embeddings=PlainVectors(), clock=clock)
+    await storage.store_many(["?!", "one", "two"])
+    assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
+
+
+async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> None:
+    await MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors()).store("x")
+    assert format_of(root) == 1
+
+
+class TestAMemoryMadeWithoutWords:
+    """As older versions made them."""
+
+    @pytest.fixture(autouse=True)
+    async def old(self, make_storage: MakeStorage) -> None:
+        await make_storage(lexical_weight=0).store_many(["The pool holds ten.", "Tea at four."])
+
+    async def test_is_ranked_by_meaning(self, make_storage: MakeStorage, root: Path) -> None:
+        question = "how many does the pool hold"
+        by_meaning = await make_storage(lexical_weight=0).search(question)
+        assert await make_storage().search(question) == by_meaning
+        await make_storage().store("Another.")
+        assert format_of(root) == 1
+        assert await make_storage().check() == []
+
+    async def test_says_so_if_a_weight_is_asked_for(self, make_storage: MakeStorage) -> None:
+        with pytest.raises(StorageError, match=r"made without words .* reembed --model local"):
+            await make_storage(lexical_weight=0.3).search("pool")
+
+    async def test_gets_them_from_reembed(
+        self, make_storage: MakeStorage, root: Path, command: Command
+    ) -> None:
+        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
+        assert format_of(root) == 2
+        found = await make_storage(lexical_weight=0.3).search("how many does the pool hold")
+        assert found[0].content == "The pool holds ten."
+        assert await make_storage().check() == []
+
+
+async def test_words_stay_when_something_is_forgotten(make_storage: MakeStorage) -> None:
+    storage = make_storage()
+    first, _ = await storage.store_many(["Tea at four.", "The pool holds ten."])
+    await storage.delete([first])
+    assert await storage.check() == []
+
+
+async def test_the_check_compares_the_words_with_the_text(
+    make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as wrong:
+        wrong.setattr(shards, "words", lambda text: ranking.words("other"))
+        await make_storage().store("Tea at four.")
+    [problem] = await make_storage().check()
+    assert "its words are not those of its text" in problem
