@@ -1,0 +1,105 @@
+"""How good a ranking is: recall, MRR and nDCG, with intervals from resampling the questions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+DEPTH = 10  # results looked at
+METRICS = ("recall@1", "recall@5", "MRR", "nDCG@10")
+_RESAMPLES = 10_000
+
+
+class Question(NamedTuple):
+    """What is asked, of which kind it is, and the texts of the memories that answer it."""
+
+    kind: str
+    text: str
+    answers: frozenset[str]
+
+
+class Answer(NamedTuple):
+    """What a method finds for a question: texts, best first, and the score of the first."""
+
+    question: Question
+    texts: list[str]
+    top: float
+
+
+# A value, and the ends of the interval that holds 95 % of what resampling gives.
+Estimate = list[float]
+
+
+def score(metric: str, answer: Answer) -> float:
+    """From 0 to 100. recall@k is the share of the answers, of at most k of them, among the first
+    k; MRR is 100 / the place of the first; nDCG@10 weighs each by 1 / log2(place + 1).
+    """
+    wanted = answer.question.answers
+    hits = np.zeros(DEPTH, dtype=bool)
+    hits[: len(answer.texts)] = [text in wanted for text in answer.texts[:DEPTH]]
+    if metric.startswith("recall@"):
+        k = int(metric.removeprefix("recall@"))
+        return 100 * float(hits[:k].sum()) / min(k, len(wanted))
+    if metric == "MRR":
+        return 100 / (1 + int(hits.argmax())) if hits.any() else 0.0
+    gains = 1 / np.log2(np.arange(2, DEPTH + 2))
+    return 100 * float((hits * gains).sum() / gains[: len(wanted)].sum())
+
+
+def scores(answers: Iterable[Answer]) -> dict[str, Any]:
+    """All metrics, for all questions that have an answer and for each kind of them."""
+    answers = [answer for answer in answers if answer.question.answers]
+    return {
+        kind: {
+            "n": len(chosen),
+            **{metric: estimate([score(metric, each) for each in chosen]) for metric in METRICS},
+        }
+        for kind, chosen in by_kind(answers).items()
+    }
+
+
+def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """The answers under `all`, and under the kinds of their questions."""
+    kinds: dict[str, list[Answer]] = {"all": list(answers)}
+    for answer in answers:
+        kinds.setdefault(answer.question.kind, []).append(answer)
+    return kinds
+
+
+def differences(better: Sequence[Answer], worse: Sequence[Answer]) -> dict[str, Estimate]:
+    """What one method gains over another in recall@5, in points, question by question."""
+    pairs = zip(by_kind(better).items(), by_kind(worse).values(), strict=True)
+    return {
+        kind: estimate(
+            [
+                score("recall@5", one) - score("recall@5", other)
+                for one, other in zip(ones, others, strict=True)
+            ]
+        )
+        for (kind, ones), others in pairs
+    }
+
+
+def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> Estimate:
+    """The area under the ROC curve: how often, of a question with an answer and one without, the
+    first result of the former has the higher score. 0.5 is chance, 1 is always.
+    """
+    random = np.random.default_rng(0)
+
+    def area(yes: np.ndarray, no: np.ndarray) -> float:
+        return float((yes[:, None] > no).mean() + (yes[:, None] == no).mean() / 2)
+
+    yes, no = np.array(answerable), np.array(unanswerable)
+    drawn = [
+        area(random.choice(yes, len(yes)), random.choice(no, len(no)))
+        for _ in range(_RESAMPLES // 10)
+    ]
+    return [area(yes, no), *map(float, np.percentile(drawn, [2.5, 97.5]))]
+
+
+def estimate(values: Sequence[float], of: Callable[..., Any] = np.mean) -> Estimate:
+    """`of` the values, with its interval."""
+    sample = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(0).choice(sample, (_RESAMPLES, len(sample)))
+    low, high = np.percentile(of(draws, axis=1), [2.5, 97.5])
+    return [float(of(sample)), float(low), float(high)]
