@@ -15,10 +15,11 @@ import tempfile
 import time
 from array import array
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_semantic import EmbeddingGenerator, MemoryStorage
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
 
 DIMENSIONS = 1536
 CHARACTERS = 300
@@ -48,8 +49,13 @@ def text(number: int | str) -> str:
 
 
 async def fill(root: str, number: int) -> None:
+    """Store `number` memories, the times of which are spread over the last two years."""
+    now, apart = datetime.now(UTC), timedelta(days=730) / number
     for start in range(0, number, 500):
-        await storage(root).store_many([text(i) for i in range(start, min(start + 500, number))])
+        await storage(root).restore(
+            Memory(agent_id="bench", content=text(i), timestamp=now - (number - i) * apart)
+            for i in range(start, min(start + 500, number))
+        )
 
 
 async def timed(call: Callable[[int], Awaitable[Any]], calls: int = CALLS) -> list[float]:
