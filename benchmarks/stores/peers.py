@@ -22,7 +22,8 @@ class Peer:
     """A store, by the name that tables have for it.
 
     `packages` are those whose versions matter. Above `largest` memories it is only measured on
-    request, because filling it or searching in it takes too long.
+    request, because filling it or searching in it takes too long. One that works `alone` is not
+    asked to let several processes in.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Peer:
     packages: tuple[str, ...]
     variant: str | None = None
     largest: int | None = None
+    alone: bool = False
 
 
 _OURS = ("amplifier-module-tool-memory-semantic", "qdrant-edge-py")
@@ -38,6 +40,7 @@ PEERS = [
     Peer("agent-memory", "with_agent_memory.py", _OURS, "vectors"),
     Peer("agent-memory, endpoint", "with_agent_memory.py", _OURS, "endpoint", largest=10_000),
     Peer("agent-memory, built-in model", "with_agent_memory.py", _OURS, "local"),
+    Peer("agent-memory, kept open", "with_agent_memory.py", _OURS, "open", alone=True),
     Peer("numpy float32", "with_numpy.py", ("numpy",)),
     Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
     Peer("Chroma", "with_chroma.py", ("chromadb",)),

@@ -9,10 +9,11 @@
 # editable = true
 # ///
 # pyright: reportMissingImports=false
-"""This project: its public class `MemoryStorage`, in three variants by the first argument.
+"""This project: its public class `MemoryStorage`, in four variants by the first argument.
 
 `vectors`: the vectors cost next to nothing, so the times are those of the store. `endpoint`: by
-an embeddings service, as with OpenAI. `local`: the built-in model, which reads the words.
+an embeddings service, as with OpenAI. `local`: the built-in model, which reads the words. `open`:
+an experiment, what a call would take if the store stayed open, and locked, between calls.
 
 Durable: a memory is on disk, fsync included, when the call returns. Every call opens the store,
 does its work under a lock between processes, and closes it again: none is kept open.
@@ -22,12 +23,16 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
+from memory_semantic.models import Entry, point_id
+from memory_semantic.shard import Where
 from worker import Item
 
 AGENT = "bench"
@@ -49,7 +54,7 @@ class AgentMemory(worker.Store):
     def open(self, folder: Path) -> None:
         config: dict[str, Any] = {"storage_root": str(folder)}
         generator = None
-        if self._variant == "vectors":
+        if self._variant in ("vectors", "open"):
             generator = Vectors(dimensions=worker.DIMENSIONS)
         elif self._variant == "endpoint":
             config["embedding_model"] = "text-embedding-3-small"
@@ -58,8 +63,17 @@ class AgentMemory(worker.Store):
             config["embedding_model"] = "local"
         self._runner = asyncio.Runner()
         self._storage = MemoryStorage(AGENT, config, embeddings=generator)
+        self._kept = ExitStack()
+        self._held = None
+        if self._variant == "open":  # None as long as it is not filled
+            self._held = self._kept.enter_context(self._storage.folder.open(Event()))
 
     def add(self, items: Sequence[Item]) -> None:
+        if self._held:
+            vectors = {point_id(item.text): list(item.vector) for item in items}
+            entries = [Entry(item.text, []) for item in items]
+            self._held.upsert(entries, vectors, datetime.now(UTC))
+            return
         if len(items) == 1:  # as the tool does
             self._runner.run(self._storage.store(items[0].text))
             return
@@ -75,13 +89,18 @@ class AgentMemory(worker.Store):
         self._runner.run(self._storage.restore(memories))
 
     def search(self, question: Item, limit: int, since: datetime | None) -> list[str]:
-        found = self._runner.run(self._storage.search(question.text, limit, since))
+        if self._held:
+            where, now = Where(since=since), datetime.now(UTC)
+            found = self._held.search(list(question.vector), limit, where, now)
+        else:
+            found = self._runner.run(self._storage.search(question.text, limit, since))
         return [memory.content for memory in found]
 
     def texts(self) -> list[str]:
         return [memory.content for memory in self._runner.run(self._storage.get_recent(10**9))]
 
     def close(self) -> None:
+        self._kept.close()
         self._runner.close()
 
 
