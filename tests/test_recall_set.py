@@ -1,0 +1,76 @@
+"""The set that recall is measured on is whole, and the measures are what they are called."""
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scoring import Answer, Question, score, separation
+
+SET = Path(__file__).parent.parent / "benchmarks/recall"
+NOW = datetime.fromisoformat("2026-11-20T20:00:00Z")
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SET / name).read_text().splitlines()]
+
+
+MEMORIES = {memory["id"]: memory for memory in lines("memories.jsonl")}
+QUESTIONS = lines("questions.jsonl")
+CHAINS = json.loads((SET / "superseded.json").read_text())
+
+
+def test_memories_of_every_kind_over_two_years() -> None:
+    assert len(MEMORIES) == len(lines("memories.jsonl")) == 220
+    assert len({memory["content"] for memory in MEMORIES.values()}) == 220
+    kinds = Counter(memory["kind"] for memory in MEMORIES.values())
+    assert kinds.keys() == {"decision", "preference", "limit", "bug", "convention", "fact"}
+    times = [datetime.fromisoformat(memory["date"]) for memory in MEMORIES.values()]
+    assert times == sorted(times)
+    assert times[-1] < NOW
+    assert NOW - times[0] > timedelta(days=720)
+
+
+def test_questions_have_the_answers_that_their_kind_asks_for() -> None:
+    assert len({question["question"] for question in QUESTIONS}) == len(QUESTIONS) == 320
+    current = {chain[-1] for chain in CHAINS}
+    week = {
+        id
+        for id, memory in MEMORIES.items()
+        if datetime.fromisoformat(memory["date"]) > NOW - timedelta(days=7)
+    }
+    allowed = {"recent": week, "superseded": current, "none": set()}
+    for question in QUESTIONS:
+        answers = set(question["answers"])
+        assert bool(answers) == (question["kind"] != "none"), question
+        assert answers <= allowed.get(question["kind"], set(MEMORIES)), question
+
+
+def test_chains_go_forward_in_time() -> None:
+    for chain in CHAINS:
+        times = [MEMORIES[id]["date"] for id in chain]
+        assert len(times) > 1
+        assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        ("abc", "a", {"recall@1": 100, "recall@5": 100, "MRR": 100, "nDCG@10": 100}),
+        ("xab", "a", {"recall@1": 0, "recall@5": 100, "MRR": 50, "nDCG@10": 63.093}),
+        ("axb", "ab", {"recall@1": 100, "recall@5": 100, "MRR": 100, "nDCG@10": 91.972}),
+        ("uvwxya", "ab", {"recall@1": 0, "recall@5": 0, "MRR": 100 / 6, "nDCG@10": 21.840}),
+        ("", "a", {"recall@1": 0, "recall@5": 0, "MRR": 0, "nDCG@10": 0}),
+    ],
+)
+def test_the_measures(found: str, wanted: str, expected: dict[str, float]) -> None:
+    answer = Answer(Question("kind", "question", frozenset(wanted)), list(found), 1.0)
+    for metric, value in expected.items():
+        assert score(metric, answer) == pytest.approx(value, abs=1e-3), metric
+
+
+def test_separation_is_chance_for_equals_and_one_for_always() -> None:
+    assert separation([0.9, 0.8], [0.1, 0.2])[0] == 1
+    assert separation([0.5, 0.5], [0.5])[0] == 0.5
