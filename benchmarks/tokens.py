@@ -1,0 +1,208 @@
+"""What memory costs in tokens: `uv run benchmarks/tokens.py 10 1000`.
+
+On every request of a session, because the model is told of the tools, and for each call of one.
+
+Counted with the tokenizer of the built-in embedding model, which needs no network: Llama 2's. It
+counts about a fifth more than OpenAI's cl100k_base, on the texts of the recall set and on JSON
+alike (checked once). The usual rule of thumb, a quarter of the characters, is beside it: it agrees
+with cl100k_base on those texts, and counts only half of it on JSON. Prints a plain table.
+"""
+
+import asyncio
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memory_semantic import MemoryStorage
+from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
+from tokenizers import Tokenizer
+
+Log = Callable[[str], None]
+
+HERE = Path(__file__).parent
+# What the bundle puts into the instructions of an agent, beside the tools.
+AWARENESS = HERE.parent / "context/memory-awareness.md"
+CALLS = 20
+LIMITS = [5, 20]
+SHORT = 150
+# As long as a memory may be; twenty of them, so that the largest limit finds as many.
+LONG = 10_000
+LONG_MEMORIES = 20
+AGENT = "bench"
+
+
+class Session:
+    """As much of a session as the tools need: no identity of its own, and no one who listens."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
+        self.hooks = self
+
+    def get_capability(self, name: str) -> None:
+        return None
+
+    async def emit(self, event: str, data: dict[str, Any]) -> None:
+        pass
+
+
+def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
+    """What is read on every request, and in each call at each of `sizes`; ready for JSON.
+
+    every_request: `_amount` of each tool's specification and of the instructions. calls: the rows
+    of `_calls`. tokens_per_word: of real memories.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        calls: list[dict[str, Any]] = []
+        for size, characters in [(size, SHORT) for size in sizes] + [(LONG_MEMORIES, LONG)]:
+            log(f"tokens: {size:,} memories of {characters:,} characters")
+            folder = str(Path(root, f"{size}-{characters}"))
+            calls += asyncio.run(_calls(folder, size, characters))
+    time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
+    return {
+        "tokenizer": f"Llama 2 (in wordllama {version('wordllama')})",
+        "every_request": _every_request(),
+        "calls": calls,
+        "tokens_per_word": count(" ".join(_words())) / len(_words()),
+    }
+
+
+def count(text: str) -> int:
+    """The tokens of a text."""
+    return len(_tokenizer().encode(text, add_special_tokens=False).ids)
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    package = find_spec("wordllama")  # finds it without importing it
+    folder = Path((package and package.origin) or "").parent
+    return Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
+
+
+def _amount(text: str) -> dict[str, int]:
+    return {"tokens": count(text), "characters": len(text)}
+
+
+def _every_request() -> dict[str, dict[str, int]]:
+    """The tools as a provider gets them, in compact JSON, and the instructions."""
+    texts = {"instructions": AWARENESS.read_text()}
+    for tool in (MemoryStoreTool, MemorySearchTool):
+        spec = {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": tool.input_schema,
+        }
+        texts[tool.name] = json.dumps(spec, separators=(",", ":"))
+    return {name: _amount(text) for name, text in texts.items()}
+
+
+async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
+    """A row for each kind of call on a new store of so many memories of so many characters.
+
+    memories: that came back, each time; text: the tokens of the contents stored or found; overhead:
+    of all else, which are the other arguments of the call and the rest of the result. Both are
+    medians of the calls; overhead_most is the most. quarter: both as a quarter of the characters.
+    """
+    config = {"agent_identity": AGENT, "storage_root": root, "embedding_model": "local"}
+    storage = MemoryStorage(AGENT, config)
+    for start in range(0, size, 1_000):
+        numbers = range(start, min(start + 1_000, size))
+        await storage.store_many([memory(number, characters) for number in numbers])
+    about = {"size": size, "characters": characters}
+    rows: list[dict[str, Any]] = []
+    for limit in LIMITS:
+        calls = [{"query": question, "limit": limit} for question in _questions()]
+        if limit == LIMITS[0]:  # the default, which a model leaves out
+            calls = [{"query": call["query"]} for call in calls]
+        tool = MemorySearchTool(Session(), config)
+        rows.append({"call": "search", **about, "limit": limit, **await _row(tool, calls)})
+    calls = [{"content": memory(size + i, characters), "tags": ["billing"]} for i in range(CALLS)]
+    tool = MemoryStoreTool(Session(), config)
+    return [{"call": "store", **about, "limit": None, **await _row(tool, calls)}, *rows]
+
+
+async def _row(
+    tool: MemoryStoreTool | MemorySearchTool, calls: list[dict[str, Any]]
+) -> dict[str, Any]:
+    texts, overheads, quarters, found = [], [], [], 0
+    for arguments in calls:
+        result = await tool.execute(arguments)
+        if not result.success:
+            raise RuntimeError(result.get_serialized_output())
+        output: dict[str, Any] = result.output or {}
+        shown = [memory["content"] for memory in output.get("memories", ())]
+        found = len(shown)
+        shown += [arguments["content"]] if "content" in arguments else []
+        # As the model writes the one and reads the other.
+        parts = [json.dumps(arguments), result.get_serialized_output()]
+        text, all_of_it = sum(map(count, shown)), sum(map(count, parts))
+        texts.append(text)
+        overheads.append(all_of_it - text)
+        characters = sum(map(len, shown))
+        quarters.append((characters / 4, (sum(map(len, parts)) - characters) / 4))
+    return {
+        "memories": found,
+        "text": statistics.median(texts),
+        "overhead": statistics.median(overheads),
+        "overhead_most": max(overheads),
+        "quarter": {
+            "text": statistics.median(text for text, _ in quarters),
+            "overhead": statistics.median(rest for _, rest in quarters),
+        },
+    }
+
+
+def memory(number: int, characters: int) -> str:
+    """A text of so many characters, of runs of words from real memories; none comes twice."""
+    chooser = random.Random(number)
+    words = [f"{number}."]
+    while len(" ".join(words)) < characters:
+        start = chooser.randrange(len(_words()))
+        words += _words()[start : start + 12]
+    return " ".join(words)[:characters].rstrip()
+
+
+@cache
+def _words() -> list[str]:
+    lines = (HERE / "recall/memories.jsonl").read_text().splitlines()
+    return [word for line in lines for word in json.loads(line)["content"].split()]
+
+
+def _questions() -> list[str]:
+    lines = (HERE / "recall/questions.jsonl").read_text().splitlines()
+    return [json.loads(line)["question"] for line in random.Random(0).sample(lines, CALLS)]
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures as plain text."""
+    lines = [
+        f"{name:14} {amount['tokens']:6} tokens on every request"
+        for name, amount in result["every_request"].items()
+    ]
+    for row in result["calls"]:
+        what = f"{row['call']}, {row['size']:,} of {row['characters']:,} characters"
+        what += f", limit {row['limit']}" if row["limit"] else ""
+        figures = f"{row['text']:6.0f} text, {row['overhead']:4.0f} more"
+        lines.append(f"{what:45} {figures}, at most {row['overhead_most']}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    sizes = [int(each) for each in sys.argv[1:]] or [10, 1_000]
+
+    def log(words: str) -> None:
+        print(words, file=sys.stderr)
+
+    print(table(measure(sizes, log)))
+
+
+if __name__ == "__main__":
+    main()
