@@ -22,7 +22,7 @@ OURS = "agent-memory"
 # a service for their vectors.
 LIKE = {"mem0": "agent-memory, endpoint"}
 LARGEST_SHOWN = 10_000
-NONE = TO = "\N{EN DASH}"
+NONE = TO = "\N{EN DASH}"  # a cell without a figure; between the ends of a range
 AIM = 300  # tokens, which an older design allowed for a call beside the recalled text
 FSYNC = "yes: fsync before the call returns"
 STORES = {
@@ -102,8 +102,8 @@ environment of its own from `uv`; their scripts are in `benchmarks/stores/`."""
 
 def _head(results: dict[str, Any]) -> str:
     quick = (
-        "\n\n**A quick look: few calls, two parts at a time. Not figures to quote.**"
-        if results.get("quick")
+        "\n\n**A quick look: few calls, three parts at a time. Not figures to quote.**"
+        if _quick(results)
         else ""
     )
     return (
@@ -111,6 +111,10 @@ def _head(results: dict[str, Any]) -> str:
         "`benchmarks/run.py` from [results.json](benchmarks/results.json), which also holds what "
         f"the tables leave out.{quick}"
     )
+
+
+def _quick(results: dict[str, Any]) -> bool:
+    return any(ran["quick"] for ran in results["ran"].values())
 
 
 def _part(
@@ -141,18 +145,16 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
         )
     if several := parts.get("several"):
         processes, rows = list(several["processes"].items())[-1]
-        safe = [name for name, row in rows.items() if not _troubles(row)]
+        rows = {name: row for name, row in rows.items() if "failed" not in row}
+        rates = {name: f"{name} {number(row['calls_per_second'])}" for name, row in rows.items()}
         bad = [name for name, row in rows.items() if _troubles(row)]
-        rates = [
-            f"{name} {number(row['calls_per_second'])}"
-            for name, row in rows.items()
-            if not _is_ours(name) and not _troubles(row)
-        ]
-        ours = number(rows.get(OURS, {}).get("calls_per_second"))
+        others = [name for name in rows if not _is_ours(name)]
         yield (
-            f"**Processes: {processes} on one store.** {OURS} makes {ours} calls a second, "
-            f"{'without' if OURS in safe else 'with'} errors or losses. Of the others without: "
-            f"{_names(rates)}. With: {_names([name for name in bad if not _is_ours(name)])}."
+            f"**Processes: {processes} on one store.** Calls a second: "
+            f"{rates.get(OURS, f'{OURS} none')}, {'with' if OURS in bad else 'without'} errors or "
+            "losses. Others without: "
+            f"{_names([rates[name] for name in others if name not in bad])}. "
+            f"With: {_names([rates[name] for name in others if name in bad])}."
         )
     if recall := parts.get("recall"):
         scores = recall["scores"]
@@ -198,9 +200,10 @@ def _compared(growth: Row, size: str, key: str, part: str | None, what: str, uni
     less = [words for name, words in shown.items() if not _is_ours(name) and values[name] < ours]
     more = [words for name, words in shown.items() if not _is_ours(name) and values[name] >= ours]
     brackets = f" ({', '.join(variants)})" if variants else ""
+    below, above = ("Faster", "Slower") if unit == "ms" else ("Less", "More")
     return (
         f"**{what.capitalize()}, {int(size):,} memories:** {OURS} {number(ours)} {unit}{brackets}. "
-        f"Less: {_names(less)}. More: {_names(more)}."
+        f"{below}: {_names(less)}. {above}: {_names(more)}."
     )
 
 
@@ -226,7 +229,7 @@ def _where(results: dict[str, Any]) -> str:
         [
             part,
             ran["started"][:16].replace("T", " "),
-            NONE if results.get("quick") else number(ran.get("seconds", 0) / 60),
+            NONE if _quick(results) else number(ran.get("seconds", 0) / 60),
             f"{ran['load']:.1f}",
         ]
         for part, ran in results["ran"].items()
@@ -244,10 +247,10 @@ def _growth(growth: dict[str, Any], plots: "Plots") -> str:
     text = [
         f"All hold the same memories: {growth['characters']} characters, vectors of "
         f"{growth['dimensions']:,} dimensions that cost next to nothing, times spread over two "
-        f"years. Each store runs in its own environment and process. Times are milliseconds in "
-        f"one process that has the store open, medians of {growth['calls']} calls; a first answer "
-        f"is a new process with all that it imports, {growth['runs']} times. Ratios are "
-        f"to {OURS}; below 1 is less, and better. mem0 asks a service for its vectors, as "
+        "years. Each store runs in its own environment and process. Times are milliseconds in one "
+        f"process, medians of {growth['calls']} calls; a first answer is that of a new process, "
+        f"with all that it imports, the median of {growth['runs']}. Ratios are to {OURS}; below 1 "
+        f"is less, and better. mem0 asks a service for its vectors, as "
         f"`{LIKE['mem0']}` does.",
         _table(
             ["store", "what it is", "a memory is on disk when `add` returns", "version"],
@@ -376,7 +379,7 @@ def _several(several: dict[str, Any], plots: "Plots") -> str:
     text = [
         f"Each process adds a memory, asks for it, and so on for {several['seconds']} s, on a "
         f"store of {several['memories_before']:,} memories. Calls that returned, of all processes "
-        f"together; below them, at {last}, the median and the longest milliseconds, calls that "
+        f"together; then, with {last}, the median and the longest milliseconds, calls that "
         "failed, memories whose adding had returned and that a fresh process does not find, and "
         "searches that did not find what the same process had just added. Ratios are in brackets; "
         "above 1 is more than ours, and better.",
@@ -584,7 +587,7 @@ def _verdict(tokens: dict[str, Any]) -> str:
     for call in ("store", "search"):
         most = max(row["overhead"] for row in usual if row["call"] == call)
         said.append(f"a {call} is {'within' if most <= AIM else 'above'} {AIM}")
-    return f"with the default limit, {' and '.join(said)}"
+    return f"by this tokenizer, with the default limit, {' and '.join(said)}"
 
 
 def _constant(tokens: dict[str, Any]) -> str:
@@ -659,6 +662,8 @@ def dollars(value: float) -> str:
 def _better(parts: dict[str, Any]) -> str:
     lines = [*_better_growth(parts.get("growth")), *_better_several(parts.get("several"))]
     lines += _better_recall(parts.get("recall"))
+    if not any(parts.get(name) for name in ("growth", "several", "recall")):
+        return "Nothing was compared."
     head = "Every figure of the tables above that is better than ours, ours in brackets."
     return f"{head}\n\n{_bullets(lines)}" if lines else "No figure of the tables above is."
 
@@ -930,13 +935,12 @@ class Theme:
         light, dark, line, mark = STYLES.get(name, (self.ink, self.ink, "-", "."))
         return (dark if self.dark else light), line, mark
 
-    def shade(self, step: int, steps: int) -> str:
-        """A colour for one of several methods, the last of them ours."""
-        if step == steps - 1:
-            return self.style(OURS)[0]
-        blues = ["#56606b", "#9ecae1", "#3182bd", "#74c476", "#238b45", "#9e9ac8", "#6a51a3"]
-        lights = ["#8b949e", "#2f6690", "#6cb6ff", "#2f7d4f", "#7ee2a8", "#6e5fb3", "#c4b8ff"]
-        return (lights if self.dark else blues)[step % len(blues)]
+    def shade(self, step: int) -> str:
+        """A colour for one of several methods, none of them ours."""
+        light = ["#56606b", "#9ecae1", "#3182bd", "#9e9ac8", "#a8ddb5", "#43a2ca", "#238b45"]
+        dark = ["#8b949e", "#2f6690", "#6cb6ff", "#8a7fd0", "#2f7d4f", "#58b5c9", "#7ee2a8"]
+        shades = dark if self.dark else light
+        return shades[step % len(shades)]
 
 
 class Plots:
@@ -1020,6 +1024,7 @@ def _lines(axes: Any, lines: dict[str, list[tuple[int, float]]], theme: Theme) -
             lw=3 if ours else 1.4,
             zorder=4 if ours else 3,
         )
+    axes.margins(y=0.12)
     axes.figure.canvas.draw()  # so that the places below are those of the plot
     to_axes = axes.transData + axes.transAxes.inverted()
     last = max(points[-1][0] for points in lines.values())
@@ -1088,9 +1093,8 @@ def _draw_space(growth: dict[str, Any], size: str, theme: Theme) -> Any:
 
 
 def _draw_recall(recall: dict[str, Any], theme: Theme) -> Any:
-    methods = [name for name in recall["methods"] if name != _default(recall)]
-    methods.append(_default(recall))
-    kinds = list(recall["scores"][methods[-1]])
+    methods = recall["methods"]
+    kinds = list(recall["scores"][_default(recall)])
     figure, axes = plt.subplots(figsize=(7.5, 4.2))
     rows = (len(methods) + 1) // 2
     figure.subplots_adjust(left=0.07, right=0.99, bottom=0.08, top=0.9 - 0.05 * rows)
@@ -1101,7 +1105,7 @@ def _draw_recall(recall: dict[str, Any], theme: Theme) -> Any:
         means = [each[0] for each in estimates]
         below = [max(each[0] - each[1], 0) for each in estimates]
         above = [max(each[2] - each[0], 0) for each in estimates]
-        colour = theme.shade(step, len(methods))
+        colour = theme.style(OURS)[0] if method == _default(recall) else theme.shade(step)
         axes.bar(places, means, width * 0.92, color=colour, label=method)
         axes.errorbar(places, means, [below, above], fmt="none", ecolor=theme.ink, lw=0.9)
     axes.set_xticks(range(len(kinds)), kinds)

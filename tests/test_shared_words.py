@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agent_memory.settings import MODULE
 from command import Command
 from conftest import Clock, MakeStorage
-from memory_semantic import MemoryStorage, StorageError, ranking
+from memory_semantic import MemoryStorage, ranking
 from memory_semantic import shard as shards
 from plain_vectors import PlainVectors
 
@@ -106,18 +107,64 @@ class TestAMemoryMadeWithoutWords:
         assert format_of(root) == 1
         assert await make_storage().check() == []
 
-    async def test_says_so_if_a_weight_is_asked_for(self, make_storage: MakeStorage) -> None:
-        with pytest.raises(StorageError, match=r"made without words .* reembed --model local"):
-            await make_storage(lexical_weight=0.3).search("pool")
+    async def test_is_so_whatever_the_weight_and_the_doctor_says_it(
+        self, make_storage: MakeStorage, command: Command
+    ) -> None:
+        question = "how many does the pool hold"
+        by_meaning = await make_storage(lexical_weight=0).search(question)
+        assert await make_storage(lexical_weight=1).search(question) == by_meaning
+        findings = await asyncio.to_thread(command.json, "doctor", "--offline")
+        [finding] = [each for each in findings if each["subject"] == "words"]
+        assert finding["mend"] == "agent-memory reembed --model local"
 
     async def test_gets_them_from_reembed(
         self, make_storage: MakeStorage, root: Path, command: Command
     ) -> None:
+        before = await make_storage().get_recent(5)
         await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
         assert format_of(root) == 2
-        found = await make_storage(lexical_weight=0.3).search("how many does the pool hold")
-        assert found[0].content == "The pool holds ten."
+        [found] = await make_storage().search("ten pool holds the", limit=1)
+        assert (found.score or 0) > 1.15
+        assert await make_storage().get_recent(5) == before
         assert await make_storage().check() == []
+
+    async def test_keeps_them_through_a_repair_that_knows_no_weight(
+        self, make_storage: MakeStorage, root: Path, command: Command
+    ) -> None:
+        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
+        [file] = root.glob("sam/qdrant.db/shard-*/segments/*/mutable_id_tracker.mappings")
+        file.write_bytes(b"")
+        settings = root.parent / ".amplifier/settings.yaml"
+        with_weight_0 = {"overrides": {MODULE: {"config": {"lexical_weight": 0}}}}
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(json.dumps(with_weight_0))
+        await asyncio.to_thread(command.run, "doctor", "--repair", "--yes", "--offline")
+        assert format_of(root) == 2
+        assert await make_storage().check() == []
+
+
+async def test_the_exact_name_is_found_far_down_by_meaning(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "_CANDIDATES", 20)
+    notes, names = [f"note {i}" for i in range(100)], [f"E0502 {i}" for i in range(30)]
+    question, model = "what is e0502", PlainVectors()
+    vectors = np.array(await model.generate_batch([question, *notes, *names]))
+    cosines = vectors[1:] @ vectors[0]
+    name = int(np.abs(cosines[100:]).argmin())
+    assert cosines[100 + name] < sorted(cosines[:100])[-20]
+    config = {"storage_root": str(root), "lexical_weight": 1}
+    storage = MemoryStorage("sam", config, embeddings=model)
+    await storage.store_many([*notes, names[name]])
+    rarity = [math.log(1 + (101 - n + 0.5) / (n + 0.5)) for n in (0, 0, 1)]
+    expected = (cosines[100 + name] + rarity[2] / sum(rarity)) / 2 * 1.2
+    found = {memory.content: memory.score for memory in await storage.search(question, 20)}
+    assert found[names[name]] == pytest.approx(expected, abs=2e-3)
+
+
+def test_ways_to_write_a_word_that_make_no_difference() -> None:
+    assert ranking.words("Cafe\u0301 STRASSE \uff21") == ranking.words("caf\u00e9 stra\u00dfe a")
+    assert len(ranking.words("PG_POOL_MAX, BILL-1423!")) == 3
 
 
 async def test_words_stay_when_something_is_forgotten(make_storage: MakeStorage) -> None:

@@ -42,6 +42,7 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
         "endpoint": None,
         "shard": "shard-1",
         "memories": 1,
+        "words": True,
     }
 
 

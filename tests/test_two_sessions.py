@@ -230,3 +230,19 @@ async def test_the_event_loop_goes_on_while_a_call_waits(
         await asyncio.to_thread(os.getpid)  # the host's threads are free as well
         assert time.monotonic() - before < 0.5
     assert all(await asyncio.gather(*calls))
+
+
+def test_many_agents_at_once_need_few_descriptors(root: Path) -> None:
+    script = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+async def main():
+    agents = [storage(f"agent-{number}") for number in range(12)]
+    await asyncio.gather(*(agent.store("x") for agent in agents))
+    found = await asyncio.gather(*(agent.search("x") for agent in [*agents, *agents]))
+    print(sum(map(len, found)))
+
+asyncio.run(main())
+"""
+    assert run(root, script) == "24\n"

@@ -40,7 +40,7 @@ PEERS = [
     Peer("agent-memory", "with_agent_memory.py", _OURS, "vectors"),
     Peer("agent-memory, endpoint", "with_agent_memory.py", _OURS, "endpoint", largest=10_000),
     Peer("agent-memory, built-in model", "with_agent_memory.py", _OURS, "local"),
-    Peer("agent-memory, kept open", "with_agent_memory.py", _OURS, "open", alone=True),
+    Peer("agent-memory, kept open", "with_agent_memory.py", _OURS, "open", 10_000, alone=True),
     Peer("numpy float32", "with_numpy.py", ("numpy",)),
     Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
     Peer("Chroma", "with_chroma.py", ("chromadb",)),

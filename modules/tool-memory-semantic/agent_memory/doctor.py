@@ -150,6 +150,13 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
         yield Finding(
             "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
         )
+    if manifest and storage.lexical_weight(manifest.embedding.model) and not manifest.words:
+        yield Finding(
+            "warning",
+            "words",
+            "this memory was made without the words of its texts, and is ranked by meaning alone",
+            f"agent-memory reembed --model {manifest.embedding.model}",
+        )
     yield _permissions(folder.path, exposed)
     for finding in _leftovers(storage):
         yield finding

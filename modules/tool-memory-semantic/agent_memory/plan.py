@@ -54,10 +54,9 @@ async def plan(
 ) -> Plan:
     """What a rebuild from `source` will take. Nothing of a memory is embedded to find out."""
     memories = await run_blocking(lambda cancelled: read(source, cancelled))
-    new = storage.new_manifest(made, generator.endpoint)
     begun = unfinished(storage)
     manifest = await begun.manifest() if begun else None
-    if begun and manifest and manifest.contents == new.contents:
+    if begun and manifest and manifest.embedding == made:
         keys = [point_id(memory.content) for memory in memories]
         known = await begun.operate(lambda store: store.known(keys), set())
         memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]

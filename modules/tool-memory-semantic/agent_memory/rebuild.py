@@ -96,7 +96,7 @@ async def rebuild(
     `progress` is told how many of how many are embedded.
     """
     target = _store_in(storage.folder.path / _FOLDER, storage, generator)
-    new = storage.new_manifest(made, generator.endpoint)
+    new = storage.new_manifest(made, generator.endpoint, _manifest(storage))
     with none_running(storage):
         await run_blocking(lambda cancelled: _prepare(target, new, cancelled))
         while True:
@@ -143,7 +143,7 @@ def _prepare(target: MemoryStorage, new: Manifest, cancelled: Event) -> None:
         begun = target.folder.peek()
     except StorageError:
         begun = None
-    if not (begun and begun.contents == new.contents and (database / begun.shard).is_dir()):
+    if not (begun and begun.embedding == new.embedding and (database / begun.shard).is_dir()):
         disk.remove(target.folder.path)
     with target.folder.open(cancelled, new):
         pass
@@ -192,7 +192,7 @@ def whole(storage: MemoryStorage) -> Source:
             def replace(shard: Path, manifest: Manifest) -> None:
                 name = store.next_shard()
                 shard.rename(store.database / name)
-                store.manifest.format = manifest.format
+                store.manifest.words = manifest.words
                 store.manifest.embedding = manifest.embedding
                 store.manifest.endpoint = manifest.endpoint
                 store.outcome = "Run `agent-memory doctor`."
@@ -245,15 +245,19 @@ def _salvaged(storage: MemoryStorage) -> Salvaged:
     """What can be read in the shard that the manifest names; without that, in the fullest: more
     than one is what an interrupted swap leaves, which may hold what was deleted in the other.
     """
-    database = storage.folder.database
+    database, manifest = storage.folder.database, _manifest(storage)
     found = {shard.name: salvage(shard, storage.agent_id) for shard in _shards(database)}
-    try:
-        manifest = manifests.read(database)
-    except StorageError:
-        manifest = None
     if manifest and manifest.shard in found and found[manifest.shard].memories:
         return found[manifest.shard]
     return max(found.values(), key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
+
+
+def _manifest(storage: MemoryStorage) -> Manifest | None:
+    """The manifest of the present store, if it can be read."""
+    try:
+        return manifests.read(storage.folder.database)
+    except StorageError:
+        return None
 
 
 def _shards(database: Path) -> list[Path]:

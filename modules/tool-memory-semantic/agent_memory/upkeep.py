@@ -29,8 +29,10 @@ def reembed(
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
     made = run(model_of(generator))
-    if manifest and manifest.contents == storage.new_manifest(made, generator.endpoint).contents:
+    if manifest and manifest.embedding == made:
         rebuild.give_up(storage)
+        if storage.lexical_weight(made.model) and not manifest.words:
+            run(storage.operate(OpenStore.add_words, None))
         number = run(storage.count())
     else:
         source = rebuild.whole(storage)

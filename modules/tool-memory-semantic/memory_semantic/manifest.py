@@ -13,9 +13,8 @@ from .errors import REPAIR, DamagedStoreError, NewerStoreError
 from .models import DIMENSIONS
 from .shard import ENGINE
 
-# What a shard holds of each text beside its payload: the vector; or that, and its words.
-VECTORS, VECTORS_AND_WORDS = 1, 2
-FORMAT = VECTORS_AND_WORDS
+# 1.0.0 wrote format 1 and would drop the words of a store that holds them: those are format 2.
+FORMAT = 2
 NAME = "manifest.json"
 
 
@@ -43,9 +42,11 @@ class Manifest:
     `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
     fewer has lost some, and one with more was interrupted before this file was written.
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
+    `words` tells whether the shard holds the words of the texts, for the lexical part of the
+    ranking.
     """
 
-    format: int = VECTORS
+    format: int = FORMAT
     agent: str
     engine: str = ENGINE
     embedding: Embedding
@@ -53,16 +54,7 @@ class Manifest:
     shard: Annotated[str, msgspec.Meta(pattern=r"^shard-[0-9]+\Z")] = "shard-1"
     memories: Annotated[int, msgspec.Meta(ge=0)] = 0
     created: datetime
-
-    @property
-    def words(self) -> bool:
-        """Whether the shard holds the words of the texts, for the lexical part of the ranking."""
-        return self.format >= VECTORS_AND_WORDS
-
-    @property
-    def contents(self) -> tuple[Embedding, bool]:
-        """What is kept of each text."""
-        return self.embedding, self.words
+    words: bool = False
 
 
 def read(folder: Path) -> Manifest | None:
@@ -94,4 +86,5 @@ def _series(engine: str) -> tuple[int, ...]:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Put `manifest` into `folder`; it is on disk when this returns."""
+    manifest.format = FORMAT if manifest.words else 1
     write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1))

@@ -93,7 +93,7 @@ class Memory:
     """One remembered text.
 
     `timestamp` is when it was last stored, aware and in UTC. `embedding` is empty on memories that
-    come out of a store. `score` is set by a search only: max(cosine, 0), times 1.2 when recent.
+    come out of a store. `score` is set by a search only; `ranking` says how.
     """
 
     id: str = field(default_factory=new_memory_id)

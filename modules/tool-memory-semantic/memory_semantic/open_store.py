@@ -146,20 +146,31 @@ class OpenStore:
         return [self.memory(hit) for hit in self.shard.newest(limit, where)]
 
     def erase(self, ids: Sequence[str]) -> int:
-        """Take these memories out for good; returns how many there were.
-
-        A new shard without them takes the place of the present one, whose files are removed when
-        it is closed. The one write of the manifest is the swap.
-        """
+        """Take these memories out for good; returns how many there were."""
         doomed = {hit.id for hit in self.shard.newest(len(ids), Where(ids=tuple(ids)))}
         if doomed:
-            name = self.next_shard()
-            dimensions = self.manifest.embedding.dimensions
-            self.shard.copy_to(self.database / name, dimensions, leave_out=doomed)
-            disk.settle(self.database / name)
-            self.outcome = _MAYBE_DELETED
-            self.use(name, self.manifest.memories - len(doomed))
+            self._rewrite(doomed, self.manifest.words, _MAYBE_DELETED)
         return len(doomed)
+
+    def add_words(self) -> None:
+        """Let the store hold the words of its texts from now on; vectors stay as they are."""
+        self._rewrite(set(), True, UNCHANGED)
+
+    def _rewrite(self, leave_out: set[UUID], with_words: bool, outcome: str) -> None:
+        """A new shard takes the place of the present one, whose files are removed when it is
+        closed. The one write of the manifest is the swap.
+        """
+        name = self.next_shard()
+        self.shard.copy_to(
+            self.database / name,
+            self.manifest.embedding.dimensions,
+            leave_out=leave_out,
+            with_words=with_words,
+        )
+        disk.settle(self.database / name)
+        self.outcome = outcome
+        self.manifest.words = with_words
+        self.use(name, self.manifest.memories - len(leave_out))
 
     def next_shard(self) -> str:
         """The name for a shard that is to take the place of the present one."""

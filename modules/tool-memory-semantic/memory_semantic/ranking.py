@@ -5,22 +5,26 @@
 
 `overlap`, between 0 and 1, is how much of the question's words the memory contains, the rare ones
 counting more: the sum of the rarities of those it contains, divided by the sum of them all. The
-rarity of a word that `n` of `N` memories contain is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of
-BM25. With weight 0 the similarity is the cosine.
+rarity of a word that `n` of the `N` memories with words contain is
+ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. With weight 0 the similarity is the cosine.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from unicodedata import normalize
 from zlib import crc32
 
 from .models import RECENCY_BOOST, RECENCY_WINDOW, Memory
 
 
 def words(text: str) -> list[int]:
-    """The different words of `text`, whatever their case, as numbers of 32 bits, sorted."""
-    return sorted({crc32(word.encode()) for word in re.findall(r"\w+", text.casefold())})
+    """The different words of `text` as numbers of 32 bits, sorted; case and the ways to write an
+    accent make no difference. A language that puts no blanks between words gains nothing by them.
+    """
+    plain = normalize("NFKC", text).casefold()
+    return sorted({crc32(word.encode()) for word in re.findall(r"\w+", plain)})
 
 
 def score(similarity: float, timestamp: datetime, now: datetime) -> float:

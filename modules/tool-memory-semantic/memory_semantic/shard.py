@@ -30,13 +30,17 @@ ENGINE = "qdrant-edge 0.9"
 # Points read at once, so that going through a large store stays small in memory.
 _BATCH = 256
 
+# The files that are read in every operation, and from their beginning to their end: the vectors and
+# the indexes. Few, because each of them takes a file descriptor.
+_READ_ALWAYS = ("segments/*/vector_storage/vectors/*.mmap", "segments/*/payload_index/*/page_*.dat")
+
 # The name of the sparse vector that holds a text's words; the dense one has none.
 _WORDS = "words"
-# Where words count, the similarity is worked out for so many memories by their meaning and as many
-# by their words. All of them up to this number; at 100,000, a tenth of all takes a tenth of 0.35 s.
+# Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
+# those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
 _CANDIDATES = 10_000
-# In place of the cosine of a memory that is not among those by its meaning: no similarity is below.
-_NONE = -10.0
+# The cosine of a memory that has no vector: it makes a similarity lower than any.
+_NO_COSINE = -10.0
 
 
 class Point(NamedTuple):
@@ -127,7 +131,7 @@ class Shard:
                 )
         # At closing the engine drops its files from the page cache, so that every operation would
         # read the vectors from the disk anew, and a filtered search each one by itself.
-        with kept_in_cache(path):
+        with kept_in_cache(file for name in _READ_ALWAYS for file in path.glob(name)):
             with _engine_errors("open the store"):
                 handle = edge.EdgeShard.load(str(path))
             try:
@@ -163,32 +167,35 @@ class Shard:
         weight: float = 0.0,
     ) -> list[list[Hit]]:
         """For each of `places` the `limit` points most similar to `vector` and, by `weight`, to the
-        words `asked`, best first. The similarity is that of `ranking`.
+        words `asked`, best first. The similarity is that of `ranking`; a shard without words has
+        the cosine alone.
         """
         meaning = edge.Query.Nearest(list(vector))
+        similarity = None
 
         def request(where: Where) -> edge.QueryRequest:
             filter = _filter(where)
-            if not asked or not weight:
+            if not similarity:
                 return edge.QueryRequest(limit, query=meaning, filter=filter, with_payload=True)
             return edge.QueryRequest(
                 limit,
                 prefetches=[
-                    edge.Prefetch(_CANDIDATES, query=query, filter=filter)
-                    for query in (meaning, _containing(asked))
+                    edge.Prefetch(_CANDIDATES, query=meaning, filter=filter),
+                    by_words := edge.Prefetch(_CANDIDATES, query=_containing(asked), filter=filter),
+                    edge.Prefetch(_CANDIDATES, query=meaning, prefetches=[by_words]),
                 ],
                 query=similarity,
                 with_payload=True,
             )
 
         with _engine_errors("search the store"):
-            if asked and weight:
+            if asked and weight and self._with_words:
                 similarity = _similarity(weight, self._rarity(asked))
             answers = self._handle.query_batch(
                 edge.QueryBatchRequest([request(where) for where in places])
             )
         return [
-            [_hit(point, point.score) for point in answer if point.score > _NONE / 4]
+            [_hit(point, point.score) for point in answer if point.score > -1.5]
             for answer in answers
         ]
 
@@ -226,13 +233,15 @@ class Shard:
             if offset is None:
                 return
 
-    def copy_to(self, path: Path, dimensions: int, *, leave_out: set[UUID]) -> None:
+    def copy_to(
+        self, path: Path, dimensions: int, *, leave_out: set[UUID], with_words: bool
+    ) -> None:
         """Make a new shard in `path` with every point but `leave_out`, vectors as they are.
 
         The engine's own delete only hides: text and vectors would stay in the files.
         """
-        self.create(path, dimensions, self._with_words)
-        with Shard.open(path, self._with_words) as copy:
+        self.create(path, dimensions, with_words)
+        with Shard.open(path, with_words) as copy:
             for points in self.points():
                 copy.write([point for point in points if point.id not in leave_out])
 
@@ -260,13 +269,15 @@ def _containing(asked: Sequence[int]) -> edge.Query:
 
 
 def _similarity(weight: float, rarity: float) -> edge.Formula:
-    """`ranking`'s similarity, of the cosine and the sum of the rarities of the words contained."""
-    cosine, contained = (edge.Expression.Variable(f"$score[{i}]") for i in range(2))
+    """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
+    the words contained, cosines of those.
+    """
+    nearest, contained, cosine = (edge.Expression.Variable(f"$score[{i}]") for i in range(3))
     overlap = edge.Expression.Mult([edge.Expression.Constant(weight / rarity), contained])
-    total = edge.Expression.Sum([cosine, overlap])
+    total = edge.Expression.Sum([edge.Expression.Max([nearest, cosine]), overlap])
     return edge.Formula(
         edge.Expression.Mult([edge.Expression.Constant(1 / (1 + weight)), total]),
-        {"$score[0]": _NONE, "$score[1]": 0.0},
+        {"$score[0]": _NO_COSINE, "$score[1]": 0.0, "$score[2]": _NO_COSINE},
     )
 
 

@@ -15,7 +15,7 @@ from .embeddings import EmbeddingGenerator
 from .errors import StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
-from .manifest import VECTORS, VECTORS_AND_WORDS, Embedding, Manifest
+from .manifest import Embedding, Manifest
 from .models import (
     DEFAULT_MODEL,
     DEFAULT_RESULTS,
@@ -119,7 +119,7 @@ class MemoryStorage:
         where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
 
         def work(store: OpenStore, vectors: list[list[float]]) -> list[Memory]:
-            weight = self._weight_in(store.manifest)
+            weight = self.lexical_weight(store.manifest.embedding.model)
             return store.search(vectors[0], limit, where, self._clock(), words(query), weight)
 
         return await self._embedded([query], work, [])
@@ -234,14 +234,19 @@ class MemoryStorage:
                 return result
         raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
 
-    def new_manifest(self, made: Embedding, endpoint: str | None) -> Manifest:
-        """What a new store for these embeddings, from the service at `endpoint`, would be."""
+    def new_manifest(
+        self, made: Embedding, endpoint: str | None, present: Manifest | None = None
+    ) -> Manifest:
+        """What a new store for these embeddings, from the service at `endpoint`, would be; it may
+        take the place of the `present` one, which keeps its words if it keeps its model.
+        """
+        kept = present is not None and present.words and present.embedding == made
         return Manifest(
-            format=VECTORS_AND_WORDS if self._weight(made.model) else VECTORS,
             agent=self.agent_id,
             embedding=made,
             endpoint=endpoint,
             created=self._clock(),
+            words=kept or self.lexical_weight(made.model) > 0,
         )
 
     def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
@@ -267,23 +272,13 @@ class MemoryStorage:
                 )
         return generator
 
-    def _weight(self, model: str) -> float:
-        """How much shared words count beside the meaning, with this embedding model."""
+    def lexical_weight(self, model: str) -> float:
+        """How much shared words count beside the meaning, with this embedding model. A store that
+        was made without words is ranked by meaning alone.
+        """
         if self.config.lexical_weight is not None:
             return self.config.lexical_weight
         return LEXICAL_WEIGHT if model == LOCAL_MODEL else 0.0
-
-    def _weight_in(self, manifest: Manifest) -> float:
-        weight = self._weight(manifest.embedding.model)
-        if not weight or manifest.words:
-            return weight
-        if self.config.lexical_weight is None:
-            return 0.0  # made by an older version: ranked as it was then
-        raise StorageError(
-            f"lexical_weight is {weight:g}, but the memory of {self.agent_id!r} was made without "
-            "words to compare. Set it to 0, or make the memory anew: agent-memory reembed --model "
-            f"{manifest.embedding.model}"
-        )
 
     def _default_model(self) -> str:
         """OpenAI's model where there is a key for it, or a service of the user's own; else the
