@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stores import peers
-from stores.peers import Failed, Peer
+from stores.peers import NOT_TRIED, Failed, Peer
 
 Log = Callable[[str], None]
 
@@ -63,7 +63,7 @@ def measure(
                 )
             for peer in ready:
                 if peer not in wanted:
-                    rows[peer.name] = {"failed": f"not tried above {peer.largest:,}"}
+                    rows[peer.name] = {"failed": f"{NOT_TRIED} {peer.largest:,}"}
             for name, row in rows.items():
                 bare = environments[name]["bare_memory_mb"]
                 row["memory_mb"] = _less(row.pop("memory", None), bare)

@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """The page and its plots, from the results that run.py has saved. It measures nothing.
 
 Every figure and every comparison on the page is computed; what is written here is true whatever
@@ -9,20 +8,27 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+from plots import Plots, draw_processes, draw_recall, draw_sizes, draw_space, draw_tuning
+from results import (
+    NONE,
+    OURS,
+    Row,
+    all_stores,
+    default_method,
+    is_ours,
+    is_variant,
+    number,
+    peers,
+    ratio_of,
+    shown_size,
+    troubles,
+    value_of,
+)
 
-matplotlib.use("svg")
-from matplotlib import pyplot as plt
-from matplotlib.ticker import FuncFormatter, NullLocator
-
-Row = dict[str, Any]
-
-OURS = "agent-memory"
 # What does the same work as a variant of ours, and so may be better than that one alone: both ask
 # a service for their vectors.
 LIKE = {"mem0": "agent-memory, endpoint"}
-LARGEST_SHOWN = 10_000
-NONE = TO = "\N{EN DASH}"  # a cell without a figure; between the ends of a range
+TO = NONE  # between the ends of a range
 AIM = 300  # tokens, which an older design allowed for a call beside the recalled text
 FSYNC = "yes: fsync before the call returns"
 STORES = {
@@ -118,7 +124,7 @@ def _quick(results: dict[str, Any]) -> bool:
 
 
 def _part(
-    results: dict[str, Any], name: str, body: Callable[[dict[str, Any], "Plots"], str], plots: Any
+    results: dict[str, Any], name: str, body: Callable[[dict[str, Any], Plots], str], plots: Plots
 ) -> str:
     """A section, or a sentence about why it is empty or not whole."""
     failed = results["ran"].get(name, {}).get("failed")
@@ -134,7 +140,7 @@ def _part(
 
 def _says(parts: dict[str, Any]) -> Iterable[str]:
     growth = parts.get("growth")
-    if growth and (size := _shown_size(growth)):
+    if growth and (size := shown_size(growth)):
         for key, part, what, unit in MEASURES:
             if key in ("search_ms", "add_ms"):
                 yield _compared(growth, size, key, part, what, unit)
@@ -147,8 +153,8 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
         processes, rows = list(several["processes"].items())[-1]
         rows = {name: row for name, row in rows.items() if "failed" not in row}
         rates = {name: f"{name} {number(row['calls_per_second'])}" for name, row in rows.items()}
-        bad = [name for name, row in rows.items() if _troubles(row)]
-        others = [name for name in rows if not _is_ours(name)]
+        bad = [name for name, row in rows.items() if troubles(row)]
+        others = [name for name in rows if not is_ours(name)]
         yield (
             f"**Processes: {processes} on one store.** Calls a second: "
             f"{rates.get(OURS, f'{OURS} none')}, {'with' if OURS in bad else 'without'} errors or "
@@ -162,8 +168,9 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
             f"{method} {_estimate(scores[method]['all']['recall@5'])}"
             for method in recall["methods"]
         ]
+        asked = scores[default_method(recall)]["all"]["n"]
         yield (
-            f"**Found.** Of the answers to {scores[_default(recall)]['all']['n']} questions, these "
+            f"**Found.** Of the answers to {asked} questions, these "
             f"shares in % are among the first five results: {'; '.join(found)}."
         )
     if tokens := parts.get("tokens"):
@@ -187,18 +194,20 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
 
 def _compared(growth: Row, size: str, key: str, part: str | None, what: str, unit: str) -> str:
     """Ours, and who needs less or more of it."""
-    ours = _value(growth, size, OURS, key, part)
+    ours = value_of(growth, size, OURS, key, part)
     if ours is None:
         return f"**{what.capitalize()}:** {OURS} has no figure."
     values = {
         name: value
         for name in growth["stores"][size]
-        if (value := _value(growth, size, name, key, part)) is not None
+        if (value := value_of(growth, size, name, key, part)) is not None
     }
     shown = {name: f"{name} {number(value)}" for name, value in values.items()}
-    variants = [words.removeprefix(f"{OURS}, ") for name, words in shown.items() if _variant(name)]
-    less = [words for name, words in shown.items() if not _is_ours(name) and values[name] < ours]
-    more = [words for name, words in shown.items() if not _is_ours(name) and values[name] >= ours]
+    variants = [
+        words.removeprefix(f"{OURS}, ") for name, words in shown.items() if is_variant(name)
+    ]
+    less = [words for name, words in shown.items() if not is_ours(name) and values[name] < ours]
+    more = [words for name, words in shown.items() if not is_ours(name) and values[name] >= ours]
     brackets = f" ({', '.join(variants)})" if variants else ""
     below, above = ("Faster", "Slower") if unit == "ms" else ("Less", "More")
     return (
@@ -242,8 +251,8 @@ def _where(results: dict[str, Any]) -> str:
 # Stores, as memories grow
 
 
-def _growth(growth: dict[str, Any], plots: "Plots") -> str:
-    size = _shown_size(growth)
+def _growth(growth: dict[str, Any], plots: Plots) -> str:
+    size = shown_size(growth)
     text = [
         f"All hold the same memories: {growth['characters']} characters, vectors of "
         f"{growth['dimensions']:,} dimensions that cost next to nothing, times spread over two "
@@ -256,7 +265,7 @@ def _growth(growth: dict[str, Any], plots: "Plots") -> str:
             ["store", "what it is", "a memory is on disk when `add` returns", "version"],
             [
                 [_name(name), *STORES.get(name, ("", "")), _versions(growth, name)]
-                for name in _all(growth)
+                for name in all_stores(growth)
             ],
             words=True,
         ),
@@ -264,11 +273,12 @@ def _growth(growth: dict[str, Any], plots: "Plots") -> str:
     if not size:
         return "\n\n".join([*text, f"There are no figures of {OURS}."])
     text += [
-        plots.add("search", lambda theme: _draw_sizes(growth, theme), _alt_search(growth)),
+        plots.add("search", lambda theme: draw_sizes(growth, theme), _alt_search(growth)),
         f"### Among {int(size):,} memories",
         _times_table(growth, size, ["search_ms", "week_ms"], ["search", "last week"]),
         _times_table(growth, size, ["add_ms", "cold_ms"], ["add", "first answer"]),
-        plots.add("space", lambda theme: _draw_space(growth, size, theme), _alt_space(size)),
+        _kept_open(growth, size),
+        plots.add("space", lambda theme: draw_space(growth, size, theme), _alt_space(size)),
         _space_table(growth, size),
         "Memory is what the process has more than a bare Python after its searches; `own` is the "
         "part that is no page of a file, which the system cannot take back. Found is the share of "
@@ -279,6 +289,23 @@ def _growth(growth: dict[str, Any], plots: "Plots") -> str:
         _sizes_table(growth, "add_ms"),
     ]
     return "\n\n".join(text)
+
+
+def _kept_open(growth: Row, size: str) -> str:
+    """What the experiment shows, and why it stays one."""
+    name = "agent-memory, kept open"
+    faster, memory = (
+        value_of(growth, size, name, key, part)
+        for key, part in (("search_ms", "median"), ("memory_mb", "rss"))
+    )
+    if faster is None or memory is None:
+        return ""
+    ours = value_of(growth, size, OURS, "memory_mb", "rss")
+    return (
+        f"A store that stays open answers in {number(faster)} ms and takes {number(memory)} MB, "
+        f"not {number(ours)}. It is not done: while one process has a store open and locked all "
+        "others wait, and two that have it open without the lock lose writes."
+    )
 
 
 def _versions(growth: Row, name: str) -> str:
@@ -295,7 +322,7 @@ def _times_table(growth: Row, size: str, keys: list[str], heads: list[str]) -> s
         cells = [_name(name)]
         for key in keys:
             if spread := row.get(key):
-                ratio = _ratio(growth, size, name, key, "median")
+                ratio = ratio_of(growth, size, name, key, "median")
                 ends = f"{number(spread['min'])}{TO}{number(spread['max'])}"
                 cells += [number(spread["median"]), ratio, number(spread["p95"]), ends]
             else:
@@ -315,9 +342,9 @@ def _space_table(growth: Row, size: str) -> str:
             [
                 _name(name),
                 number(row["disk_bytes"] / 1000),
-                _ratio(growth, size, name, "disk_bytes", None),
+                ratio_of(growth, size, name, "disk_bytes", None),
                 number(memory.get("rss")),
-                _ratio(growth, size, name, "memory_mb", "rss"),
+                ratio_of(growth, size, name, "memory_mb", "rss"),
                 number(memory.get("anon")),
                 number(row.get("fill_seconds")),
                 _share(row.get("found")),
@@ -331,16 +358,16 @@ def _space_table(growth: Row, size: str) -> str:
 def _sizes_table(growth: Row, key: str) -> str:
     sizes = list(growth["stores"])
     rows = []
-    for name in _all(growth):
+    for name in all_stores(growth):
         cells = [_name(name)]
         for size in sizes:
-            value = _value(growth, size, name, key, "median")
+            value = value_of(growth, size, name, key, "median")
             cells.append(
                 NONE
                 if value is None
                 else number(value)
                 if name == OURS
-                else f"{number(value)} ({_ratio(growth, size, name, key, 'median')})"
+                else f"{number(value)} ({ratio_of(growth, size, name, key, 'median')})"
             )
         rows.append(cells)
     return _table(["store", *(f"{int(size):,}" for size in sizes)], rows)
@@ -349,7 +376,7 @@ def _sizes_table(growth: Row, key: str) -> str:
 # Several processes
 
 
-def _several(several: dict[str, Any], plots: "Plots") -> str:
+def _several(several: dict[str, Any], plots: Plots) -> str:
     processes = several["processes"]
     last = list(processes)[-1]
     rows = []
@@ -374,7 +401,7 @@ def _several(several: dict[str, Any], plots: "Plots") -> str:
         f"{name}, processes: {count}: {note}"
         for count, rows_of in processes.items()
         for name, row in rows_of.items()
-        for note in _troubles(row)
+        for note in troubles(row)
     ]
     text = [
         f"Each process adds a memory, asks for it, and so on for {several['seconds']} s, on a "
@@ -385,7 +412,7 @@ def _several(several: dict[str, Any], plots: "Plots") -> str:
         "above 1 is more than ours, and better.",
         plots.add(
             "processes",
-            lambda theme: _draw_processes(several, theme),
+            lambda theme: draw_processes(several, theme),
             "Calls a second over the number of processes, for each store. The figures are in the "
             "table.",
         ),
@@ -400,23 +427,14 @@ def _failures(row: Row) -> int | None:
     return sum(row["failures"].values()) if "failures" in row else None
 
 
-def _troubles(row: Row) -> list[str]:
-    """What went wrong with a store, in words."""
-    if "failed" in row:
-        return [row["failed"]]
-    troubles = [f"{count:,} x {what}" for what, count in row["failures"].items()]
-    troubles += [f"{row['lost']:,} memories lost"] if row["lost"] else []
-    troubles += [f"{row['missed']:,} searches missed what was added"] if row["missed"] else []
-    return troubles + row["ended_badly"]
-
-
 # Recall
 
 
-def _recall(recall: dict[str, Any], plots: "Plots") -> str:
+def _recall(recall: dict[str, Any], plots: Plots) -> str:
     scores, questions = recall["scores"], recall["set"]["questions"]
-    metrics = [name for name in scores[_default(recall)]["all"] if name != "n"]
-    kinds = [kind for kind in scores[_default(recall)] if kind != "all"]
+    ours = scores[default_method(recall)]
+    metrics = [name for name in ours["all"] if name != "n"]
+    kinds = [kind for kind in ours if kind != "all"]
     tuned = sum(each["tune"] for each in questions.values())
     reported = sum(each["report"] for each in questions.values())
     text = [
@@ -424,12 +442,12 @@ def _recall(recall: dict[str, Any], plots: "Plots") -> str:
         f"{recall['set']['memories']} memories of two years, {tuned} questions to tune on and "
         f"{reported} others, of which all that follows is. In %, with the interval that holds 95 % "
         "of what resampling the questions gives.",
-        plots.add("recall", lambda theme: _draw_recall(recall, theme), _alt_recall(recall)),
+        plots.add("recall", lambda theme: draw_recall(recall, theme), _alt_recall(recall)),
         _table(
             ["method", *metrics],
             [
                 [
-                    _name(method, _default(recall)),
+                    _name(method, default_method(recall)),
                     *(_estimate(scores[method]["all"][metric]) for metric in metrics),
                 ]
                 for method in recall["methods"]
@@ -437,10 +455,13 @@ def _recall(recall: dict[str, Any], plots: "Plots") -> str:
         ),
         "recall@5 by kind of question:",
         _table(
-            ["method", *(f"{kind} ({scores[_default(recall)][kind]['n']})" for kind in kinds)],
+            [
+                "method",
+                *(f"{kind} ({ours[kind]['n']})" for kind in kinds),
+            ],
             [
                 [
-                    _name(method, _default(recall)),
+                    _name(method, default_method(recall)),
                     *(_estimate(scores[method][kind]["recall@5"]) for kind in kinds),
                 ]
                 for method in recall["methods"]
@@ -474,7 +495,7 @@ def _recall(recall: dict[str, Any], plots: "Plots") -> str:
             f"on those.{default}",
             plots.add(
                 "tuning",
-                lambda theme: _draw_tuning(recall, theme),
+                lambda theme: draw_tuning(recall, theme),
                 "recall@5 over the weight of shared words, for all questions to tune on and for "
                 "each kind of them.",
             ),
@@ -489,11 +510,11 @@ def _recall(recall: dict[str, Any], plots: "Plots") -> str:
         without = recency.get("without_since")
         instead = f" instead of {_estimate(without['recall@5'])} %" if without else ""
         text.append(
-            "Memories of the last seven days count a fifth more. On questions about that week this "
-            f"gains {_estimate(recency['gain_recent'])} points of recall@5, on all others it loses "
-            f"{_estimate(recency['loss_other'])}: it {pays}. With `since` given instead, "
-            f"{_estimate(recency['with_since']['recall@5'])} % of the answers to such questions "
-            f"are found{instead}."
+            "Memories of the last seven days count a fifth more. Where the answer is of that week "
+            f"this gains {_estimate(recency['gain_recent'])} points of recall@5, elsewhere it "
+            f"loses {_estimate(recency['loss_other'])}: it {pays}. With `since` given instead, "
+            f"{_estimate(recency['with_since']['recall@5'])} % of the answers to questions about "
+            f"the week are found{instead}."
         )
     if none := recall.get("none"):
         text.append(
@@ -527,15 +548,10 @@ def _locomo(locomo: dict[str, Any]) -> str:
     )
 
 
-def _default(recall: dict[str, Any]) -> str:
-    """The method that a user has without a setting: the last of the built-in model."""
-    return [method for method in recall["methods"] if method.startswith("built-in")][-1]
-
-
 # Tokens and money
 
 
-def _tokens(tokens: dict[str, Any], plots: "Plots") -> str:
+def _tokens(tokens: dict[str, Any], plots: Plots) -> str:
     every = [
         [name.replace("_", "\\_"), f"{amount['tokens']:,}", number(amount["characters"] / 4)]
         for name, amount in tokens["every_request"].items()
@@ -604,7 +620,7 @@ def _constant(tokens: dict[str, Any]) -> str:
     )
 
 
-def _money(money: dict[str, Any], plots: "Plots") -> str:
+def _money(money: dict[str, Any], plots: Plots) -> str:
     prices, assumed = money["prices"], money["assumed"]
     models = list(prices["embedding"])
     rows = [
@@ -674,13 +690,13 @@ def _better_growth(growth: dict[str, Any] | None) -> Iterable[str]:
     for key, part, what, unit in MEASURES:
         found = []
         for size in growth["stores"]:
-            ours = _value(growth, size, OURS, key, part)
+            ours = value_of(growth, size, OURS, key, part)
             if ours is None:
                 continue
             names = []
-            for name in _peers(growth, size):
-                value = _value(growth, size, name, key, part)
-                like = _value(growth, size, LIKE.get(name, OURS), key, part)
+            for name in peers(growth, size):
+                value = value_of(growth, size, name, key, part)
+                like = value_of(growth, size, LIKE.get(name, OURS), key, part)
                 if value is None:
                     continue
                 if value < ours:
@@ -697,7 +713,7 @@ def _better_growth(growth: dict[str, Any] | None) -> Iterable[str]:
             ours = rows.get(OURS, {}).get(key)
             names = [
                 f"{name} {_share(rows[name][key])}"
-                for name in _peers(growth, size)
+                for name in peers(growth, size)
                 if ours is not None and (rows[name].get(key) or 0) > ours
             ]
             if names:
@@ -721,7 +737,7 @@ def _better_several(several: dict[str, Any] | None) -> Iterable[str]:
         ):
             names = []
             for name, row in rows.items():
-                if _is_ours(name) or "failed" in row:
+                if is_ours(name) or "failed" in row:
                     continue
                 value, other = key(row), key(ours)
                 if value is None or other is None:
@@ -737,7 +753,7 @@ def _better_several(several: dict[str, Any] | None) -> Iterable[str]:
 def _better_recall(recall: dict[str, Any] | None) -> Iterable[str]:
     if not recall:
         return
-    ours = recall["scores"][_default(recall)]
+    ours = recall["scores"][default_method(recall)]
     for kind, row in ours.items():
         for metric in (name for name in row if name != "n"):
             if kind != "all" and metric != "recall@5":
@@ -784,56 +800,7 @@ def _missing(results: dict[str, Any]) -> list[str]:
     return lines
 
 
-# Reading the results
-
-
-def _shown_size(growth: dict[str, Any]) -> str | None:
-    """The size of the detailed tables: the largest that all stores are made for."""
-    sizes = [size for size in growth["stores"] if _value(growth, size, OURS, "search_ms", "median")]
-    return max(
-        (size for size in sizes if int(size) <= LARGEST_SHOWN),
-        key=int,
-        default=min(sizes, key=int, default=None),
-    )
-
-
-def _all(growth: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(name for rows in growth["stores"].values() for name in rows))
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith(OURS)
-
-
-def _variant(name: str) -> bool:
-    return _is_ours(name) and name != OURS
-
-
-def _peers(growth: dict[str, Any] | None, size: str) -> list[str]:
-    return [name for name in growth["stores"][size] if not _is_ours(name)] if growth else []
-
-
-def _value(growth: Any, size: str, name: str, key: str, part: str | None) -> float | None:
-    value = growth["stores"][size].get(name, {}).get(key)
-    value = value.get(part) if part and value else value
-    return value / 1000 if key == "disk_bytes" and value is not None else value
-
-
-def _ratio(growth: Row, size: str, name: str, key: str, part: str | None) -> str:
-    value, ours = (_value(growth, size, each, key, part) for each in (name, OURS))
-    return "" if name == OURS or value is None or not ours else number(value / ours)
-
-
 # Words and tables
-
-
-def number(value: float | None) -> str:
-    """Two or three digits, as many as mean something."""
-    if value is None:
-        return NONE
-    if abs(value) >= 9.95 or value == 0:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"
 
 
 def _estimate(estimate: Sequence[float], signed: bool = False) -> str:
@@ -878,285 +845,6 @@ def _bullets(lines: Iterable[str]) -> str:
 def _details(head: str, lines: Sequence[str]) -> str:
     items = "\n".join(f"- {_cell(line)}" for line in lines)
     return f"<details><summary>{head}</summary>\n\n{items}\n\n</details>"
-
-
-# Plots
-
-# Told apart with any kind of colour vision, by line or mark where not by colour; for a page in
-# black on white, and one in white on black.
-STYLES: dict[str, tuple[str, str, Any, str]] = {
-    OURS: ("#cc4c00", "#ff8c42", "-", "o"),
-    "agent-memory, endpoint": ("#cc4c00", "#ff8c42", "--", "o"),
-    "agent-memory, built-in model": ("#cc4c00", "#ff8c42", ":", "o"),
-    "agent-memory, kept open": ("#cc4c00", "#ff8c42", (0, (6, 2, 1, 2, 1, 2)), "."),
-    "numpy float32": ("#6b7280", "#9ca3af", "-", "x"),
-    "sqlite-vec": ("#0072b2", "#4aa8e8", "-", "s"),
-    "Chroma": ("#008a64", "#2fc99a", "-", "^"),
-    "LanceDB": ("#b0508c", "#e79bc6", "-", "v"),
-    "Qdrant local": ("#3a96d0", "#7cc8f2", "--", "D"),
-    "mcp-server-qdrant": ("#7a5cc0", "#b09cf0", "--", "P"),
-    "mem0": ("#8f7000", "#e0bd3a", "-.", "X"),
-}
-HUES = ["mem0", "sqlite-vec", "LanceDB", "Chroma", "mcp-server-qdrant"]  # for what is no store
-THEMES = {"light": ("#1f2328", "#d0d7de"), "dark": ("#e6edf3", "#3d444d")}  # text, and lines
-
-
-class Theme:
-    """The colours of a page, and the settings of matplotlib for it."""
-
-    def __init__(self, name: str) -> None:
-        self.dark = name == "dark"
-        self.ink, self.faint = THEMES[name]
-        self.settings: dict[str, Any] = {
-            "svg.hashsalt": OURS,  # the same figures give the same file
-            "svg.fonttype": "none",
-            # The widest first, so that labels have room with whatever the reader has.
-            "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
-            "font.size": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.edgecolor": self.faint,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "axes.titlesize": 10,
-            "axes.titlelocation": "left",
-            "grid.color": self.faint,
-            "grid.linewidth": 0.5,
-            "legend.frameon": False,
-            "xtick.color": self.ink,
-            "ytick.color": self.ink,
-            "axes.labelcolor": self.ink,
-            "text.color": self.ink,
-        }
-
-    def style(self, name: str) -> tuple[str, Any, str]:
-        """The colour, line and mark of a store."""
-        light, dark, line, mark = STYLES.get(name, (self.ink, self.ink, "-", "."))
-        return (dark if self.dark else light), line, mark
-
-    def shade(self, step: int) -> str:
-        """A colour for one of several methods, none of them ours."""
-        light = ["#56606b", "#9ecae1", "#3182bd", "#9e9ac8", "#a8ddb5", "#43a2ca", "#238b45"]
-        dark = ["#8b949e", "#2f6690", "#6cb6ff", "#8a7fd0", "#2f7d4f", "#58b5c9", "#7ee2a8"]
-        shades = dark if self.dark else light
-        return shades[step % len(shades)]
-
-
-class Plots:
-    """Draws each plot for both themes, and says how a page shows the right one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def add(self, name: str, draw: Callable[[Theme], Any], alt: str) -> str:
-        for theme in THEMES:
-            chosen = Theme(theme)
-            with plt.rc_context(chosen.settings):
-                figure = draw(chosen)
-                # Without a date and a version, which would make every file a new one.
-                figure.savefig(
-                    self._folder / f"{name}-{theme}.svg",
-                    transparent=True,
-                    metadata={"Date": None, "Creator": None},
-                )
-                plt.close(figure)
-        source = f"benchmarks/{name}-dark.svg"
-        return (
-            f'<picture><source media="(prefers-color-scheme: dark)" srcset="{source}">'
-            f'<img alt="{alt}" src="benchmarks/{name}-light.svg"></picture>'
-        )
-
-
-def _draw_sizes(growth: dict[str, Any], theme: Theme) -> Any:
-    lines = {}
-    for name in _all(growth):
-        points = [
-            (int(size), value)
-            for size in growth["stores"]
-            if (value := _value(growth, size, name, "search_ms", "median")) is not None
-        ]
-        if points:
-            lines[name] = points
-    figure, axes = plt.subplots(figsize=(7.5, 4.4))
-    figure.subplots_adjust(left=0.09, right=0.71, bottom=0.12, top=0.92)
-    axes.set(xscale="log", yscale="log", xlabel="memories", title="Search, milliseconds (median)")
-    _lines(axes, lines, theme)
-    axes.set_xticks([int(size) for size in growth["stores"]])
-    return figure
-
-
-def _draw_processes(several: dict[str, Any], theme: Theme) -> Any:
-    lines: dict[str, list[tuple[int, float]]] = {}
-    troubled: dict[str, list[tuple[int, float]]] = {}
-    for processes, rows in several["processes"].items():
-        for name, row in rows.items():
-            if rate := row.get("calls_per_second"):
-                lines.setdefault(name, []).append((int(processes), rate))
-                if _troubles(row):
-                    troubled.setdefault(name, []).append((int(processes), rate))
-    figure, axes = plt.subplots(figsize=(7.5, 4.4))
-    figure.subplots_adjust(left=0.09, right=0.71, bottom=0.12, top=0.92)
-    title = "Calls a second, of all processes (ringed: with errors or losses)"
-    axes.set(xscale="log", yscale="log", xlabel="processes on one store", title=title)
-    _lines(axes, lines, theme)
-    for name, points in troubled.items():
-        axes.plot(*zip(*points, strict=True), "o", ms=11, mfc="none", mec=theme.style(name)[0])
-    axes.set_xticks([int(processes) for processes in several["processes"]])
-    return figure
-
-
-def _lines(axes: Any, lines: dict[str, list[tuple[int, float]]], theme: Theme) -> None:
-    """A line for each store, with its name beside its end."""
-    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(plain)
-        axis.set_minor_locator(NullLocator())
-    for name, points in lines.items():
-        colour, line, mark = theme.style(name)
-        ours = name == OURS
-        axes.plot(
-            *zip(*points, strict=True),
-            linestyle=line,
-            color=colour,
-            marker=mark,
-            ms=6 if ours else 4,
-            lw=3 if ours else 1.4,
-            zorder=4 if ours else 3,
-        )
-    axes.margins(y=0.12)
-    axes.figure.canvas.draw()  # so that the places below are those of the plot
-    to_axes = axes.transData + axes.transAxes.inverted()
-    last = max(points[-1][0] for points in lines.values())
-    ends, wanted = {}, []
-    for name, points in lines.items():
-        before, end = (to_axes.transform(point) for point in (points[-2:] * 2)[:2])
-        ends[name] = end
-        slope = (end[1] - before[1]) / (end[0] - before[0]) if end[0] > before[0] else 0.0
-        # A line that ends early is led on as it went, so that it meets its name.
-        wanted.append(float(end[1] + slope * (to_axes.transform((last, 1))[0] - end[0])))
-    for (name, end), place in zip(ends.items(), _apart(wanted, 0.062), strict=True):
-        colour = theme.style(name)[0]
-        axes.annotate(
-            name,
-            xy=(float(end[0]) + 0.012, float(end[1])),
-            xytext=(1.06, place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            color=colour,
-            fontweight="bold" if name == OURS else "normal",
-            va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "relpos": (0, 0.5)}
-            | {"shrinkA": 2, "shrinkB": 0, "ls": ":"},
-        )
-
-
-def _apart(places: list[float], gap: float, low: float = 0.0, high: float = 1.0) -> list[float]:
-    """Places in the same order, between low and high, with this gap between them."""
-    order = sorted(range(len(places)), key=places.__getitem__)
-    moved = [min(max(places[index], low), high) for index in order]
-    for _ in range(500):  # each time a little better
-        for i in range(len(moved) - 1):
-            if (lack := gap - (moved[i + 1] - moved[i])) > 0:
-                moved[i] = max(moved[i] - lack / 2, low)
-                moved[i + 1] = min(moved[i + 1] + lack / 2, high)
-    result = list(places)
-    for index, place in zip(order, moved, strict=True):
-        result[index] = place
-    return result
-
-
-def _draw_space(growth: dict[str, Any], size: str, theme: Theme) -> Any:
-    names = [
-        name for name in growth["stores"][size] if "disk_bytes" in growth["stores"][size][name]
-    ]
-    figure, panels = plt.subplots(1, 2, figsize=(7.5, 0.9 + 0.28 * len(names)), sharey=True)
-    figure.subplots_adjust(left=0.29, right=0.96, bottom=0.03, top=0.9, wspace=0.15)
-    titles = (f"Disk for a memory, kB, at {int(size):,}", f"Memory, MB, at {int(size):,}")
-    for axes, title, key, part in zip(
-        panels, titles, ("disk_bytes", "memory_mb"), (None, "rss"), strict=True
-    ):
-        values = [_value(growth, size, name, key, part) or 0 for name in names]
-        bars = axes.barh(names, values, color=[theme.style(name)[0] for name in names])
-        for bar, name in zip(bars, names, strict=True):
-            bar.set_alpha(1 if name == OURS else 0.6)
-        axes.bar_label(bars, [number(value) for value in values], padding=3, color=theme.ink)
-        axes.set(title=title, xticks=[])
-        axes.margins(x=0.15)
-        axes.grid(False)
-        axes.tick_params(length=0)
-        axes.spines["bottom"].set_visible(False)
-    panels[0].invert_yaxis()
-    for label in panels[0].get_yticklabels():
-        label.set_fontweight("bold" if label.get_text() == OURS else "normal")
-    return figure
-
-
-def _draw_recall(recall: dict[str, Any], theme: Theme) -> Any:
-    methods = recall["methods"]
-    kinds = list(recall["scores"][_default(recall)])
-    figure, axes = plt.subplots(figsize=(7.5, 4.2))
-    rows = (len(methods) + 1) // 2
-    figure.subplots_adjust(left=0.07, right=0.99, bottom=0.08, top=0.9 - 0.05 * rows)
-    width = 0.84 / len(methods)
-    for step, method in enumerate(methods):
-        estimates = [recall["scores"][method][kind]["recall@5"] for kind in kinds]
-        places = [i + (step - (len(methods) - 1) / 2) * width for i in range(len(kinds))]
-        means = [each[0] for each in estimates]
-        below = [max(each[0] - each[1], 0) for each in estimates]
-        above = [max(each[2] - each[0], 0) for each in estimates]
-        colour = theme.style(OURS)[0] if method == _default(recall) else theme.shade(step)
-        axes.bar(places, means, width * 0.92, color=colour, label=method)
-        axes.errorbar(places, means, [below, above], fmt="none", ecolor=theme.ink, lw=0.9)
-    axes.set_xticks(range(len(kinds)), kinds)
-    axes.set(ylim=(0, 100))
-    axes.tick_params(axis="x", length=0)
-    axes.grid(False, axis="x")
-    figure.suptitle("recall@5, %, by kind of question", x=0.07, y=0.98, ha="left", fontsize=10)
-    figure.legend(loc="upper left", bbox_to_anchor=(0.06, 0.95), ncols=2, columnspacing=1.5)
-    return figure
-
-
-def _draw_tuning(recall: dict[str, Any], theme: Theme) -> Any:
-    curve = recall["tuning"]
-    kinds = [key for key in curve[0] if key not in ("weight", "recall@5")]
-    figure, axes = plt.subplots(figsize=(7.5, 3.6))
-    figure.subplots_adjust(left=0.07, right=0.8, bottom=0.14, top=0.9)
-    axes.set(title="recall@5, %, on the questions to tune on", xlabel="weight of shared words")
-    weights = [point["weight"] for point in curve]
-    ends, names = [], ["recall@5", *kinds]
-    for step, name in enumerate(names):
-        values = [point[name] for point in curve]
-        ours = name == "recall@5"
-        colour = theme.style(OURS if ours else HUES[step % len(HUES)])[0]
-        axes.plot(weights, values, "o-", color=colour, lw=3 if ours else 1.3, ms=6 if ours else 3.5)
-        ends.append((values[-1], "all" if ours else name, colour))
-    low, high = axes.get_ylim()
-    places = _apart([end[0] for end in ends], (high - low) * 0.075, low, high)
-    for (_, name, colour), place in zip(ends, places, strict=True):
-        weight = "bold" if name == "all" else "normal"
-        axes.annotate(
-            name,
-            (weights[-1], place),
-            (8, 0),
-            textcoords="offset points",
-            color=colour,
-            va="center",
-            fontweight=weight,
-            annotation_clip=False,
-        )
-    if (default := recall.get("weight")) is not None:
-        axes.axvline(default, color=theme.ink, lw=0.8, ls=":", zorder=1)
-        axes.annotate(
-            "default",
-            (default, low),
-            (4, 4),
-            textcoords="offset points",
-            color=theme.ink,
-            fontsize=8,
-        )
-    axes.set_ylim(low, high)
-    return figure
 
 
 def _alt_search(growth: dict[str, Any]) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+# How the reason of a store begins that was left out on purpose.
+NOT_TRIED = "not tried above"
 
 
 @dataclass(frozen=True)
