@@ -167,7 +167,8 @@ def reembed(
     """Change the embedding model of a memory.
 
     Says what it will take, and asks. Meanwhile the memory can be used as ever; interrupted, it
-    stays as it was, and the same command goes on.
+    stays as it was, and the same command goes on. With the model that it has, a memory of an older
+    version gets what it lacks, and nothing is embedded.
     """
     from . import upkeep
 
