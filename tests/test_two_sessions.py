@@ -235,7 +235,7 @@ async def test_the_event_loop_goes_on_while_a_call_waits(
 def test_many_agents_at_once_need_few_descriptors(root: Path) -> None:
     script = """
 import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
 
 async def main():
     agents = [storage(f"agent-{number}") for number in range(12)]
