@@ -120,12 +120,12 @@ class TestAMemoryMadeWithoutWords:
     async def test_gets_them_from_reembed(
         self, make_storage: MakeStorage, root: Path, command: Command
     ) -> None:
-        before = await make_storage().get_recent(5)
+        before = {memory.id: memory for memory in await make_storage().get_recent(5)}
         await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
         assert format_of(root) == 2
         [found] = await make_storage().search("ten pool holds the", limit=1)
         assert (found.score or 0) > 1.15
-        assert await make_storage().get_recent(5) == before
+        assert {memory.id: memory for memory in await make_storage().get_recent(5)} == before
         assert await make_storage().check() == []
 
     async def test_keeps_them_through_a_repair_that_knows_no_weight(
