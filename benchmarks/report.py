@@ -753,19 +753,22 @@ def _better_several(several: dict[str, Any] | None) -> Iterable[str]:
 def _better_recall(recall: dict[str, Any] | None) -> Iterable[str]:
     if not recall:
         return
-    ours = recall["scores"][default_method(recall)]
-    for kind, row in ours.items():
-        for metric in (name for name in row if name != "n"):
-            if kind != "all" and metric != "recall@5":
-                continue
-            names = [
-                f"{method} {recall['scores'][method][kind][metric][0]:.1f}"
-                for method in recall["methods"]
-                if recall["scores"][method][kind][metric][0] > row[metric][0]
-            ]
-            if names:
-                what = "all questions" if kind == "all" else f"{kind} questions"
-                yield f"**{metric}, {what}** ({row[metric][0]:.1f}): {', '.join(names)}."
+    sets = {"": recall["scores"]}
+    if recall.get("locomo"):
+        sets["LoCoMo, "] = recall["locomo"]["scores"]
+    for name, scores in sets.items():
+        for kind, row in scores[default_method(recall)].items():
+            for metric in (each for each in row if each != "n"):
+                if metric != "recall@5" and (name or kind != "all"):
+                    continue
+                better = [
+                    f"{method} {other[kind][metric][0]:.1f}"
+                    for method, other in scores.items()
+                    if other[kind][metric][0] > row[metric][0]
+                ]
+                if better:
+                    about = f"{name}{'all' if kind == 'all' else kind} questions"
+                    yield f"**{metric}, {about}** ({row[metric][0]:.1f}): {', '.join(better)}."
 
 
 NOT_MEASURED = [
