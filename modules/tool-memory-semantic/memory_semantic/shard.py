@@ -44,7 +44,7 @@ _WORDS = "words"
 # Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
 # those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
 _CANDIDATES = 10_000
-# The cosine of a memory that has no vector: it makes a similarity lower than any.
+# The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 _NO_COSINE = -10.0
 
 
@@ -195,6 +195,7 @@ class Shard:
 
         with _engine_errors("search the store"):
             if asked and weight and self._with_words:
+                # One for all places: the rarity of a word is that in the whole store.
                 similarity = _similarity(weight, self._rarity(asked))
             answers = self._handle.query_batch(
                 edge.QueryBatchRequest([request(where) for where in places])
