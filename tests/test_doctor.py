@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import stat
 import subprocess
 from collections.abc import Callable
@@ -245,14 +246,16 @@ class TestRepair:
         [left] = findings(command)["kept files"]
         assert f"rm -r {kept}" in left["mend"]
 
-    def test_an_engine_that_aborts(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    @pytest.mark.parametrize("place", [1_000_000_000, 4_000_000_000])
+    def test_an_engine_that_asks_for_too_much_memory(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage, place: int
     ) -> None:
         mappings = file_in(make_storage(), "mutable_id_tracker.mappings")
         whole = mappings.read_bytes()
-        mappings.write_bytes(whole[:100] + os.urandom(40) + whole[140:])
+        mappings.write_bytes(whole[:101] + place.to_bytes(4, "little") + whole[105:])
         [store] = findings(command, code=1)["store"]
         assert store["mend"] == REPAIR
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # in kB
         command.run("doctor", "--repair", "--yes")
         texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
         assert texts == {memory.content for memory in memories}

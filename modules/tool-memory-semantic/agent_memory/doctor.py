@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import os
+import resource
 import shutil
 import stat
 import sys
@@ -32,6 +33,9 @@ from .settings import Settings, agent_names, files
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _SHOWN = 10
+# Address space for the check beside four times the store: an altered number in a list of ids makes
+# the engine ask for up to 100 GB.
+_CHECK_BYTES = 4 * 2**30
 
 # What is done, and of how much.
 ShowProgress = Callable[[str, int], AbstractContextManager[Progress]]
@@ -228,6 +232,9 @@ def _checked(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[l
 def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
     storage = MemoryStorage(agent, config)
+    files = (path for path in storage.folder.database.rglob("*") if path.is_file())
+    limit = _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     def work(store: OpenStore) -> tuple[list[str], int]:
         return check(store, answer.send), store.manifest.memories
