@@ -35,7 +35,13 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AMPLIFIER_AGENT_IDENTITY"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "AMPLIFIER_AGENT_IDENTITY",
+        "QDRANT_URL",
+        "QDRANT_API_KEY",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

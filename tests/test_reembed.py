@@ -15,8 +15,8 @@ from command import Command
 from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic.local_collection import LocalCollection
 from memory_semantic.manifest import Embedding
-from memory_semantic.open_store import OpenStore
 from plain_vectors import PlainVectors
 
 PLAIN = Embedding("plain", None, 32)
@@ -243,9 +243,9 @@ class TestInterrupted:
 
         with monkeypatch.context() as patch:
             if moment == "before the manifest":
-                use = OpenStore.use
+                use = LocalCollection.use
                 patch.setattr(
-                    OpenStore, "use", lambda *a: killed() if a[1] == "shard-2" else use(*a)
+                    LocalCollection, "use", lambda *a: killed() if a[1] == "shard-2" else use(*a)
                 )
             elif moment == "after the manifest":
                 patch.setattr(rebuild.disk, "remove", killed)

@@ -236,7 +236,8 @@ async def test_after_the_engine_has_opened_a_store_whose_points_it_then_drops(
     shard: Path, stored: dict[str, Memory], name: str
 ) -> None:
     file(shard, name).unlink()
-    with Shard.open(shard) as opened:
+    with Shard.handle(shard) as handle:
+        opened = Shard(handle)
         assert opened.count() == 0
     assert by_id(salvage(shard)) == stored
 

@@ -31,8 +31,8 @@ from typing import Any
 
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
+from memory_semantic.collection import Where
 from memory_semantic.models import Entry, point_id
-from memory_semantic.shard import Where
 from worker import Item
 
 AGENT = "bench"

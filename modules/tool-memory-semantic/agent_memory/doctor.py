@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
 from memory_semantic.check import check
+from memory_semantic.collection import Collection
 from memory_semantic.errors import REPAIR as HOW_TO_MEND
 from memory_semantic.errors import DamagedStoreError
 from memory_semantic.lock import locked
@@ -236,7 +237,7 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
     limit = _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    def work(store: OpenStore) -> tuple[list[str], int]:
+    def work(store: OpenStore[Collection]) -> tuple[list[str], int]:
         return check(store, answer.send), store.manifest.memories
 
     try:

@@ -18,11 +18,11 @@ from threading import Event
 
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, disk
 from memory_semantic import manifest as manifests
+from memory_semantic.collection import Point
+from memory_semantic.errors import UNCHANGED
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Embedding, Manifest
-from memory_semantic.models import EMBEDDING_BATCH, point_id, utc_now
-from memory_semantic.open_store import UNCHANGED
-from memory_semantic.shard import Point
+from memory_semantic.models import EMBEDDING_BATCH, HERE, point_id, utc_now
 from memory_semantic.workers import run_blocking
 
 from .salvage import Salvaged, salvage
@@ -119,7 +119,8 @@ async def rebuild(
 def _store_in(
     folder: Path, storage: MemoryStorage, generator: EmbeddingGenerator | None
 ) -> MemoryStorage:
-    config = {"storage_root": str(folder), "lock_timeout": storage.config.lock_timeout}
+    seconds = storage.config.lock_timeout
+    config = {"storage_root": str(folder), "lock_timeout": seconds, "qdrant_url": HERE}
     return MemoryStorage(storage.agent_id, config, embeddings=generator)
 
 
@@ -165,11 +166,10 @@ def _swap(
             made = asyncio.run(generator.generate_batch(texts)) if texts else []
             vectors = dict(zip(missing, made, strict=True))
             changed = [key for key in wanted if key in stored and wanted[key] != stored[key]]
-            vectors |= {point.id: point.vector for point in new.shard.retrieve(changed)}
-            new.shard.write(
-                [Point(key, vectors[key], wanted[key].dict_for_storage()) for key in vectors]
+            vectors |= {point.id: point.vector for point in new.collection.retrieve(changed)}
+            new.collection.write(
+                [Point(key, vectors[key], wanted[key].dict_for_storage()) for key in vectors], {}
             )
-            new.use(new.manifest.shard, new.shard.count())
             manifest = new.manifest
         if manifest.memories != len(wanted):
             raise StorageError(
@@ -189,16 +189,7 @@ def whole(storage: MemoryStorage) -> Source:
             if store is None:
                 raise StorageError(f"The agent {storage.agent_id!r} has no memory here.")
 
-            def replace(shard: Path, manifest: Manifest) -> None:
-                name = store.next_shard()
-                shard.rename(store.database / name)
-                store.manifest.words = manifest.words
-                store.manifest.embedding = manifest.embedding
-                store.manifest.endpoint = manifest.endpoint
-                store.outcome = "Run `agent-memory doctor`."
-                store.use(name, manifest.memories)
-
-            yield Present(store.newest(ALL), replace)
+            yield Present(store.newest(ALL), store.collection.replace)
 
     return source
 
@@ -229,6 +220,17 @@ def damaged(storage: MemoryStorage) -> Source:
             yield Present(_salvaged(storage).memories, replace)
 
     return source
+
+
+async def add_words(storage: MemoryStorage) -> None:
+    """Let the store hold the words of its texts from now on; nothing is embedded."""
+
+    def work(cancelled: Event) -> None:
+        with storage.folder.open(cancelled) as store:
+            if store:
+                store.collection.add_words()
+
+    await run_blocking(work)
 
 
 async def readable(storage: MemoryStorage) -> Salvaged:

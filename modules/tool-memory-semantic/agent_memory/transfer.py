@@ -8,6 +8,7 @@ from uuid import UUID
 
 import click
 from memory_semantic import AgentMemoryError, MemoryStorage
+from memory_semantic.collection import Collection
 from memory_semantic.models import point_id
 from memory_semantic.open_store import OpenStore, Stored
 
@@ -80,9 +81,11 @@ async def _restore(
     its time if the file has none for it.
     """
 
-    def times(store: OpenStore) -> dict[UUID, datetime]:
+    def times(store: OpenStore[Collection]) -> dict[UUID, datetime]:
         keys = [point_id(each.memory.content) for each in found if not each.dated]
-        return {point.id: store.memory(point).timestamp for point in store.shard.retrieve(keys)}
+        return {
+            point.id: store.memory(point).timestamp for point in store.collection.retrieve(keys)
+        }
 
     if not all(each.dated for each in found):
         known = await storage.operate(times, {})

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 from memory_semantic import EmbeddingGenerator, Memory, StorageError
+from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
 from memory_semantic.manifest import Embedding
 from memory_semantic.open_store import OpenStore
@@ -32,7 +33,7 @@ def reembed(
     if manifest and manifest.embedding == made:
         rebuild.give_up(storage)
         if storage.lexical_weight(made.model) and not manifest.words:
-            run(storage.operate(OpenStore.add_words, None))
+            run(rebuild.add_words(storage))
         number = run(storage.count())
     else:
         source = rebuild.whole(storage)
@@ -86,9 +87,9 @@ def page(session: Session, file: str) -> None:
     from .page import write_page
     from .projection import project
 
-    def everything(store: OpenStore) -> tuple[str, list[Memory], list[Any]]:
+    def everything(store: OpenStore[Collection]) -> tuple[str, list[Memory], list[Any]]:
         memories, rows = [], []
-        for points in store.shard.points():
+        for points in store.collection.points():
             memories += [store.memory(point) for point in points]
             rows += [np.array(point.vector, dtype=np.float32) for point in points]
         return store.manifest.embedding.model, memories, rows

@@ -4,18 +4,20 @@ import math
 from collections import Counter
 from collections.abc import Callable
 
+from .collection import EVERYWHERE, Collection, Hit, Point, Where
 from .errors import StorageError
 from .models import timestamp_text
 from .open_store import OpenStore
 from .ranking import words
-from .shard import EVERYWHERE, Hit, Point, Where
 
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
 # from 1 by this much and no more.
 _TOLERANCE = 2e-3
 
 
-def check(store: OpenStore, progress: Callable[[int], None] = lambda done: None) -> list[str]:
+def check(
+    store: OpenStore[Collection], progress: Callable[[int], None] = lambda done: None
+) -> list[str]:
     """What is wrong with an open store, a sentence each; empty if nothing is. `progress` is told
     how many memories are done.
 
@@ -27,7 +29,7 @@ def check(store: OpenStore, progress: Callable[[int], None] = lambda done: None)
     times: list[str] = []
     ids: Counter[str] = Counter()
     tags: Counter[str] = Counter()
-    for points in store.shard.points():
+    for points in store.collection.points():
         whole = []
         for point in points:
             fault = _fault(point, store)
@@ -46,13 +48,15 @@ def check(store: OpenStore, progress: Callable[[int], None] = lambda done: None)
     return problems or _index_faults(times, tags, store)
 
 
-def _index_faults(times: list[str], tags: Counter[str], store: OpenStore) -> list[str]:
+def _index_faults(times: list[str], tags: Counter[str], store: OpenStore[Collection]) -> list[str]:
     problems = []
     for tag, number in tags.items():
-        indexed = store.shard.count(Where(tags=(tag,)))
+        indexed = store.collection.count(Where(tags=(tag,)))
         if indexed != number:
             problems.append(f"The index of tags has {indexed} of {number} memories of one tag.")
-    by_time = [hit.payload["timestamp"] for hit in store.shard.newest(len(times) + 1, EVERYWHERE)]
+    by_time = [
+        hit.payload["timestamp"] for hit in store.collection.newest(len(times) + 1, EVERYWHERE)
+    ]
     if by_time != sorted(times, reverse=True):
         problems.append("The index of times does not agree with the times of the memories.")
     if len(times) < store.manifest.memories:
@@ -60,7 +64,7 @@ def _index_faults(times: list[str], tags: Counter[str], store: OpenStore) -> lis
     return problems
 
 
-def _fault(point: Point, store: OpenStore) -> str | None:
+def _fault(point: Point, store: OpenStore[Collection]) -> str | None:
     try:
         memory = store.memory(Hit(point.id, point.payload))
     except StorageError:
@@ -79,11 +83,11 @@ def _fault(point: Point, store: OpenStore) -> str | None:
     return None
 
 
-def _not_found(points: list[Point], store: OpenStore) -> list[str]:
+def _not_found(points: list[Point], store: OpenStore[Collection]) -> list[str]:
     """Those that a search by their own vector, through the index of ids, does not find."""
     problems = []
     for point in points:
-        [hits] = store.shard.nearest(point.vector, 1, [Where(ids=(point.payload["id"],))])
+        [hits] = store.collection.nearest(point.vector, 1, [Where(ids=(point.payload["id"],))])
         if not hits or hits[0].similarity < 1 - _TOLERANCE:
             problems.append(f"Memory {point.payload['id']}: its own vector does not find it.")
     return problems

@@ -1,13 +1,16 @@
 """The settings, by the names that they have in a bundle or in settings.yaml."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from .models import LOCK_SECONDS, MAX_RESULTS, clean_base_url
+from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -20,6 +23,8 @@ class StorageConfig:
     with the built-in model and 0 with others. `lock_timeout` is the seconds that a call waits for
     other calls on the same memory.
     `mask_secrets` is for the tools: whether they mask credentials.
+    `qdrant_url` is the address of a Qdrant server that keeps the memories instead, by default what
+    QDRANT_URL says; `local` stands for this machine.
     """
 
     storage_root: str = "~/.amplifier/memory"
@@ -30,27 +35,36 @@ class StorageConfig:
     max_query_results: Annotated[int, msgspec.Meta(ge=1, le=MAX_RESULTS)] = MAX_RESULTS
     lock_timeout: Annotated[float, msgspec.Meta(ge=0)] = LOCK_SECONDS
     mask_secrets: bool = True
+    qdrant_url: str = ""
 
     def __post_init__(self) -> None:
         self.storage_root = _folder(self.storage_root)  # the home is that of the moment
         self.base_url = clean_base_url(self.base_url)
+        server = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip()
+        if server != HERE:
+            self.qdrant_url = clean_base_url(server, "qdrant_url") or HERE
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":
-        """The settings in `config`; other keys are ignored, and so are blank texts, because
-        Amplifier expands an unset `${VAR}` to one. Raises ValueError for a value that is wrong.
-        """
-        given = {
-            key: value.strip() if isinstance(value, str) else value
-            for key, value in (config or {}).items()
-            if value is not None and not (isinstance(value, str) and not value.strip())
-        }
-        try:
-            return msgspec.convert(given, cls, strict=False)  # Amplifier expands to texts
-        except msgspec.ValidationError as error:
-            what, _, place = str(error).partition(" - at `$.")
-            name = f"The setting {place.rstrip('`')} is wrong: " if place else ""
-            raise ValueError(f"{name}{what.rstrip('.')}.") from None
+        """The settings in `config`. Raises ValueError for a value that is wrong."""
+        return parsed(config, cls)
+
+
+def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
+    """Those of the settings in `config` that the dataclass `into` has; blank texts are ignored,
+    because Amplifier expands an unset `${VAR}` to one. Raises ValueError for a value that is wrong.
+    """
+    given = {
+        key: value.strip() if isinstance(value, str) else value
+        for key, value in (config or {}).items()
+        if value is not None and not (isinstance(value, str) and not value.strip())
+    }
+    try:
+        return msgspec.convert(given, into, strict=False)  # Amplifier expands to texts
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$.")
+        name = f"The setting {place.rstrip('`')} is wrong: " if place else ""
+        raise ValueError(f"{name}{what.rstrip('.')}.") from None
 
 
 def _folder(root: str) -> str:

@@ -4,11 +4,15 @@
     ├── EmbeddingError    the text could not be turned into a vector
     └── StorageError      the store could not be opened, read or written
         ├── NewerStoreError      it is a newer version's
+        ├── ReplacedStoreError   it was made anew meanwhile
         └── DamagedStoreError    it is not whole
 
 Every message is a sentence for the model or the person who reads it: what happened, what was and
 was not changed, what to do. None carries the text of a memory or a key.
 """
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class AgentMemoryError(Exception):
@@ -27,9 +31,35 @@ class NewerStoreError(StorageError):
     """The store was made by a newer version; this one leaves it alone."""
 
 
+class ReplacedStoreError(StorageError):
+    """The store was made anew, with another embedding model, while this call was running."""
+
+
 class DamagedStoreError(StorageError):
     """What is stored is not whole: something for a person to look at."""
 
 
 # How such an error ends.
-REPAIR = "Run `agent-memory doctor`, or restore its folder from a backup."
+REPAIR = "Run `agent-memory doctor`, or restore it from a backup."
+
+# How an error of a store ends, for whoever made the call.
+UNCHANGED = "Nothing was changed."
+MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
+MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
+
+
+def damage(agent: str, sign: str) -> DamagedStoreError:
+    """The error for a store of which `sign` shows that it is not whole."""
+    return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
+
+
+@contextmanager
+def explained(outcome: Callable[[], str]) -> Iterator[None]:
+    """Let a StorageError in the block, or an OSError, say at its end what was changed."""
+    try:
+        yield
+    except StorageError as error:
+        raise type(error)(f"{error} {outcome()}") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error

@@ -14,18 +14,19 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
 from . import disk
 from . import manifest as manifests
-from .errors import REPAIR, DamagedStoreError, StorageError
+from .errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, explained
+from .local_collection import LocalCollection
 from .lock import NAMES, locked
 from .manifest import Manifest
 from .models import MIN_FREE_BYTES
-from .open_store import UNCHANGED, OpenStore
+from .open_store import OpenStore
 from .shard import Shard
 
 logger = logging.getLogger(__name__)
@@ -48,12 +49,14 @@ class AgentFolder:
 
     def peek(self) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
-        with _explained(lambda: UNCHANGED):
+        with explained(lambda: UNCHANGED):
             self._require_ours()
             return self._manifest(self.database)
 
     @contextmanager
-    def open(self, cancelled: Event, create: Manifest | None = None) -> Iterator[OpenStore | None]:
+    def open(
+        self, cancelled: Event, create: Manifest | None = None
+    ) -> Iterator[OpenStore[LocalCollection] | None]:
         """The store for one operation, under its lock; None if there is none and none is created.
 
         Once `cancelled` is set the waiting for the lock ends. `create` describes the store to make
@@ -61,8 +64,8 @@ class AgentFolder:
 
         Raises StorageError, which says what was changed, if the store cannot be trusted or used.
         """
-        store: OpenStore | None = None
-        with _explained(lambda: store.outcome if store else UNCHANGED):
+        collection: LocalCollection | None = None
+        with explained(lambda: collection.outcome if collection else UNCHANGED):
             self._require_ours()
             if create:
                 self._make_folders()
@@ -87,11 +90,11 @@ class AgentFolder:
                 shard = database / manifest.shard
                 if not _lstat(shard):
                     self._require_no_memories(database)
-                with Shard.open(shard, manifest.words) as opened:
-                    store = OpenStore(database, manifest, opened)
-                    store.verify_count()
+                with Shard.handle(shard) as handle:
+                    collection = LocalCollection(handle, database, manifest)
+                    collection.verify_count()
                     _clear_debris(database, keep=shard)
-                    yield store
+                    yield OpenStore(manifest, collection)
                 if manifest.shard != shard.name:
                     _clear_debris(database, keep=database / manifest.shard)
                 disk.make_private(database / manifest.shard)
@@ -149,8 +152,8 @@ class AgentFolder:
             if _SHARD_NAME.fullmatch(entry.name):
                 if not any(path.is_file() for path in entry.rglob("*")):
                     continue  # what remains of one that was being removed
-                with Shard.open(entry) as shard:
-                    count = shard.count()
+                with Shard.handle(entry) as handle:
+                    count = Shard(handle).count()
                 if count:
                     raise DamagedStoreError(
                         f"The store of {self._agent_id!r} has lost its {manifests.NAME}, or has an "
@@ -185,17 +188,6 @@ def _clear_debris(database: Path, keep: Path) -> None:
         replaced = _SHARD_NAME.fullmatch(entry.name) and entry != keep
         if replaced or entry.name.endswith(".tmp"):
             disk.remove(entry)
-
-
-@contextmanager
-def _explained(outcome: Callable[[], str]) -> Iterator[None]:
-    try:
-        yield
-    except StorageError as error:
-        raise type(error)(f"{error} {outcome()}") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error
 
 
 def _require_space(folder: Path) -> None:

@@ -1,10 +1,11 @@
 """The manifest: what a store is, in one small file that is always whole."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -68,16 +69,32 @@ def read(folder: Path) -> Manifest | None:
         return None
     try:
         fields = json.loads(text)
-        if fields["format"] > FORMAT or _series(fields["engine"]) > _series(ENGINE):
-            raise NewerStoreError(
-                f"The store was made by a newer version (format {fields['format']}, "
-                f"{fields['engine']}). Upgrade amplifier-module-tool-memory-semantic."
-            )
-        return msgspec.convert(fields, Manifest)
+        if _series(fields["engine"]) > _series(ENGINE):
+            raise _newer(fields)
+        return parse(fields)
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
         ) from error
+
+
+def parse(fields: Mapping[str, Any]) -> Manifest:
+    """The manifest with these fields.
+
+    Raises NewerStoreError if a newer version wrote them, ValueError, LookupError or TypeError if
+    they are not those of a manifest.
+    """
+    if fields["format"] > FORMAT:
+        raise _newer(fields)
+    return msgspec.convert(fields, Manifest)
+
+
+def _newer(fields: Mapping[str, Any]) -> NewerStoreError:
+    made = f"format {fields['format']}, {fields.get('engine', 'on a server')}"
+    return NewerStoreError(
+        f"The store was made by a newer version ({made}). Upgrade "
+        "amplifier-module-tool-memory-semantic."
+    )
 
 
 def _series(engine: str) -> tuple[int, ...]:
@@ -86,5 +103,9 @@ def _series(engine: str) -> tuple[int, ...]:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Put `manifest` into `folder`; it is on disk when this returns."""
-    manifest.format = FORMAT if manifest.words else 1
-    write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    write_whole(folder / NAME, json.dumps(fields(manifest), indent=1).encode())
+
+
+def fields(manifest: Manifest) -> dict[str, Any]:
+    """What `parse` makes `manifest` of."""
+    return msgspec.to_builtins(replace(manifest, format=FORMAT if manifest.words else 1))

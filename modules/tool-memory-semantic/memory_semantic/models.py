@@ -34,6 +34,8 @@ LEXICAL_WEIGHT = 0.3
 # Names and defaults of the embedding models.
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
+# The value of qdrant_url that stands for this machine.
+HERE = "local"
 # Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
 # theirs with the first vector.
 DIMENSIONS = {
@@ -208,9 +210,9 @@ def clean_id(value: object) -> str:
     return value
 
 
-def clean_base_url(value: str | None) -> str | None:
-    """The address of a service, None or blank meaning none. Raises ValueError for no address, and
-    for one with a password in it, which would end in logs.
+def clean_base_url(value: str | None, name: str = "base_url") -> str | None:
+    """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
+    ValueError for no address, and for one with a password in it, which would end in logs.
     """
     if not (value and value.strip()):
         return None
@@ -221,7 +223,7 @@ def clean_base_url(value: str | None) -> str | None:
         valid = False
     if not valid:
         raise ValueError(
-            "base_url must be an address such as http://localhost:11434/v1, without a password."
+            f"{name} must be an address such as http://localhost:11434/v1, without a password."
         )
     return value.strip()
 

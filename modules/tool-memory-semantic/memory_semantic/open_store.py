@@ -1,22 +1,23 @@
 """What is done with a store while it is open: write, rank, list, erase."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
+from typing import Generic, TypeVar
 from uuid import UUID
 
-from . import disk, ranking
-from . import manifest as manifests
-from .errors import REPAIR, DamagedStoreError, StorageError
+from . import ranking
+from .collection import EVERYWHERE, Collection, Hit, Point, Where
+from .errors import UNCHANGED, DamagedStoreError, StorageError, damage
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
-from .shard import ENGINE, EVERYWHERE, Hit, Point, Shard, Where
 
-# How an error ends, for whoever made the call.
-UNCHANGED = "Nothing was changed."
-_MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
-_MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
+C = TypeVar("C", bound=Collection, covariant=True)
+
+# How often memories are merged anew because others changed them at the same moment: each time one
+# of the others got through.
+_MERGES = 20
 
 
 @dataclass(frozen=True)
@@ -33,51 +34,72 @@ class Stored:
 
 
 @dataclass
-class OpenStore:
-    """The store in the folder `database`, its lock held and its shard loaded.
+class OpenStore(Generic[C]):
+    """A store that can be worked with: what it is, and its collection."""
 
-    `outcome` is what an error has to say, at this moment, about what was changed.
-    """
-
-    database: Path
     manifest: Manifest
-    shard: Shard
-    outcome: str = UNCHANGED
-
-    def verify_count(self) -> None:
-        """Raise StorageError if memories are missing; count in those of an interrupted write."""
-        count, known = self.shard.count(), self.manifest.memories
-        if count < known:
-            raise self._damage(f"it holds {count} of at least {known} memories")
-        if count > known:
-            self.use(self.manifest.shard, count)
+    collection: C
 
     def known(self, keys: Iterable[UUID]) -> set[UUID]:
         """Those of the texts with these keys that are stored."""
-        return {point.id for point in self.shard.retrieve(list(keys))}
+        return {point.id for point in self.collection.retrieve(list(keys))}
 
     def upsert(
         self, entries: Sequence[Entry], vectors: Mapping[UUID, list[float]], now: datetime
     ) -> list[Stored]:
-        """Store each entry, `now` if it has no time; they are on disk when this returns.
+        """Store each entry, `now` if it has no time; they are durable when this returns.
 
         `vectors` are those of the texts by their key. A text that is known may be left out: it
         keeps the vector that it has.
         """
         keys = [point_id(entry.text) for entry in entries]
-        points = {point.id: point for point in self.shard.retrieve(list(set(keys)))}
-        if not points.keys() | vectors.keys() >= set(keys):
-            raise StorageError("A memory was deleted while this call was running.")
-        known = {key: self.memory(point) for key, point in points.items()}
-        own_ids = self._free({entry.id for entry in entries if entry.id})
-        fresh_ids = iter(self._fresh_ids(len(set(keys)) - len(known), besides=own_ids))
+        done: dict[UUID, Stored] = {}
+        left = set(keys)
+        for _ in range(_MERGES):
+            todo = [(key, entry) for key, entry in zip(keys, entries, strict=True) if key in left]
+            points = {point.id: point for point in self.collection.retrieve(list(left))}
+            if not points.keys() | vectors.keys() >= left:
+                raise StorageError("A memory was deleted while this call was running.")
+            known = {key: self.memory(point) for key, point in points.items()}
+            merged = self._merged(todo, known, now)
+            changed = [key for key in merged if merged[key] != known.get(key)]
+            left = set()
+            if changed:
+                left = self.collection.write(
+                    [
+                        Point(
+                            key,
+                            vectors[key] if key in vectors else points[key].vector,
+                            merged[key].dict_for_storage(),
+                        )
+                        for key in changed
+                    ],
+                    points,
+                )
+            model = self.manifest.embedding.model
+            done |= {
+                key: Stored(memory.id, key in known, key in changed, model)
+                for key, memory in merged.items()
+                if key not in left
+            }
+            if not left:
+                return [done[key] for key in keys]
+        raise StorageError("Others keep changing the same memories. Store it again.")
+
+    def _merged(
+        self, entries: Sequence[tuple[UUID, Entry]], known: Mapping[UUID, Memory], now: datetime
+    ) -> dict[UUID, Memory]:
+        """By key, the memories that the entries make of those that are `known`."""
+        own_ids = self._free({entry.id for _, entry in entries if entry.id})
+        number = len({key for key, _ in entries}) - len(known)
+        fresh_ids = iter(self._fresh_ids(number, besides=own_ids))
         memories: dict[UUID, Memory] = {}
-        for key, entry in zip(keys, entries, strict=True):
+        for key, entry in entries:
             before = memories.get(key) or known.get(key)
-            merged = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
-            if len(merged) > MAX_TAGS:
+            tags = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
+            if len(tags) > MAX_TAGS:
                 raise ValueError(
-                    f"With the tags that it has, this memory would have {len(merged)}; at most "
+                    f"With the tags that it has, this memory would have {len(tags)}; at most "
                     f"{MAX_TAGS} are possible. {UNCHANGED} Store it again with fewer new tags."
                 )
             time = entry.timestamp or now
@@ -93,25 +115,9 @@ class OpenStore:
                 agent_id=self.manifest.agent,
                 content=entry.text,
                 timestamp=time,
-                tags=merged,
+                tags=tags,
             )
-        changed = {key for key in memories if memories[key] != known.get(key)}
-        if changed:
-            self.outcome = _MAYBE_STORED
-            self.shard.write(
-                [
-                    Point(
-                        key,
-                        vectors[key] if key in vectors else points[key].vector,
-                        memories[key].dict_for_storage(),
-                    )
-                    for key in memories
-                    if key in changed
-                ]
-            )
-            self.use(self.manifest.shard, self.shard.count())
-        model = self.manifest.embedding.model
-        return [Stored(memories[key].id, key in known, key in changed, model) for key in keys]
+        return memories
 
     def search(
         self,
@@ -128,12 +134,12 @@ class OpenStore:
         """
         just_after = now - RECENCY_WINDOW + timedelta(microseconds=1)
         within_week = replace(where, since=max(where.since or just_after, just_after))
-        answers = self.shard.nearest(vector, limit, [where, within_week], asked, weight)
+        answers = self.collection.nearest(vector, limit, [where, within_week], asked, weight)
         found = {hit.id: hit for answer in answers for hit in answer}
         candidates = {id: hit for id, hit in found.items() if hit.similarity > 0}
         if len(candidates) < limit:  # all others score 0, and of equals the newest come first
-            for hit in self.shard.newest(limit, where):
-                if len(found) < limit and hit.id not in found:
+            for hit in self.collection.newest(limit, where):
+                if len(found) < limit and hit.id not in found and self.collection.exclusive:
                     raise self._damage("a search does not find all memories")
                 candidates.setdefault(hit.id, hit)
         return ranking.rank(
@@ -142,52 +148,34 @@ class OpenStore:
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
         """The `limit` memories that were stored last, newest first."""
-        limit = min(limit, max(1, self.manifest.memories))
-        return [self.memory(hit) for hit in self.shard.newest(limit, where)]
+        return [self.memory(hit) for hit in self.collection.newest(limit, where)]
+
+    def with_id(self, memory_id: str) -> Memory | None:
+        """The memory with this id. Raises StorageError if two have it."""
+        found = self._with_ids([memory_id])
+        return self.memory(found[0]) if found else None
 
     def erase(self, ids: Sequence[str]) -> int:
         """Take these memories out for good; returns how many there were."""
-        doomed = {hit.id for hit in self.shard.newest(len(ids), Where(ids=tuple(ids)))}
+        doomed = {hit.id for hit in self._with_ids(ids)}
         if doomed:
-            self._rewrite(doomed, self.manifest.words, _MAYBE_DELETED)
+            self.collection.delete(doomed)
         return len(doomed)
 
-    def add_words(self) -> None:
-        """Let the store hold the words of its texts from now on; vectors stay as they are."""
-        self._rewrite(set(), True, UNCHANGED)
-
-    def _rewrite(self, leave_out: set[UUID], with_words: bool, outcome: str) -> None:
-        """A new shard takes the place of the present one, whose files are removed when it is
-        closed. The one write of the manifest is the swap.
-        """
-        name = self.next_shard()
-        self.shard.copy_to(
-            self.database / name,
-            self.manifest.embedding.dimensions,
-            leave_out=leave_out,
-            with_words=with_words,
-        )
-        disk.settle(self.database / name)
-        self.outcome = outcome
-        self.manifest.words = with_words
-        self.use(name, self.manifest.memories - len(leave_out))
-
-    def next_shard(self) -> str:
-        """The name for a shard that is to take the place of the present one."""
-        return f"shard-{int(self.manifest.shard.rpartition('-')[2]) + 1}"
-
-    def use(self, shard: str, memories: int) -> None:
-        """Let the store be the shard of this name, which holds so many memories: the swap, and
-        the acknowledgement of a write. The files of another are removed when the store is closed.
-        """
-        self.manifest.shard = shard
-        self.manifest.engine = ENGINE
-        self.manifest.memories = memories
-        manifests.write(self.database, self.manifest)
+    def _with_ids(self, ids: Sequence[str]) -> list[Hit]:
+        # One more than there are ids: if two have the same, all of the answer may be theirs.
+        hits = self.collection.newest(2 * len(ids), Where(ids=tuple(ids)))
+        for memory_id, number in Counter(hit.payload["id"] for hit in hits).items():
+            if number > 1:
+                raise StorageError(
+                    f"The id {memory_id} belongs to {number} memories, drawn for them at the same "
+                    "moment. Run `agent-memory doctor --repair`, which draws anew."
+                )
+        return hits
 
     def _free(self, ids: set[str]) -> set[str]:
         """Those of `ids` that no living memory has."""
-        taken = self.shard.newest(len(ids), Where(ids=tuple(ids))) if ids else []
+        taken = self.collection.newest(len(ids), Where(ids=tuple(ids))) if ids else []
         return ids - {hit.payload["id"] for hit in taken}
 
     def _fresh_ids(self, number: int, besides: set[str]) -> list[str]:
@@ -209,6 +197,4 @@ class OpenStore:
         return memory
 
     def _damage(self, sign: str) -> DamagedStoreError:
-        return DamagedStoreError(
-            f"The store of {self.manifest.agent!r} is damaged: {sign}. {REPAIR}"
-        )
+        return damage(self.manifest.agent, sign)

@@ -9,14 +9,13 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import qdrant_edge as edge
 
+from .collection import EVERYWHERE, Hit, Point, Where
 from .disk import kept_in_cache
 from .errors import REPAIR, DamagedStoreError, StorageError
 from .models import timestamp_text
@@ -48,47 +47,13 @@ _CANDIDATES = 10_000
 _NO_COSINE = -10.0
 
 
-class Point(NamedTuple):
-    """What is stored: the key, the vector (a list as long as the shard's dimensions), the rest.
-    `words` is what is read back of the words, None if the shard has none.
-    """
-
-    id: UUID
-    vector: list[float]
-    payload: dict[str, Any]
-    words: list[int] | None = None
-
-
-class Hit(NamedTuple):
-    """What is found; `similarity` is the one to the question, from -1 to 1, if there was one."""
-
-    id: UUID
-    payload: dict[str, Any]
-    similarity: float = 0.0
-
-
-@dataclass(frozen=True)
-class Where:
-    """Which points count: stored at `since` or later, at `until` or earlier, with any of `tags`,
-    with one of the `ids` (of memories, not of points). None or empty: all.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    tags: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-
-
-EVERYWHERE = Where()
-
-
 class Shard:
     """An open shard. Every method raises DamagedStoreError if the engine fails, or panics.
 
     `with_words`: beside its vector, it holds of each text which words it has.
     """
 
-    def __init__(self, handle: edge.EdgeShard, with_words: bool) -> None:
+    def __init__(self, handle: edge.EdgeShard, with_words: bool = False) -> None:
         self._handle = handle
         self._with_words = with_words
 
@@ -123,10 +88,12 @@ class Shard:
             handle.flush()
             handle.close()
 
-    @classmethod
+    @staticmethod
     @contextmanager
-    def open(cls, path: Path, with_words: bool = False) -> Iterator["Shard"]:
-        """The shard in the folder `path`, closed again at the end of the block."""
+    def handle(path: Path) -> Iterator[edge.EdgeShard]:
+        """What a shard is made with: the engine's, in the folder `path`, closed again at the end of
+        the block.
+        """
         # Without this file the engine takes a segment for one that was never finished, and deletes
         # it. Ours are finished before they get their name.
         for segment in path.glob("segments/*/"):
@@ -140,7 +107,7 @@ class Shard:
             with _engine_errors("open the store"):
                 handle = edge.EdgeShard.load(str(path))
             try:
-                yield cls(handle, with_words)
+                yield handle
             finally:
                 try:
                     with _engine_errors("close the store"):
@@ -153,7 +120,7 @@ class Shard:
         with _engine_errors("count the memories"):
             return self._handle.count(edge.CountRequest(exact=True, filter=_filter(where)))
 
-    def write(self, points: Sequence[Point]) -> None:
+    def upsert(self, points: Sequence[Point]) -> None:
         """Insert or replace `points`. They are on disk when this returns."""
         with _engine_errors("write to the store"):
             self._handle.update(
@@ -171,10 +138,7 @@ class Shard:
         asked: Sequence[int] = (),
         weight: float = 0.0,
     ) -> list[list[Hit]]:
-        """For each of `places` the `limit` points most similar to `vector` and, by `weight`, to the
-        words `asked`, best first. The similarity is that of `ranking`; a shard without words has
-        the cosine alone.
-        """
+        """As `Collection` says."""
         meaning = edge.Query.Nearest(list(vector))
         similarity = None
 
@@ -210,7 +174,7 @@ class Shard:
         with _engine_errors("read the store"):
             records, _ = self._handle.scroll(
                 edge.ScrollRequest(
-                    limit=limit,
+                    limit=min(limit, max(1, self.count())),
                     filter=_filter(where),
                     with_payload=True,
                     order_by=edge.OrderBy("timestamp", edge.Direction.Desc),
@@ -247,9 +211,10 @@ class Shard:
         The engine's own delete only hides: text and vectors would stay in the files.
         """
         self.create(path, dimensions, with_words)
-        with Shard.open(path, with_words) as copy:
+        with Shard.handle(path) as handle:
+            copy = Shard(handle, with_words)
             for points in self.points():
-                copy.write([point for point in points if point.id not in leave_out])
+                copy.upsert([point for point in points if point.id not in leave_out])
 
     def _vectors(self, point: Point) -> Any:
         if not self._with_words:

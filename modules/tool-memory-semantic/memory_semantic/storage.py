@@ -3,22 +3,25 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from .check import check
+from .collection import Collection, Where
 from .config import StorageConfig
 from .embeddings import EmbeddingGenerator
-from .errors import StorageError
+from .errors import UNCHANGED, ReplacedStoreError, StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
 from .manifest import Embedding, Manifest
 from .models import (
     DEFAULT_MODEL,
     DEFAULT_RESULTS,
+    HERE,
     LEXICAL_WEIGHT,
     LOCAL_MODEL,
     MAX_BATCH,
@@ -34,9 +37,8 @@ from .models import (
     point_id,
     utc_now,
 )
-from .open_store import UNCHANGED, OpenStore, Stored
+from .open_store import OpenStore, Stored
 from .ranking import words
-from .shard import Where
 from .workers import run_blocking
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,22 @@ Item = str | tuple[str, Sequence[str] | None]
 # again; a model that changes over and over within one call is not met in life.
 _PLANS = 3
 _DELETED = "The store was deleted while this call was running."
+
+
+class Place(Protocol):
+    """Where the store of an agent is kept: the folder of this machine, or a server."""
+
+    def peek(self) -> Manifest | None:
+        """What the store is, if there is one; a moment later it may be another."""
+        ...
+
+    def open(
+        self, cancelled: Event, create: Manifest | None = None
+    ) -> AbstractContextManager[OpenStore[Collection] | None]:
+        """The store for one operation, made as `create` says if there is none; else None. Once
+        `cancelled` is set, what only waits gives up.
+        """
+        ...
 
 
 class MemoryStorage:
@@ -75,6 +93,11 @@ class MemoryStorage:
         self._clock = clock
         root = Path(self.config.storage_root)
         self.folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
+        self.place: Place = self.folder
+        if self.config.qdrant_url != HERE:
+            from memory_server import Server
+
+            self.place = Server(self.agent_id, self.config.qdrant_url, config)
 
     async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
@@ -118,7 +141,7 @@ class MemoryStorage:
         limit = clean_limit(limit, self.config.max_query_results)
         where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
 
-        def work(store: OpenStore, vectors: list[list[float]]) -> list[Memory]:
+        def work(store: OpenStore[Collection], vectors: list[list[float]]) -> list[Memory]:
             weight = self.lexical_weight(store.manifest.embedding.model)
             return store.search(vectors[0], limit, where, self._clock(), words(query), weight)
 
@@ -126,9 +149,8 @@ class MemoryStorage:
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
-        where = Where(ids=(clean_id(memory_id),))
-        found = await self.operate(lambda store: store.newest(1, where), [])
-        return found[0] if found else None
+        memory_id = clean_id(memory_id)
+        return await self.operate(lambda store: store.with_id(memory_id), None)
 
     async def get_recent(
         self,
@@ -156,7 +178,7 @@ class MemoryStorage:
 
     async def count(self) -> int:
         """How many memories there are."""
-        return await self.operate(lambda store: store.manifest.memories, 0)
+        return await self.operate(lambda store: store.collection.count(), 0)
 
     async def check(self) -> list[str]:
         """What is wrong with the store, a sentence each, after comparing everything in it."""
@@ -164,15 +186,20 @@ class MemoryStorage:
 
     async def manifest(self) -> Manifest | None:
         """What the store is, if there is one; its number of memories is a lower bound."""
-        return await run_blocking(lambda _: self.folder.peek())
+        found = await run_blocking(lambda _: self.place.peek())
+        if found is None:
+            self._require_none_left()
+        return found
 
     # How an operation gets at the store: off the event loop, the lock held, nothing kept.
 
-    async def operate(self, work: Callable[[OpenStore], T], without_store: T) -> T:
+    async def operate(self, work: Callable[[OpenStore[Collection]], T], without_store: T) -> T:
         """`work` on the open store, in a thread; `without_store` if there is none; none is made."""
 
         def run(cancelled: Event) -> T:
-            with self.folder.open(cancelled) as store:
+            with self.place.open(cancelled) as store:
+                if store is None:
+                    self._require_none_left()
                 return work(store) if store else without_store
 
         return await run_blocking(run)
@@ -186,7 +213,7 @@ class MemoryStorage:
         texts = {point_id(entry.text): entry.text for entry in entries}
         fresh = [key for key in texts if key not in known]
 
-        def work(store: OpenStore, vectors: list[list[float]]) -> list[Stored]:
+        def work(store: OpenStore[Collection], vectors: list[list[float]]) -> list[Stored]:
             by_key = dict(zip(fresh, vectors, strict=True))
             return store.upsert(entries, by_key, self._clock())
 
@@ -202,7 +229,7 @@ class MemoryStorage:
     async def _embedded(
         self,
         texts: list[str],
-        work: Callable[[OpenStore, list[list[float]]], T],
+        work: Callable[[OpenStore[Collection], list[list[float]]], T],
         without_store: T | None = None,
     ) -> T:
         """`work` on the open store, with the vectors of `texts` by the model of that very store.
@@ -224,12 +251,15 @@ class MemoryStorage:
                 raise self._conflict(planned.embedding, made)
 
             def run(cancelled: Event, vectors=vectors, made=made, new=new) -> T | None:
-                with self.folder.open(cancelled, new) as store:
+                with self.place.open(cancelled, new) as store:
                     if store is None:
                         raise StorageError(_DELETED)
                     return work(store, vectors) if store.manifest.embedding == made else None
 
-            result = await run_blocking(run)
+            try:
+                result = await run_blocking(run)
+            except ReplacedStoreError:
+                continue
             if result is not None:
                 return result
         raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
@@ -292,6 +322,17 @@ class MemoryStorage:
             self.agent_id,
         )
         return LOCAL_MODEL
+
+    def _require_none_left(self) -> None:
+        """Where a server is to be used that has no memory of the agent, but this machine has one,
+        nothing is begun anew, and nobody is told that there is nothing.
+        """
+        if self.place is not self.folder and self.folder.database.exists():
+            raise StorageError(
+                f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
+                f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "
+                f"{self.config.qdrant_url} (or go on here: set qdrant_url to {HERE!r})."
+            )
 
     def _conflict(self, made: Embedding, asked: Embedding) -> StorageError:
         return StorageError(
