@@ -92,7 +92,7 @@ class OpenStore(Generic[C]):
         """By key, the memories that the entries make of those that are `known`."""
         own_ids = self._free({entry.id for _, entry in entries if entry.id})
         number = len({key for key, _ in entries}) - len(known)
-        fresh_ids = iter(self._fresh_ids(number, besides=own_ids))
+        fresh_ids = iter(self.fresh_ids(number, besides=own_ids))
         memories: dict[UUID, Memory] = {}
         for key, entry in entries:
             before = memories.get(key) or known.get(key)
@@ -178,8 +178,8 @@ class OpenStore(Generic[C]):
         taken = self.collection.newest(len(ids), Where(ids=tuple(ids))) if ids else []
         return ids - {hit.payload["id"] for hit in taken}
 
-    def _fresh_ids(self, number: int, besides: set[str]) -> list[str]:
-        """New ids that are free; 32 random bits do collide, 1 % at 10,000 memories."""
+    def fresh_ids(self, number: int, besides: set[str]) -> list[str]:
+        """So many new ids that are free; 32 random bits do collide, 1 % at 10,000 memories."""
         fresh: set[str] = set()
         while len(fresh) < number:
             drawn = {new_memory_id() for _ in range(number - len(fresh))}

@@ -24,7 +24,7 @@ class ServerConfig:
     collections begin with, `qdrant_timeout` the seconds that each of three tries may take.
 
     The others count when a memory is made. Of `qdrant_replicas` copies a write must reach
-    `qdrant_write_consistency`, by default most of them. Up to about `qdrant_exact_below` memories a
+    `qdrant_write_consistency`, by default half of them or more. Up to about `qdrant_exact_below` memories a
     search compares all; above, vectors are served from disk, found by a graph and, with
     `qdrant_quantization`, by a smaller copy that stays in memory.
     """
@@ -49,4 +49,7 @@ class ServerConfig:
     @property
     def write_consistency(self) -> int:
         """How many copies a write must reach."""
-        return self.qdrant_write_consistency or self.qdrant_replicas // 2 + 1
+        # Of two copies one: the server marks the other as dead before it acknowledges a write that
+        # did not reach it, and brings it back by itself. If both must have it and one has not, the
+        # write fails, and the two differ.
+        return self.qdrant_write_consistency or (self.qdrant_replicas + 1) // 2

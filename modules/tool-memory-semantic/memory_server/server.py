@@ -74,9 +74,10 @@ class Server:
 
         return ServerCollection(self.name, manifest, connection.ask, replaced)
 
-    def _manifest(self, connection: Connection) -> Manifest | None:
+    def _manifest(self, connection: Connection, name: str | None = None) -> Manifest | None:
+        name = name or self.name
         try:
-            found = connection.ask(lambda client: client.get_collection(self.name))
+            found = connection.ask(lambda client: client.get_collection(name))
         except MissingError:
             return None
         metadata = found.config.metadata or {}
@@ -84,13 +85,13 @@ class Server:
             manifest = manifests.parse(metadata[_MANIFEST])
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
-                f"The collection {self.name!r} on the server does not say what it is: it has lost "
+                f"The collection {name!r} on the server does not say what it is: it has lost "
                 "its metadata, or is none of a memory. Restore it from a backup, or choose another "
                 "qdrant_prefix."
             ) from error
         if manifest.agent != self._agent_id:
             raise StorageError(
-                f"The collection {self.name!r} on the server belongs to {manifest.agent!r}."
+                f"The collection {name!r} on the server belongs to {manifest.agent!r}."
             )
         return manifest
 
@@ -98,11 +99,17 @@ class Server:
         """Make the store, or let another do it who does so at the same moment. It is there as soon
         as the alias stands for it.
         """
-        version = connection.ask(lambda client: client.info()).version
+        version = self.version()
         if tuple(int(number) for number in version.split(".")[:2]) < _OLDEST:
             raise StorageError(
                 f"The Qdrant server has version {version}, and {'.'.join(map(str, _OLDEST))} is "
                 "needed. Upgrade it."
+            )
+        others = [shard for shard in self.shards() if shard != manifest.shard]
+        if others:
+            raise StorageError(
+                f"The server has the collection {self._shard(others[-1])!r}, but not the alias "
+                f"{self.name!r} for it, which a snapshot does not hold. Make the alias anew."
             )
         self._make(connection, manifest)
         self.switch(manifest.shard, connection)
@@ -111,15 +118,22 @@ class Server:
             raise StorageError("The memory was deleted from the server while it was made.")
         return made
 
-    @contextmanager
-    def beside(self, manifest: Manifest) -> Iterator[OpenStore[ServerCollection]]:
-        """The collection that `manifest` describes, made if there is none, whatever the alias
-        stands for.
+    def make(self, manifest: Manifest) -> None:
+        """Have the collection that `manifest` describes, beside the one that the alias stands for;
+        what an interruption left of it is kept, if it is to be the same.
         """
+        connection = self._connection(Event())
+        begun = self._manifest(connection, self._shard(manifest.shard))
+        if begun and (begun.embedding, begun.words) != (manifest.embedding, manifest.words):
+            self.remove(manifest.shard)
+        self._make(connection, manifest)
+
+    @contextmanager
+    def beside(self, manifest: Manifest, cancelled: Event) -> Iterator[OpenStore[ServerCollection]]:
+        """The collection that `manifest` describes, whatever the alias stands for."""
         collection: ServerCollection | None = None
         with explained(lambda: collection.outcome if collection else UNCHANGED):
-            connection = self._connection(Event())
-            self._make(connection, manifest)
+            connection = self._connection(cancelled)
             name = self._shard(manifest.shard)
             collection = ServerCollection(name, manifest, connection.ask, lambda: False)
             yield OpenStore(manifest, collection)
@@ -138,6 +152,17 @@ class Server:
         """Delete this shard for good, and the alias if it stands for it."""
         name = self._shard(shard)
         self._connection(Event()).ask(lambda client: client.delete_collection(name))
+
+    def shards(self) -> list[str]:
+        """The shards of the agent that are on the server, also those that no alias stands for."""
+        found = self._connection(Event()).ask(lambda client: client.get_collections()).collections
+        names = [collection.name for collection in found]
+        start = self._shard("")
+        return sorted(name.removeprefix(start) for name in names if name.startswith(start))
+
+    def version(self) -> str:
+        """The version of the server."""
+        return self._connection(Event()).ask(lambda client: client.info()).version
 
     def agents(self) -> list[str]:
         """The agents that have a memory on the server, as far as the API key may know."""

@@ -147,7 +147,11 @@ class ServerCollection:
                 query=_sparse(asked), using=WORDS, filter=filter, limit=_CANDIDATES
             )
             their_meaning = models.Prefetch(
-                query=vector, using=name, limit=_CANDIDATES, prefetch=[by_words]
+                query=vector,
+                using=name,
+                params=models.SearchParams(exact=True),
+                limit=_CANDIDATES,
+                prefetch=[by_words],
             )
             return models.QueryRequest(
                 prefetch=[by_meaning, by_words, their_meaning],
