@@ -149,6 +149,29 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
 
 @command(
     cli,
+    "move --to https://qdrant.example.com:6333",
+    "move --to local",
+    "move --to local --remove-source",
+)
+@click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
+@click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
+@click.option("--remove-source", is_flag=True, help="Delete it there, once all of it is here.")
+@yes_option
+def move(session: "Session", to: str, source: str | None, remove_source: bool, yes: bool) -> None:
+    """Move a memory to a Qdrant server, or back to this machine.
+
+    Copies everything, vectors as they are, and compares both. The memory stays where it was too,
+    until --remove-source. Doing it again goes on where an interruption ended it, and takes along
+    what was stored meanwhile, but brings back what was forgotten in the new place alone. Afterwards
+    set qdrant_url, so that sessions use the new place.
+    """
+    from . import move as moving
+
+    moving.move(session, to, source, remove_source, yes)
+
+
+@command(
+    cli,
     "reembed --model text-embedding-3-small",
     "reembed --model local",
     "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
 from memory_semantic.check import check
@@ -27,6 +28,7 @@ from memory_semantic.models import DEFAULT_MODEL, LOCAL_MODEL, MIN_FREE_BYTES
 from memory_semantic.open_store import OpenStore
 from memory_semantic.shard import ENGINE
 from memory_semantic.workers import run_blocking
+from memory_server import Server
 
 from .output import Progress, readable_size
 from .settings import Settings, agent_names, files
@@ -34,6 +36,7 @@ from .settings import Settings, agent_names, files
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _SHOWN = 10
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Address space for the check beside four times the store: an altered number in a list of ids makes
 # the engine ask for up to 100 GB.
 _CHECK_BYTES = 4 * 2**30
@@ -75,7 +78,8 @@ async def findings(
         yield finding
     if storage is None:
         return
-    async for finding in _about_store(storage, progress):
+    about = _about_server if isinstance(storage.place, Server) else _about_store
+    async for finding in about(storage, progress):
         yield finding
     yield await _about_model(storage, offline)
 
@@ -147,24 +151,51 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     except StorageError as error:
         yield _store_problem(error)
         return
-    for problem in problems[:_SHOWN]:
-        yield Finding("problem", "store", problem, REPAIR)
-    if len(problems) > _SHOWN:
-        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", REPAIR)
-    if not problems:
-        yield Finding(
-            "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
-        )
-    if manifest and storage.lexical_weight(manifest.embedding.model) and not manifest.words:
-        yield Finding(
-            "warning",
-            "words",
-            "this memory was made without the words of its texts, and is ranked by meaning alone",
-            f"agent-memory reembed --model {manifest.embedding.model}",
-        )
+    for finding in _about_memories(problems, number):
+        yield finding
+    for finding in _about_words(storage, manifest):
+        yield finding
     yield _permissions(folder.path, exposed)
     for finding in _leftovers(storage):
         yield finding
+
+
+async def _about_server(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
+    server = storage.place
+    assert isinstance(server, Server)
+    try:
+        version = await run_blocking(lambda _: server.version())
+        yield Finding("ok", "server", f"{server.url} answers: Qdrant {version}")
+        url = urlsplit(server.url)
+        if server.config.qdrant_api_key and url.scheme == "http" and url.hostname not in _LOOPBACK:
+            yield Finding(
+                "warning", "server", "the API key and all texts go there unencrypted", "Use https."
+            )
+        manifest = await storage.manifest()
+        if manifest is None:
+            text = f"{storage.agent_id!r} has no memory at {server.url}"
+            yield Finding("warning", "store", text, "agent-memory agents")
+            return
+        number = await storage.count()
+        made = f"{manifest.embedding}, {manifest.shard}, made {manifest.created:%Y-%m-%d}"
+        yield Finding("ok", "manifest", f"{number:,} memories, {made}")
+        with progress("Comparing", number) as bar:
+            problems = await storage.operate(lambda store: check(store, bar.done), [])
+        shards = await run_blocking(lambda _: server.shards())
+    except StorageError as error:
+        yield Finding("problem", "store", str(error))
+        return
+    for finding in _about_memories(problems, number):
+        yield finding
+    for finding in _about_words(storage, manifest):
+        yield finding
+    if shards != [manifest.shard]:
+        yield Finding(
+            "warning",
+            "collections",
+            f"{len(shards) - 1} more of this agent, which an interrupted reembed left",
+            f"agent-memory reembed --model {manifest.embedding.model}",
+        )
 
 
 async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
@@ -189,6 +220,27 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
             "problem", "model", text, _mend_model(manifest, storage.config.embedding_model)
         )
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
+
+
+def _about_memories(problems: list[str], number: int) -> Iterator[Finding]:
+    for problem in problems[:_SHOWN]:
+        yield Finding("problem", "store", problem, REPAIR)
+    if len(problems) > _SHOWN:
+        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", REPAIR)
+    if not problems:
+        yield Finding(
+            "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
+        )
+
+
+def _about_words(storage: MemoryStorage, manifest: Manifest | None) -> Iterator[Finding]:
+    if manifest and storage.lexical_weight(manifest.embedding.model) and not manifest.words:
+        yield Finding(
+            "warning",
+            "words",
+            "this memory was made without the words of its texts, and is ranked by meaning alone",
+            f"agent-memory reembed --model {manifest.embedding.model}",
+        )
 
 
 def _store_problem(error: StorageError) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage
-from memory_semantic.models import timestamp_text
+from memory_semantic.models import HERE, timestamp_text
 
 from . import erasure, rebuild
 from .output import (
@@ -20,8 +20,13 @@ from .output import (
     size_on_disk,
 )
 from .rebuild import ALL
-from .session import Session, confirm, fail, known_agents, run
+from .session import Session, confirm, fail, known_agents, run, server_of
 
+_HERE = "Gone from search and from the files."
+_ON_SERVER = (
+    "Gone from search. The server takes them out of its files when it next rewrites these, or at "
+    "once with: agent-memory reembed"
+)
 _SHOWN = 20  # of the memories that are to be forgotten
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
@@ -30,13 +35,14 @@ _PATIENCE_SECONDS = 2
 def agents(session: Session) -> None:
     """Who has a memory, how large, by which model, last used when."""
     config = session.settings.storage()
-    rows = [_agent(session, agent) for agent in known_agents(config)]
+    rows = [_agent(session, agent) for agent in known_agents(session.settings)]
     if session.out.as_json:
         session.out.json(rows)
     elif rows:
         session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     else:
-        session.out.note(f"No agent has a memory in {config.storage_root} yet.")
+        where = config.storage_root if config.qdrant_url == HERE else config.qdrant_url
+        session.out.note(f"No agent has a memory in {where} yet.")
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
@@ -48,8 +54,8 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         manifest = run(storage.manifest())
         return {
             "agent": agent,
-            "memories": manifest.memories if manifest else 0,
-            "bytes": size_on_disk(storage.folder.path),
+            "memories": run(storage.count()),
+            "bytes": None if server_of(storage) else size_on_disk(storage.folder.path),
             "model": manifest.embedding.model if manifest else None,
             "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
@@ -64,7 +70,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [
         row["agent"],
         f"{row['memories']:,}",
-        readable_size(row["bytes"]),
+        "-" if row["bytes"] is None else readable_size(row["bytes"]),
         row["model"] or "-",
         local_time(datetime.fromisoformat(last)) if last else "-",
     ]
@@ -143,11 +149,14 @@ def forget(
             session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
-        _erase(storage, doomed)
+        if session.server:
+            run(storage.delete(memory.id for memory in doomed))
+        else:
+            _erase(storage, doomed)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
     elif doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. Gone from search and from the files.")
+        session.out.line(f"Forgotten: {len(doomed):,}. {_ON_SERVER if session.server else _HERE}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
 

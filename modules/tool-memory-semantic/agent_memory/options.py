@@ -39,16 +39,18 @@ class When(click.ParamType[datetime]):
 
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
-    from memory_semantic.config import StorageConfig
+    from memory_semantic.models import HERE
 
     from . import settings as amplifier
     from .session import known_agents
 
     try:
-        config = amplifier.load().config
+        settings = amplifier.load()
         root = ctx.params.get("root")
-        given = {**config, "storage_root": root} if root else config
-        agents = known_agents(StorageConfig.parse(given))
+        if root:
+            settings.config |= {"storage_root": root, "qdrant_url": HERE}
+        # A shell does not wait for a server.
+        agents = known_agents(settings) if settings.storage().qdrant_url == HERE else []
     except (ValueError, OSError, RuntimeError):
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
@@ -88,7 +90,7 @@ def command(
                 ["--root"],
                 metavar="DIR",
                 type=click.Path(file_okay=False),
-                help="Where all memories lie.  [default: as the settings say]",
+                help="The folder where all memories lie.  [default: as the settings say]",
             ),
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),
         ]

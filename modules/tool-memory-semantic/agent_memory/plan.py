@@ -1,15 +1,14 @@
-"""What a rebuild will take, said before it starts: memories, tokens, money and time."""
+"""What embedding anew will take, said before it starts: memories, tokens, money and time."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_semantic import EmbeddingGenerator, MemoryStorage
+from memory_semantic import EmbeddingGenerator, Memory
 from memory_semantic.manifest import Embedding
-from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL, point_id
-from memory_semantic.workers import run_blocking
+from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL
 
 from .output import counted
-from .rebuild import Source, read, unfinished
 
 # OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
 PRICES = {
@@ -24,7 +23,7 @@ _SAMPLE = "How long does one text take?"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a rebuild will take. `memories` are those that are still to be embedded."""
+    """What embedding will take; `memories` are how many."""
 
     memories: int
     tokens: int
@@ -49,17 +48,8 @@ async def model_of(generator: EmbeddingGenerator) -> Embedding:
     return Embedding(generator.model, generator.version, len(vector))
 
 
-async def plan(
-    source: Source, storage: MemoryStorage, generator: EmbeddingGenerator, made: Embedding
-) -> Plan:
-    """What a rebuild from `source` will take. Nothing of a memory is embedded to find out."""
-    memories = await run_blocking(lambda cancelled: read(source, cancelled))
-    begun = unfinished(storage)
-    manifest = await begun.manifest() if begun else None
-    if begun and manifest and manifest.embedding == made:
-        keys = [point_id(memory.content) for memory in memories]
-        known = await begun.operate(lambda store: store.known(keys), set())
-        memories = [m for m, key in zip(memories, keys, strict=True) if key not in known]
+async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:
+    """What embedding the memories will take. Nothing of a memory is embedded to find out."""
     characters = sum(len(memory.content) for memory in memories)
     number = min(len(memories), EMBEDDING_BATCH)
     started = time.perf_counter()

@@ -77,6 +77,18 @@ def read(source: Source, cancelled: Event) -> list[Memory]:
         return present.memories
 
 
+async def unembedded(storage: MemoryStorage, source: Source, made: Embedding) -> list[Memory]:
+    """The memories of `source` that a rebuild with `made` has still to embed."""
+    memories = await run_blocking(lambda cancelled: read(source, cancelled))
+    begun = unfinished(storage)
+    manifest = await begun.manifest() if begun else None
+    if not (begun and manifest and manifest.embedding == made):
+        return memories
+    keys = [point_id(memory.content) for memory in memories]
+    known = await begun.operate(lambda store: store.known(keys), set())
+    return [m for m, key in zip(memories, keys, strict=True) if key not in known]
+
+
 def give_up(storage: MemoryStorage) -> None:
     """Remove what an interrupted rebuild has made so far."""
     with none_running(storage):

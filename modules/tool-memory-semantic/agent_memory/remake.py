@@ -16,7 +16,7 @@ from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
 from memory_server import Server
 
-from .copying import Opener, copy, missing
+from .copying import Opener, copy, memories_in, missing
 from .rebuild import ALL
 
 
@@ -39,13 +39,17 @@ async def remake(
     embed = None if made == present.embedding else generator
     await run_blocking(lambda _: server.make(new))
     before = await copy(source, target, embed, progress)
+    begun = await memories_in(target)  # by an interrupted run, of which some is forgotten by now
+    await _forget(target, {key: begun[key] for key in begun.keys() - before.keys()})
     problems = await missing(source, target, same_model=embed is None, progress=progress)
     if problems:
         raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
     await run_blocking(lambda _: server.switch(new.shard))
     after = await copy(source, target, embed, progress)
     await _forget(target, {key: before[key] for key in before.keys() - after.keys()})
-    await run_blocking(lambda _: [server.remove(s) for s in server.shards() if s != new.shard])
+    for shard in await run_blocking(lambda _: server.shards()):
+        if shard != new.shard:
+            await run_blocking(lambda _, shard=shard: server.remove_shard(shard))
     return len(after)
 
 

@@ -8,9 +8,10 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.config import StorageConfig
 from memory_semantic.identity import validate_agent_id
 from memory_semantic.masking import mask_all
+from memory_semantic.models import HERE
+from memory_server import Server
 
 from . import settings as amplifier
 from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
@@ -27,7 +28,7 @@ class Session:
         for problem in self.settings.problems:
             self.out.warn(problem)
         if root is not None:
-            self.settings.config["storage_root"] = root
+            self.settings.config |= {"storage_root": root, "qdrant_url": HERE}
         self._agent = agent
 
     @cached_property
@@ -38,7 +39,7 @@ class Session:
         named = next(amplifier.agent_names(self.settings), None)
         if named:
             return named[0]
-        agents = known_agents(self.settings.storage())
+        agents = known_agents(self.settings)
         if len(agents) == 1:
             return agents[0]
         there = f"There are {', '.join(agents)}." if agents else "None has a memory here yet."
@@ -52,10 +53,15 @@ class Session:
     @property
     def existing(self) -> MemoryStorage:
         """The agent's storage, which must exist."""
-        if not self.storage.folder.database.exists():
-            root = self.storage.config.storage_root
-            fail(f"The agent {self.agent!r} has no memory in {root}. See: agent-memory agents")
+        if not exists(self.storage):
+            where = place_of(self.storage)
+            fail(f"The agent {self.agent!r} has no memory in {where}. See: agent-memory agents")
         return self.storage
+
+    @property
+    def server(self) -> Server | None:
+        """The server that has the memory, if one has it."""
+        return server_of(self.storage)
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` without credentials, and how many it had: as the tools do it."""
@@ -69,8 +75,27 @@ class Session:
             self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
 
 
-def known_agents(config: StorageConfig) -> list[str]:
-    """The agents that have a store under the root."""
+def server_of(storage: MemoryStorage) -> Server | None:
+    """The server that a storage uses, if it uses one."""
+    return storage.place if isinstance(storage.place, Server) else None
+
+
+def place_of(storage: MemoryStorage) -> str:
+    """Where a storage keeps memories, for people: a folder, or the address of a server."""
+    server = server_of(storage)
+    return server.url if server else storage.config.storage_root
+
+
+def exists(storage: MemoryStorage) -> bool:
+    """Whether there is a store, in whatever state."""
+    return run(storage.manifest()) is not None if server_of(storage) else storage.folder.exists
+
+
+def known_agents(settings: amplifier.Settings) -> list[str]:
+    """The agents that have a store where the settings say."""
+    config = settings.storage()
+    if config.qdrant_url != HERE:
+        return Server("", config.qdrant_url, settings.config).agents()
     root = Path(config.storage_root)
     stores = root.glob("*/qdrant.db") if root.is_dir() else ()
     return sorted(store.parent.name for store in stores)

@@ -1,22 +1,26 @@
 """Look after it: what `reembed`, `stats` and `doctor` do."""
 
 import sys
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import click
 from memory_semantic import EmbeddingGenerator, Memory, StorageError
 from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
-from memory_semantic.manifest import Embedding
 from memory_semantic.open_store import OpenStore
 
-from . import charts, rebuild
+from . import charts, rebuild, remake
 from . import doctor as examination
 from .output import counted, readable_size, size_on_disk
 from .plan import model_of, plan
 from .rebuild import ALL
-from .session import Session, confirm, fail, run
+from .session import Session, confirm, fail, place_of, run
 from .settings import MODULE
+
+# Told how many of how many are done.
+ShowDone = Callable[[int, int], None]
 
 
 def reembed(
@@ -30,18 +34,24 @@ def reembed(
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
     made = run(model_of(generator))
-    if manifest and manifest.embedding == made:
+    source = rebuild.whole(storage)
+    if manifest and manifest.embedding != made:
+        texts = storage.get_recent(ALL) if session.server else None
+        expected = run(plan(run(texts or rebuild.unembedded(storage, source, made)), generator))
+        session.out.note(
+            f"{session.agent}: from {manifest.embedding} to {made}.\n{expected.sentence}"
+        )
+        confirm("Start?", yes)
+    if session.server:
+        work = partial(remake.remake, storage, session.server, generator, made)
+        number = _embedding(session, work)
+    elif manifest and manifest.embedding == made:
         rebuild.give_up(storage)
         if storage.lexical_weight(made.model) and not manifest.words:
             run(rebuild.add_words(storage))
         number = run(storage.count())
     else:
-        source = rebuild.whole(storage)
-        expected = run(plan(source, storage, generator, made))
-        present = manifest.embedding if manifest else "nothing"
-        session.out.note(f"{session.agent}: from {present} to {made}.\n{expected.sentence}")
-        confirm("Start?", yes)
-        number = _rebuild(session, source, generator, made)
+        number = _embedding(session, partial(rebuild.rebuild, storage, source, generator, made))
     if session.out.as_json:
         session.out.json({"agent": session.agent, "memories": number, "model": model})
     else:
@@ -63,7 +73,7 @@ def stats(session: Session) -> None:
     storage = session.existing
     numbers = charts.count(run(storage.get_recent(ALL)))
     manifest = run(storage.manifest())
-    size = size_on_disk(storage.folder.path)
+    size = None if session.server else size_on_disk(storage.folder.path)
     if session.out.as_json:
         model = manifest.embedding._asdict() if manifest else None
         facts = {"agent": session.agent, "bytes": size, "embedding": model}
@@ -73,7 +83,7 @@ def stats(session: Session) -> None:
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
         ("stored", charts.span(numbers)),
-        ("on disk", readable_size(size)),
+        ("on disk", readable_size(size)) if size is not None else ("server", place_of(storage)),
         ("model", str(manifest.embedding) if manifest else "-"),
     ):
         session.out.line(f"{name:<10}{value}")
@@ -148,6 +158,10 @@ def _examine(session: Session, offline: bool) -> list[examination.Finding]:
 
 def _repair(session: Session, yes: bool) -> None:
     storage = session.storage
+    if session.server:
+        number = run(remake.draw_anew(storage))
+        session.out.note(f"\n{counted(number)} with a new id.\n")
+        return
     try:
         generator = storage.generator(run(storage.manifest()))
     except DamagedStoreError:  # it has no manifest by which to choose
@@ -163,19 +177,17 @@ def _repair(session: Session, yes: bool) -> None:
         fail("There is nothing to make a new store from. Nothing was changed.")
     source = rebuild.damaged(storage)
     made = run(model_of(generator))
-    expected = run(plan(source, storage, generator, made))
+    expected = run(plan(run(rebuild.unembedded(storage, source, made)), generator))
     session.out.note(f"A new store will be made, with {made}.\n{expected.sentence}")
     confirm("Start? The damaged files are kept.", yes)
-    number = _rebuild(session, source, generator, made)
+    number = _embedding(session, partial(rebuild.rebuild, storage, source, generator, made))
     session.out.note(f"Rebuilt, with {counted(number)}.\n")
 
 
-def _rebuild(
-    session: Session, source: rebuild.Source, generator: EmbeddingGenerator, made: Embedding
-) -> int:
-    """Rebuild the memory, with a progress bar. Returns how many memories there are."""
+def _embedding(session: Session, work: Callable[[ShowDone], Coroutine[Any, Any, int]]) -> int:
+    """Do the work with a progress bar. Returns how many memories there are."""
     try:
         with session.out.progress("Embedding", 1) as progress:
-            return run(rebuild.rebuild(session.storage, source, generator, made, progress.done_of))
+            return run(work(progress.done_of))
     except KeyboardInterrupt:
         fail("Interrupted: the memory is whole. Run it again to go on from here.")

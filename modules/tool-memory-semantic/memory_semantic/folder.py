@@ -2,6 +2,7 @@
 
 {storage_root}/{agent_id}/      mode 0700
     .gitignore                  *, so that no memory is committed by mistake
+    qdrant.tmp/                 a store that is being removed
     qdrant.db/                  the database
         queue, lock             one operation at a time (lock.py)
         manifest.json           what the store is, which shard counts (manifest.py)
@@ -14,7 +15,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 _SHARD_NAME = re.compile(r"shard-[0-9]+")
 _IGNORE_NAME = ".gitignore"
+_REMOVED_NAME = "qdrant.tmp"
 
 
 class AgentFolder:
@@ -46,6 +48,11 @@ class AgentFolder:
         self.database = self.path / "qdrant.db"
         self._root = root
         self._lock_seconds = lock_seconds
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a store, in whatever state."""
+        return self.database.exists()
 
     def peek(self) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
@@ -99,6 +106,18 @@ class AgentFolder:
                     _clear_debris(database, keep=database / manifest.shard)
                 disk.make_private(database / manifest.shard)
 
+    def remove(self, agreed: Callable[[OpenStore[LocalCollection]], bool]) -> bool:
+        """Delete the store with its files, if `agreed` says so while its lock is held; returns
+        whether it did.
+        """
+        doomed = self.path / _REMOVED_NAME
+        with self.open(Event()) as store:
+            agrees = store is not None and agreed(store)
+            if agrees:
+                self.database.rename(doomed)
+        disk.remove(doomed)
+        return agrees
+
     def _manifest(self, database: Path) -> Manifest | None:
         manifest = manifests.read(database)
         if manifest and manifest.agent != self._agent_id:
@@ -113,8 +132,9 @@ class AgentFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
         if _lstat(self.database):
             return
+        ours = (self.database.name, _IGNORE_NAME, f"{_IGNORE_NAME}.tmp", _REMOVED_NAME)
         for entry in self.path.iterdir():
-            if entry.name not in (self.database.name, _IGNORE_NAME, f"{_IGNORE_NAME}.tmp"):
+            if entry.name not in ours:
                 raise self._not_ours(entry.name)
         self.database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self.path)

@@ -327,7 +327,7 @@ class MemoryStorage:
         """Where a server is to be used that has no memory of the agent, but this machine has one,
         nothing is begun anew, and nobody is told that there is nothing.
         """
-        if self.place is not self.folder and self.folder.database.exists():
+        if self.place is not self.folder and self.folder.exists:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
                 f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "

@@ -24,8 +24,8 @@ class ServerConfig:
     collections begin with, `qdrant_timeout` the seconds that each of three tries may take.
 
     The others count when a memory is made. Of `qdrant_replicas` copies a write must reach
-    `qdrant_write_consistency`, by default half of them or more. Up to about `qdrant_exact_below` memories a
-    search compares all; above, vectors are served from disk, found by a graph and, with
+    `qdrant_write_consistency`, by default half of them or more. Up to about `qdrant_exact_below`
+    memories a search compares all; above, vectors are served from disk, found by a graph and, with
     `qdrant_quantization`, by a smaller copy that stays in memory.
     """
 

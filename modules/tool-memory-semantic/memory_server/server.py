@@ -6,7 +6,7 @@ agent-memory.sam.shard-1        the collection that it stands for; another embed
                                 another collection, `shard-2`. The manifest is in its metadata.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event
 from typing import Any
@@ -125,7 +125,7 @@ class Server:
         connection = self._connection(Event())
         begun = self._manifest(connection, self._shard(manifest.shard))
         if begun and (begun.embedding, begun.words) != (manifest.embedding, manifest.words):
-            self.remove(manifest.shard)
+            self.remove_shard(manifest.shard)
         self._make(connection, manifest)
 
     @contextmanager
@@ -148,7 +148,16 @@ class Server:
             lambda client: client.update_collection_aliases([switch])
         )
 
-    def remove(self, shard: str) -> None:
+    def remove(self, agreed: Callable[[OpenStore[ServerCollection]], bool]) -> bool:
+        """Delete the store for good, if `agreed` says so of it; returns whether it did."""
+        with self.open(Event()) as store:
+            agrees = store is not None and agreed(store)
+        if agrees:
+            for shard in self.shards():
+                self.remove_shard(shard)
+        return agrees
+
+    def remove_shard(self, shard: str) -> None:
         """Delete this shard for good, and the alias if it stands for it."""
         name = self._shard(shard)
         self._connection(Event()).ask(lambda client: client.delete_collection(name))

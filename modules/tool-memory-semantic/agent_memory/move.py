@@ -1,0 +1,129 @@
+"""Move a memory between this machine and a Qdrant server: what `move` does."""
+
+from collections.abc import Coroutine
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from threading import Event
+from typing import Any, TypeVar
+
+from memory_semantic import AgentMemoryError, MemoryStorage
+from memory_semantic.collection import EVERYWHERE, Collection
+from memory_semantic.manifest import Manifest
+from memory_semantic.models import HERE
+from memory_semantic.open_store import OpenStore
+from memory_semantic.workers import run_blocking
+
+from .copying import copy, memories_in, missing
+from .options import BadInputError
+from .output import counted
+from .plan import plan
+from .rebuild import ALL
+from .session import Session, confirm, fail, place_of, run, server_of
+from .settings import MODULE
+
+T = TypeVar("T")
+
+_SHOWN = 10  # of what is missing
+
+
+def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
+    """Copy everything, compare, and leave the source unless told otherwise."""
+    settings = session.settings.storage()
+    if source is None:
+        source = HERE if to != HERE else settings.qdrant_url
+    old, new = _storage(session, source), _storage(session, to)
+    if place_of(old) == place_of(new):
+        raise BadInputError("That is where it is. Name another place with --to or --from.")
+    manifest, present = run(_peek(old)), run(_peek(new))
+    if manifest is None:
+        fail(f"The agent {session.agent!r} has no memory in {place_of(old)}.")
+    generator = None
+    keys = run(memories_in(old.place.open)).keys()
+    number = len(keys)
+    there = len(keys & run(memories_in(new.place.open)).keys())
+    known = f", where {there:,} of them are already" if present else ""
+    session.out.note(
+        f"{counted(number)} of {session.agent}: from {place_of(old)} to {place_of(new)}{known}"
+    )
+    if present and present.embedding != manifest.embedding:
+        generator = new.generator(present)
+        texts = run(old.get_recent(number or 1))
+        session.out.note(
+            f"The memory there has the model {present.embedding}: the texts are embedded anew.\n"
+            f"{run(plan(texts, generator)).sentence}"
+        )
+    confirm("Start?", yes)
+    described = replace(manifest, shard="shard-1", memories=0)
+
+    async def work() -> list[str]:
+        with session.out.progress("Copying", number) as progress:
+            await copy(old.place.open, target, generator, progress.done_of)
+        with session.out.progress("Comparing", number) as progress:
+            return await missing(
+                old.place.open, target, same_model=generator is None, progress=progress.done_of
+            )
+
+    def target(cancelled: Event) -> AbstractContextManager[OpenStore[Collection] | None]:
+        return new.place.open(cancelled, described)
+
+    problems = _resumable(work())
+    if problems:
+        shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
+        fail(f"{len(problems):,} memories did not arrive as they are; run it again.{shown}")
+    if not session.out.as_json:
+        agree = "texts, tags and times" if generator else "texts, tags, times and vectors"
+        session.out.line(f"{counted(number)} of {session.agent} in {place_of(new)}: {agree} agree.")
+    removed = remove_source and _remove(session, old, new, yes)
+    if session.out.as_json:
+        places = {"from": place_of(old), "to": place_of(new)}
+        session.out.json(
+            {"agent": session.agent, "memories": number, **places, "source_removed": removed}
+        )
+    elif not removed:
+        session.out.note(f"It is in {place_of(old)} too, until: move … --remove-source")
+    if settings.qdrant_url != to:
+        where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
+        session.out.warn(
+            f"Sessions use it once their settings say so. In {where}:\n"
+            f"overrides:\n  {MODULE}:\n    config:\n      qdrant_url: {to}"
+        )
+
+
+def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool) -> bool:
+    confirm(f"Delete the memory of {session.agent} in {place_of(old)}?", yes)
+    copied = run(memories_in(new.place.open))
+
+    def agreed(store: OpenStore[Collection]) -> bool:
+        for hit in store.collection.newest(ALL, EVERYWHERE):
+            memory, copy = store.memory(hit), copied.get(hit.id)
+            if copy is None or copy.timestamp < memory.timestamp:
+                return False
+            if not set(memory.tags) <= set(copy.tags):
+                return False
+        return True
+
+    server = server_of(old)
+    removed = run(run_blocking(lambda _: (server or old.folder).remove(agreed)))
+    if not removed:
+        fail("Meanwhile others have stored more there: nothing was deleted. Run it again.")
+    if not session.out.as_json:
+        session.out.line(f"Deleted in {place_of(old)}.")
+    return True
+
+
+def _storage(session: Session, url: str) -> MemoryStorage:
+    return MemoryStorage(session.agent, {**session.settings.config, "qdrant_url": url})
+
+
+async def _peek(storage: MemoryStorage) -> Manifest | None:
+    return await run_blocking(lambda _: storage.place.peek())
+
+
+def _resumable(work: Coroutine[Any, Any, T]) -> T:
+    again = "The memory is whole where it was. Run it again to go on."
+    try:
+        return run(work)
+    except KeyboardInterrupt:
+        fail(f"Interrupted. {again}")
+    except AgentMemoryError as error:
+        fail(f"{error}\n{again}")
