@@ -4,15 +4,15 @@ What is known there already is merged, so that the work can be done again: it go
 interruption ended it, and takes along what was stored meanwhile.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from memory_semantic import EmbeddingGenerator, Memory
-from memory_semantic.collection import EVERYWHERE, Collection, Point
+from memory_semantic.collection import EVERYWHERE, Collection
 from memory_semantic.models import Entry, utc_now
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
@@ -27,6 +27,11 @@ _TOLERANCE = 1e-3
 
 # Opens a store for one operation; waiting for it ends when the event is set.
 Opener = Callable[[Event], AbstractContextManager[OpenStore[Collection] | None]]
+
+
+class _Point(NamedTuple):
+    memory: Memory
+    vector: list[float]
 
 
 async def memories_in(opener: Opener) -> dict[UUID, Memory]:
@@ -44,19 +49,22 @@ async def copy(
     target: Opener,
     generator: EmbeddingGenerator | None,
     progress: Callable[[int, int], None],
+    besides: Mapping[UUID, Memory] | None = None,
 ) -> dict[UUID, Memory]:
-    """Let `target` have all memories of `source`, which are returned by key.
+    """Let `target` have all memories of `source`, which are returned by key, but for those that are
+    as in `besides`.
 
     Vectors are copied as they are; with a `generator` the texts are embedded anew. `progress` is
     told how many of how many are done.
     """
     memories = await memories_in(source)
+    wanted = [key for key in memories if memories[key] != (besides or {}).get(key)]
     done = 0
-    for keys in _batches(list(memories)):
+    for keys in _batches(wanted):
         points = await _points(source, keys)
         entries = [
             Entry(memory.content, memory.tags, memory.id, memory.timestamp)
-            for memory in (memories[key] for key in points)
+            for memory, _ in points.values()
         ]
         vectors = {key: point.vector for key, point in points.items()}
         if generator:
@@ -65,32 +73,31 @@ async def copy(
             texts = [memories[key].content for key in fresh]
             made = await generator.generate_batch(texts) if texts else []
             vectors = dict(zip(fresh, made, strict=True))
-
-        put = partial(_put, entries, vectors)
-        await _in(target, put, None)
+        await _in(target, partial(_put, entries, vectors), None)
         done += len(keys)
-        progress(done, len(memories))
+        progress(done, len(wanted))
     return memories
 
 
 async def missing(
+    memories: Mapping[UUID, Memory],
     source: Opener,
     target: Opener,
     *,
     same_model: bool,
     progress: Callable[[int, int], None],
 ) -> list[str]:
-    """What `target` lacks of `source`, a sentence for each memory, after comparing them all: texts
-    with their hashes, tags, times and, with the `same_model`, vectors.
+    """What `target` lacks of the `memories` that were copied from `source`, a sentence for each,
+    after comparing them all: texts with their hashes, tags, times and, with the `same_model`,
+    vectors. What was changed in the source since then does not count.
     """
-    memories = await memories_in(source)
     problems, done = [], 0
     for keys in _batches(list(memories)):
-        there, copied = await _points(source, keys), await _points(target, keys)
-        for key, point in there.items():
+        present, copied = await _points(source, keys), await _points(target, keys)
+        for key, point in present.items():
             fault = _fault(point, copied.get(key), same_model)
-            if fault:
-                problems.append(f"{point.payload['id']}: {fault}.")
+            if fault and point.memory == memories[key]:
+                problems.append(f"{point.memory.id}: {fault}.")
         done += len(keys)
         progress(done, len(memories))
     return problems
@@ -106,12 +113,12 @@ def _put(
     store.upsert(entries, vectors, utc_now())
 
 
-def _fault(point: Point, copy: Point | None, same_model: bool) -> str | None:
+def _fault(point: _Point, copy: _Point | None, same_model: bool) -> str | None:
     if copy is None:
         return "it is not there"
-    if not set(point.payload["tags"]) <= set(copy.payload["tags"]):
+    if not set(point.memory.tags) <= set(copy.memory.tags):
         return "tags are not there"
-    if copy.payload["timestamp"] < point.payload["timestamp"]:
+    if copy.memory.timestamp < point.memory.timestamp:
         return "its time is an older one"
     numbers = zip(point.vector, copy.vector, strict=True) if same_model else ()
     if not all(abs(one - other) <= _TOLERANCE for one, other in numbers):
@@ -124,12 +131,10 @@ def _batches(keys: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
         yield keys[start : start + BATCH]
 
 
-async def _points(opener: Opener, keys: Sequence[UUID]) -> dict[UUID, Point]:
-    """Those of the points that exist, their texts being what was stored."""
-
-    def work(store: OpenStore[Collection]) -> dict[UUID, Point]:
+async def _points(opener: Opener, keys: Sequence[UUID]) -> dict[UUID, _Point]:
+    def work(store: OpenStore[Collection]) -> dict[UUID, _Point]:
         points = store.collection.retrieve(keys)
-        return {point.id: point for point in points if store.memory(point)}
+        return {point.id: _Point(store.memory(point), point.vector) for point in points}
 
     return await _in(opener, work, {})
 

@@ -57,10 +57,14 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
 
     async def work() -> list[str]:
         with session.out.progress("Copying", number) as progress:
-            await copy(old.place.open, target, generator, progress.done_of)
+            copied = await copy(old.place.open, target, generator, progress.done_of)
         with session.out.progress("Comparing", number) as progress:
             return await missing(
-                old.place.open, target, same_model=generator is None, progress=progress.done_of
+                copied,
+                old.place.open,
+                target,
+                same_model=generator is None,
+                progress=progress.done_of,
             )
 
     def target(cancelled: Event) -> AbstractContextManager[OpenStore[Collection] | None]:

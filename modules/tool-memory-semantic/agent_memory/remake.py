@@ -41,11 +41,11 @@ async def remake(
     before = await copy(source, target, embed, progress)
     begun = await memories_in(target)  # by an interrupted run, of which some is forgotten by now
     await _forget(target, {key: begun[key] for key in begun.keys() - before.keys()})
-    problems = await missing(source, target, same_model=embed is None, progress=progress)
+    problems = await missing(before, source, target, same_model=embed is None, progress=progress)
     if problems:
         raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
     await run_blocking(lambda _: server.switch(new.shard))
-    after = await copy(source, target, embed, progress)
+    after = await copy(source, target, embed, progress, besides=before)
     await _forget(target, {key: before[key] for key in before.keys() - after.keys()})
     for shard in await run_blocking(lambda _: server.shards()):
         if shard != new.shard:
