@@ -14,12 +14,14 @@ from agent_memory import interchange
 from agent_memory.cli import cli
 from memory_semantic import models
 from memory_semantic.config import StorageConfig
+from memory_server.config import ServerConfig
 from scripted import MEMORY_MODULE, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
-PACKAGE = MEMORY_MODULE / "memory_semantic"
-COMMAND = MEMORY_MODULE / "agent_memory"
+SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
+PACKAGES = ("memory_semantic", "memory_server", "agent_memory")
+SOURCES = [path for name in PACKAGES for path in (MEMORY_MODULE / name).glob("*.py")]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -61,6 +63,23 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
         assert rows[name].strip("`") == (f"{default:g}" if name == "lock_timeout" else str(default))
 
 
+def test_every_setting_of_a_server_is_in_the_tables_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", SERVER_PAGE, re.MULTILINE))
+    fields = ServerConfig.__dataclass_fields__
+    assert set(rows) == {"qdrant_url", *fields}
+    for name in fields.keys() - {"qdrant_api_key", "qdrant_write_consistency"}:
+        default = fields[name].default
+        assert rows[name].strip("`") == (f"{default:,}" if isinstance(default, int) else default)
+
+
+def test_the_files_for_a_server_are_whole() -> None:
+    compose = yaml.safe_load((REPOSITORY / "docs/server/compose.yaml").read_text())
+    job = yaml.safe_load((REPOSITORY / ".github/workflows/qdrant.yaml").read_text())
+    images = {service["image"] for service in compose["services"].values()}
+    assert images == {job["jobs"]["contract"]["services"]["qdrant"]["image"]}
+    assert job["jobs"]["contract"]["steps"][-1]["run"] in SERVER_PAGE
+
+
 def test_every_limit_is_in_the_table_with_its_value() -> None:
     table = MODULE_README.split("## Limits")[1].split("\n## ")[0]
     pairs = re.findall(r"(\d[\d,]*)[^,|(]*\(`(\w+)`\)", table)
@@ -85,8 +104,7 @@ def test_security_names_tests_that_exist() -> None:
 
 def test_every_source_file_has_its_place_in_the_table() -> None:
     table = MODULE_README.split("What happens when")[1]
-    sources = [*PACKAGE.glob("*.py"), *COMMAND.glob("*.py")]
-    files = {path.stem for path in sources if not path.stem.startswith("__")}
+    files = {path.stem for path in SOURCES if not path.stem.startswith("__")}
     assert files <= set(re.findall(r"`(\w+)`", table))
 
 
@@ -111,9 +129,17 @@ def test_commands_in_the_readme_exist() -> None:
 
 
 def test_only_one_file_knows_the_vector_engine() -> None:
-    sources = [*PACKAGE.glob("*.py"), *COMMAND.glob("*.py")]
-    users = [path.name for path in sources if "import qdrant_edge" in path.read_text()]
+    users = [path.name for path in SOURCES if "import qdrant_edge" in path.read_text()]
     assert users == ["shard.py"]
+
+
+def test_the_core_knows_of_the_server_in_one_place_and_of_its_client_in_none() -> None:
+    core = [path for path in SOURCES if path.parent.name == "memory_semantic"]
+    assert [path.name for path in core if "memory_server import" in path.read_text()] == [
+        "storage.py"
+    ]
+    users = {path.parent.name for path in SOURCES if "qdrant_client" in path.read_text()}
+    assert users == {"memory_server"}
 
 
 def test_the_behavior_points_to_what_is_there() -> None:

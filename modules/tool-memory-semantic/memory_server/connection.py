@@ -1,6 +1,8 @@
 """Requests to a Qdrant server: three tries where that may help, and errors for people."""
 
 import os
+import shlex
+import sys
 from collections.abc import Callable
 from functools import cache
 from threading import Event
@@ -23,8 +25,8 @@ TRIES = 3
 MAX_WAIT_SECONDS = 10.0
 
 _NEEDS_CLIENT = (
-    "qdrant_url is set, but the client of the server is not installed where this runs. Install it "
-    'there: uv pip install "qdrant-client>=1.20,<1.21"'
+    "qdrant_url is set, but the client of the server is not installed. Install it: uv pip install "
+    f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21"'
 )
 
 

@@ -196,6 +196,8 @@ class Server:
             datatype=models.Datatype.FLOAT16,
             on_disk=True,
         )
+        # The log of writes, of which a collection keeps two files: 32 MB each are the server's own.
+        log = models.WalConfigDiff(wal_capacity_mb=4)
         optimizers = models.OptimizersConfigDiff(
             # In kB of vectors: smaller segments have no graph, and are compared whole.
             indexing_threshold=max(1, config.qdrant_exact_below * size * _FLOAT16 // 1024),
@@ -212,6 +214,7 @@ class Server:
                     replication_factor=config.qdrant_replicas,
                     write_consistency_factor=config.write_consistency,
                     optimizers_config=optimizers,
+                    wal_config=log,
                     quantization_config=_quantization(config.qdrant_quantization),
                     metadata={_MANIFEST: metadata},
                 )
