@@ -37,7 +37,12 @@ async def run_session(agent: str, root: str, calls: list[dict[str, Any]]) -> lis
             print(f"    -> {line}")
         return HookResult(action="continue")
 
-    memory = {"agent_identity": agent, "storage_root": root, "embedding_model": "local"}
+    memory = {
+        "agent_identity": agent,
+        "storage_root": root,
+        "embedding_model": "local",
+        "qdrant_url": "local",
+    }
     async with scripted_session([[call] for call in calls], memory) as session:
         session.coordinator.hooks.register("tool:post", show, name="show")
         await session.execute("Go on.")

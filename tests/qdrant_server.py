@@ -82,9 +82,11 @@ class QdrantServer:
     def __init__(self) -> None:
         self.client = local = QdrantClient(":memory:")
         self.api_key = ""
+        self.version = "1.20.0"
         self.requests: list[tuple[str, str]] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
+        self._broken: list[Exception] = []  # what the hooks of rules raised
         self._indexes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self._client_lock, self._rules_lock = Lock(), Lock()
         self._http: Listener | None = None
@@ -160,6 +162,8 @@ class QdrantServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        for problem in self._broken:
+            raise problem
 
     def respond(self, http: object, method: str, target: str, key: str, body: bytes) -> Answer:
         """The answer to a request that came to `http`."""
@@ -172,7 +176,10 @@ class QdrantServer:
             words = "Invalid API key or JWT" if key else missing
             return 401, {"content-type": "text/plain"}, words.encode()
         rule = self._rule(method, f"{method} {url.path}")
-        rule.before()
+        try:
+            rule.before()
+        except Exception as problem:
+            self._broken.append(problem)
         if http is not self._http:
             return DROP
         if rule.answer and not rule.after:
@@ -195,7 +202,7 @@ class QdrantServer:
 
     def _work(self, method: str, path: str, wait: bool, body: bytes) -> Answer:
         if path == "/":
-            about = {"title": "qdrant - vector search engine", "version": "1.20.0"}
+            about = {"title": "qdrant - vector search engine", "version": self.version}
             return 200, {}, json.dumps(about).encode()
         name = ""
         if path.startswith("/collections/") and path != "/collections/aliases":
