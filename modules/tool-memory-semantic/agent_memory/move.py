@@ -120,7 +120,7 @@ def _storage(session: Session, url: str) -> MemoryStorage:
 
 
 async def _peek(storage: MemoryStorage) -> Manifest | None:
-    return await run_blocking(lambda _: storage.place.peek())
+    return await run_blocking(storage.place.peek)
 
 
 def _resumable(work: Coroutine[Any, Any, T]) -> T:

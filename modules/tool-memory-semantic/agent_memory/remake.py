@@ -10,7 +10,7 @@ from threading import Event
 from uuid import UUID
 
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError
-from memory_semantic.collection import EVERYWHERE, Collection, Point
+from memory_semantic.collection import EVERYWHERE, Collection, Hit, Point
 from memory_semantic.manifest import Embedding, Manifest
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
@@ -80,7 +80,11 @@ async def _forget(opener: Opener, gone: dict[UUID, Memory]) -> None:
     def work(cancelled: Event) -> None:
         with opener(cancelled) as store:
             copies = store.collection.retrieve(list(gone)) if store and gone else []
-            same = {p.id for p in copies if store and store.memory(p) == gone[p.id]}
+            same = [
+                Hit(point.id, point.payload)
+                for point in copies
+                if store and store.memory(point) == gone[point.id]
+            ]
             if store and same:
                 store.collection.delete(same)
 

@@ -90,6 +90,6 @@ class Collection(Protocol):
         """Every point, vector included, some hundred at a time."""
         ...
 
-    def delete(self, ids: set[UUID]) -> None:
-        """Take these points out, for good."""
+    def delete(self, doomed: Sequence[Hit]) -> None:
+        """Take these points out for good, unless they are other memories by now."""
         ...

@@ -40,9 +40,9 @@ class StorageConfig:
     def __post_init__(self) -> None:
         self.storage_root = _folder(self.storage_root)  # the home is that of the moment
         self.base_url = clean_base_url(self.base_url)
-        server = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip()
-        if server != HERE:
-            self.qdrant_url = clean_base_url(server, "qdrant_url") or HERE
+        self.qdrant_url = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip() or HERE
+        if self.qdrant_url != HERE:
+            clean_base_url(self.qdrant_url, "qdrant_url")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":

@@ -54,7 +54,7 @@ class AgentFolder:
         """Whether there is a store, in whatever state."""
         return self.database.exists()
 
-    def peek(self) -> Manifest | None:
+    def peek(self, cancelled: Event | None = None) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
         with explained(lambda: UNCHANGED):
             self._require_ours()

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from . import disk
 from . import manifest as manifests
-from .collection import Point
+from .collection import Hit, Point
 from .errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, damage
 from .manifest import Manifest
 from .shard import ENGINE, Shard
@@ -39,9 +39,9 @@ class LocalCollection(Shard):
         self.use(self._manifest.shard, self.count())
         return set()
 
-    def delete(self, ids: set[UUID]) -> None:
+    def delete(self, doomed: Sequence[Hit]) -> None:
         """As `Collection` says; nothing of them remains in the files."""
-        self._rewrite(ids, self._manifest.words, MAYBE_DELETED)
+        self._rewrite({hit.id for hit in doomed}, self._manifest.words, MAYBE_DELETED)
 
     def add_words(self) -> None:
         """Hold the words of the texts from now on; vectors stay as they are."""

@@ -219,6 +219,7 @@ def clean_base_url(value: str | None, name: str = "base_url") -> str | None:
     try:
         parts = urlsplit(value.strip())
         valid = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        valid = valid and parts.port != 0  # raises ValueError for one that is none
     except ValueError:
         valid = False
     if not valid:

@@ -157,7 +157,7 @@ class OpenStore(Generic[C]):
 
     def erase(self, ids: Sequence[str]) -> int:
         """Take these memories out for good; returns how many there were."""
-        doomed = {hit.id for hit in self._with_ids(ids)}
+        doomed = self._with_ids(ids)
         if doomed:
             self.collection.delete(doomed)
         return len(doomed)

@@ -56,7 +56,7 @@ _DELETED = "The store was deleted while this call was running."
 class Place(Protocol):
     """Where the store of an agent is kept: the folder of this machine, or a server."""
 
-    def peek(self) -> Manifest | None:
+    def peek(self, cancelled: Event) -> Manifest | None:
         """What the store is, if there is one; a moment later it may be another."""
         ...
 
@@ -186,7 +186,7 @@ class MemoryStorage:
 
     async def manifest(self) -> Manifest | None:
         """What the store is, if there is one; its number of memories is a lower bound."""
-        found = await run_blocking(lambda _: self.place.peek())
+        found = await run_blocking(lambda cancelled: self.place.peek(cancelled))
         if found is None:
             self._require_none_left()
         return found

@@ -40,6 +40,8 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         self.qdrant_api_key = self.qdrant_api_key or os.environ.get("QDRANT_API_KEY", "").strip()
+        if not (self.qdrant_api_key.isascii() and self.qdrant_api_key.isprintable()):
+            raise ValueError("qdrant_api_key (or QDRANT_API_KEY) is not a key. Set it again.")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "ServerConfig":

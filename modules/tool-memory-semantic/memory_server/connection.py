@@ -30,6 +30,9 @@ _NEEDS_CLIENT = (
 )
 
 
+_NONSENSE = "gave an answer that is none of Qdrant's. Check qdrant_url."
+
+
 class MissingError(StorageError):
     """The server has nothing of that name."""
 
@@ -60,39 +63,36 @@ class Connection:
             from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
         except ImportError:
             raise StorageError(_NEEDS_CLIENT) from None
-        from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
-        from tenacity import (
-            Retrying,
-            retry_if_exception,
-            sleep_using_event,
-            stop_after_attempt,
-            stop_when_event_set,
-        )
+        from qdrant_client.common.client_exceptions import QdrantException
+        from tenacity import Retrying, retry_if_exception, sleep_using_event, stop_after_attempt
+
+        def stop_waiting(state: "RetryCallState") -> None:
+            if self._cancelled.is_set() and state.attempt_number > 1:
+                raise StorageError("The call was cancelled while it waited.")
 
         tries = Retrying(
-            stop=stop_after_attempt(TRIES) | stop_when_event_set(self._cancelled),
+            stop=stop_after_attempt(TRIES),
             wait=_seconds_to_wait,
             retry=retry_if_exception(_may_pass),
             sleep=sleep_using_event(self._cancelled),
+            before=stop_waiting,
             reraise=True,
         )
         server = f"The Qdrant server at {urlsplit(self._url).netloc}"
         client = connect(self._url, self._config.qdrant_api_key, self._config.qdrant_timeout)
         try:
             return tries(request, client)
+        except StorageError:
+            raise
         except UnexpectedResponse as error:
-            raise _refusal(server, error) from None  # its text can hold what was sent
-        except ResourceExhaustedResponse:
-            raise StorageError(
-                f"{server} has too much to do (HTTP 429). Try again later."
-            ) from None
+            failure = _refusal(server, error)
+        except QdrantException:
+            failure = StorageError(f"{server} has too much to do (HTTP 429). Try again later.")
         except ResponseHandlingException as error:
-            raise StorageError(f"{server} {_silence(error)}") from None
+            failure = StorageError(f"{server} {_silence(error)}")
         except Exception as error:
-            raise StorageError(
-                f"{server} gave an answer that cannot be read ({type(error).__name__}). Check "
-                "qdrant_url."
-            ) from None
+            failure = StorageError(f"{server} {_NONSENSE} ({type(error).__name__})")
+        raise failure  # not from those, which hold what the server said
 
 
 @cache
@@ -100,10 +100,18 @@ def connect(url: str, api_key: str | None, seconds: int) -> "QdrantClient":
     """The client of this process for the server at `url`; it keeps its connections open."""
     from qdrant_client import QdrantClient
 
+    from .deadline import deadline
+
     # As a header the key causes no warning on the host's standard error where it goes without TLS,
     # as it may inside a cluster.
     key = {"api-key": api_key} if api_key else None
-    return QdrantClient(url=url, headers=key, timeout=seconds, check_compatibility=False)
+    return QdrantClient(
+        url=url,
+        headers=key,
+        timeout=seconds,
+        check_compatibility=False,
+        event_hooks={"response": [deadline(seconds)]},
+    )
 
 
 # A connection that parent and child share would mix up their answers.
@@ -111,7 +119,7 @@ os.register_at_fork(after_in_child=connect.cache_clear)
 
 
 def _may_pass(error: BaseException) -> bool:
-    from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+    from qdrant_client.common.client_exceptions import QdrantException
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
     if isinstance(error, UnexpectedResponse):
@@ -119,14 +127,16 @@ def _may_pass(error: BaseException) -> bool:
         return status in (408, 429) or (status >= 500 and not _is_full(error))
     if isinstance(error, ResponseHandlingException):
         return _is_transport(error)
-    return isinstance(error, ResourceExhaustedResponse)
+    return isinstance(error, QdrantException)  # HTTP 429 with Retry-After
 
 
 def _seconds_to_wait(state: "RetryCallState") -> float:
     """What the server asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
     error = state.outcome.exception() if state.outcome else None
-    asked = getattr(error, "retry_after_s", 0.5 * 2 ** (state.attempt_number - 1))
-    return min(max(asked, 0), MAX_WAIT_SECONDS)
+    header = getattr(error, "headers", {}).get("retry-after", "")
+    asked = getattr(error, "retry_after_s", int(header) if header.isdecimal() else None)
+    seconds = 0.5 * 2 ** (state.attempt_number - 1) if asked is None else asked
+    return min(max(seconds, 0), MAX_WAIT_SECONDS)
 
 
 def _is_transport(error: Exception) -> bool:
@@ -139,7 +149,7 @@ def _silence(error: Exception) -> str:
     from httpx import TimeoutException
 
     if not _is_transport(error):
-        return "gave an answer that is none of Qdrant's. Check qdrant_url."
+        return _NONSENSE
     late = isinstance(getattr(error, "source", None), TimeoutException)
     failure = "did not answer in time" if late else "could not be reached"
     return f"{failure}, in {TRIES} tries. Check qdrant_url, and whether the server runs."
@@ -158,6 +168,8 @@ def _refusal(server: str, error: "UnexpectedResponse") -> StorageError:
         return StorageError(
             f"{server} does not accept the API key for this (HTTP {status}). Check QDRANT_API_KEY."
         )
+    if status == 404 and b"doesn't exist" not in error.content:
+        return StorageError(f"{server} {_NONSENSE}")
     if status == 404:
         return MissingError(f"{server} has no such collection (HTTP 404). Check qdrant_url.")
     if status == 409:

@@ -6,8 +6,9 @@ agent-memory.sam.shard-1        the collection that it stands for; another embed
                                 another collection, `shard-2`. The manifest is in its metadata.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
@@ -37,10 +38,10 @@ class Server:
         self.name = f"{self.config.qdrant_prefix}.{agent_id}"
         self._agent_id = agent_id
 
-    def peek(self) -> Manifest | None:
+    def peek(self, cancelled: Event | None = None) -> Manifest | None:
         """The manifest as it is now; None if there is no store."""
         with explained(lambda: UNCHANGED):
-            return self._manifest(self._connection(Event()))
+            return self._manifest(self._connection(cancelled))
 
     @contextmanager
     def open(
@@ -64,8 +65,8 @@ class Server:
             collection = self._collection(connection, manifest)
             yield OpenStore(manifest, collection)
 
-    def _connection(self, cancelled: Event) -> Connection:
-        return Connection(self.url, self.config, cancelled)
+    def _connection(self, cancelled: Event | None = None) -> Connection:
+        return Connection(self.url, self.config, cancelled or Event())
 
     def _collection(self, connection: Connection, manifest: Manifest) -> ServerCollection:
         def replaced() -> bool:
@@ -99,21 +100,24 @@ class Server:
         """Make the store, or let another do it who does so at the same moment. It is there as soon
         as the alias stands for it.
         """
-        version = self.version()
-        if tuple(int(number) for number in version.split(".")[:2]) < _OLDEST:
+        version = connection.ask(lambda client: client.info()).version
+        numbers = re.match(r"(\d+)\.(\d+)", version)
+        if not numbers or (int(numbers[1]), int(numbers[2])) < _OLDEST:
             raise StorageError(
-                f"The Qdrant server has version {version}, and {'.'.join(map(str, _OLDEST))} is "
+                f"The Qdrant server has version {version or 'unknown'}, and {'.'.join(map(str, _OLDEST))} is "
                 "needed. Upgrade it."
             )
-        others = [shard for shard in self.shards() if shard != manifest.shard]
+        others = [shard for shard in self.shards(connection) if shard != manifest.shard]
         if others:
             raise StorageError(
                 f"The server has the collection {self._shard(others[-1])!r}, but not the alias "
                 f"{self.name!r} for it, which a snapshot does not hold. Make the alias anew."
             )
         self._make(connection, manifest)
-        self.switch(manifest.shard, connection)
         made = self._manifest(connection)
+        if made is None:
+            self.switch(manifest.shard, connection)
+            made = self._manifest(connection)
         if made is None:
             raise StorageError("The memory was deleted from the server while it was made.")
         return made
@@ -122,7 +126,7 @@ class Server:
         """Have the collection that `manifest` describes, beside the one that the alias stands for;
         what an interruption left of it is kept, if it is to be the same.
         """
-        connection = self._connection(Event())
+        connection = self._connection()
         begun = self._manifest(connection, self._shard(manifest.shard))
         if begun and (begun.embedding, begun.words) != (manifest.embedding, manifest.words):
             self.remove_shard(manifest.shard)
@@ -144,7 +148,7 @@ class Server:
 
         alias = models.CreateAlias(collection_name=self._shard(shard), alias_name=self.name)
         switch = models.CreateAliasOperation(create_alias=alias)
-        (connection or self._connection(Event())).ask(
+        (connection or self._connection()).ask(
             lambda client: client.update_collection_aliases([switch])
         )
 
@@ -160,22 +164,23 @@ class Server:
     def remove_shard(self, shard: str) -> None:
         """Delete this shard for good, and the alias if it stands for it."""
         name = self._shard(shard)
-        self._connection(Event()).ask(lambda client: client.delete_collection(name))
+        self._connection().ask(lambda client: client.delete_collection(name))
 
-    def shards(self) -> list[str]:
+    def shards(self, connection: Connection | None = None) -> list[str]:
         """The shards of the agent that are on the server, also those that no alias stands for."""
-        found = self._connection(Event()).ask(lambda client: client.get_collections()).collections
+        connection = connection or self._connection()
+        found = connection.ask(lambda client: client.get_collections()).collections
         names = [collection.name for collection in found]
         start = self._shard("")
         return sorted(name.removeprefix(start) for name in names if name.startswith(start))
 
     def version(self) -> str:
         """The version of the server."""
-        return self._connection(Event()).ask(lambda client: client.info()).version
+        return self._connection().ask(lambda client: client.info()).version
 
     def agents(self) -> list[str]:
         """The agents that have a memory on the server, as far as the API key may know."""
-        found = self._connection(Event()).ask(lambda client: client.get_aliases()).aliases
+        found = self._connection().ask(lambda client: client.get_aliases()).aliases
         start = f"{self.config.qdrant_prefix}."
         names = [alias.alias_name for alias in found]
         return sorted(name.removeprefix(start) for name in names if name.startswith(start))
@@ -204,7 +209,7 @@ class Server:
             # The memory of an agent is small, and each segment takes files and RAM of its own.
             default_segment_number=1,
         )
-        with suppress(ExistsError):  # another's, or what an interrupted creation left
+        try:
             connection.ask(
                 lambda client: client.create_collection(
                     name,
@@ -219,6 +224,8 @@ class Server:
                     metadata={_MANIFEST: metadata},
                 )
             )
+        except ExistsError:  # another's, or what an interrupted creation left
+            self._manifest(connection, name)
         for field, kind in INDEXES.items():
             connection.ask(
                 lambda client, field=field, kind=kind: client.create_payload_index(

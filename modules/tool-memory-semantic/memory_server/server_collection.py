@@ -42,7 +42,7 @@ _CANDIDATES = 10_000
 _NO_COSINE = -10.0
 # Twice as many as are asked for are found by the quantized vectors, and compared by the true ones.
 _OVERSAMPLING = 2.0
-# Each time that a delete is made again, somebody has stored the memory again.
+# A delete is made again where the memory was copied into another collection meanwhile.
 _DELETES = 3
 
 
@@ -198,28 +198,32 @@ class ServerCollection:
         for records in self._pages(EVERYWHERE, with_vectors=True):
             yield [self._point(record) for record in records]
 
-    def delete(self, ids: set[UUID]) -> None:
+    def delete(self, doomed: Sequence[Hit]) -> None:
         """As `Collection` says; the server removes them from its files when it next rewrites
         these.
         """
+        self.outcome = MAYBE_DELETED
+        for start in range(0, len(doomed), _BATCH):
+            self._delete(doomed[start : start + _BATCH])
+
+    def _delete(self, doomed: Sequence[Hit]) -> None:
         from qdrant_client import models
 
-        self.outcome = MAYBE_DELETED
-        left = [str(id) for id in ids]
+        keys = models.HasIdCondition(has_id=[str(hit.id) for hit in doomed])
+        # Who deletes one of them and stores its text again has another memory, with another id.
+        same = models.Filter(must=[keys, _any("id", [hit.payload["id"] for hit in doomed])])
         for _ in range(_DELETES):
-            doomed = models.PointIdsList(points=list(left))
             self._ask(
-                lambda client, doomed=doomed: client.delete(
-                    self._name, doomed, wait=True, ordering=models.WriteOrdering.MEDIUM
+                lambda client: client.delete(
+                    self._name,
+                    models.FilterSelector(filter=same),
+                    wait=True,
+                    ordering=models.WriteOrdering.MEDIUM,
                 )
             )
-            records = self._ask(
-                lambda client, left=left: client.retrieve(self._name, left, with_payload=False)
-            )
-            left = [str(record.id) for record in records]
-            if not left:
+            if not self._ask(lambda client: client.count(self._name, same, exact=True)).count:
                 return
-        raise StorageError(f"{len(left)} of the memories were stored again meanwhile.")
+        raise StorageError("Memories were restored while they were deleted.")
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Any]]:
         filter, offset = _filter(where), None

@@ -1,0 +1,488 @@
+"""The commands on a memory that a Qdrant server keeps: as on files, and what is different there."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_memory import doctor, remake
+from agent_memory.cli import cli
+from agent_memory.options import complete_agent
+from click import Context
+from click.testing import CliRunner, Result
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.manifest import Embedding
+from memory_semantic.models import point_id
+from memory_server import Server, connection
+from qdrant_server import QdrantServer
+
+ALIAS = "agent-memory.sam"
+SWITCH = "POST /collections/aliases"
+TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
+
+
+@pytest.fixture
+def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
+    monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.01)
+    with QdrantServer() as running:
+        monkeypatch.setenv("QDRANT_URL", running.url)
+        yield running
+
+
+@pytest.fixture
+def storage(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
+    """The memory as another machine has it."""
+    return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
+
+
+@pytest.fixture
+def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
+    """Of the three texts, the oldest first."""
+    found = []
+    for number, text in enumerate(TEXTS):
+        clock.advance(days=1)
+        found.append(asyncio.run(storage.store(text, [f"tag {number}"])))
+    return found
+
+
+def run(*arguments: str, input: str | None = None, code: int = 0) -> Result:
+    """The command for `sam`, where the settings say."""
+    named = "--agent" in arguments or arguments[0] in ("agents", "completion")
+    options = [*arguments, *([] if named else ["--agent", "sam"])]
+    result = CliRunner().invoke(cli, options, input=input)
+    unexpected = result.exception and not isinstance(result.exception, SystemExit)
+    assert not unexpected and result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def as_json(*arguments: str, code: int = 0) -> Any:
+    return json.loads(run(*arguments, "--json", code=code).stdout)
+
+
+def settings(**config: str) -> None:
+    path = Path("~/.amplifier/settings.yaml").expanduser()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
+
+
+def memories(storage: MemoryStorage) -> dict[str, Memory]:
+    return {memory.content: memory for memory in asyncio.run(storage.get_recent(10_000))}
+
+
+def unwell(*arguments: str, code: int = 0) -> dict[str, dict[str, Any]]:
+    """What the doctor finds, by subject, but that no settings name the agent."""
+    found = as_json("doctor", *arguments, code=code)
+    return {f["subject"]: f for f in found if f["state"] != "ok" and f["subject"] != "identity"}
+
+
+def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
+    """By name, the aliases of each."""
+    names = [one.name for one in qdrant.client.get_collections().collections]
+    aliases = qdrant.client.get_aliases().aliases
+    return {n: [a.alias_name for a in aliases if a.collection_name == n] for n in names}
+
+
+class TestAsWithFiles:
+    def test_agents(self, qdrant: QdrantServer) -> None:
+        assert f"No agent has a memory in {qdrant.url} yet" in run("agents").stderr
+        run("store", "one")
+        run("store", "two", "--agent", "alice")
+        alice, sam = as_json("agents")
+        assert (alice["agent"], sam["agent"]) == ("alice", "sam")
+        assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
+        assert "sam\t1\t-\tlocal" in run("agents").stdout
+
+    def test_store_search_list_show(self, ids: list[str], root: Path) -> None:
+        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
+        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
+        again = as_json("store", "The launch is in May.", "--tag", "more")
+        assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
+        assert as_json("search", "which database?")[0]["content"] == TEXTS[0]
+        assert [m["id"] for m in as_json("list")][1:] == ids[::-1]
+        assert as_json("list", "--tag", "tag 1")[0]["id"] == ids[1]
+        shown = as_json("show", stored["memory_id"].removeprefix("mem-"))
+        assert shown["tags"] == ["launch", "more"]
+        assert not root.exists()
+
+    def test_forget_by_id_and_by_tag(self, ids: list[str], storage: MemoryStorage) -> None:
+        assert "Nothing was changed" in run("forget", ids[0], input="n\n", code=1).stderr
+        said = run("forget", ids[0], input="y\n").stdout
+        assert "Gone from search. The server takes them out of its files" in said
+        assert as_json("forget", "--tag", "tag 1", "--yes")["forgotten"] == [ids[1]]
+        assert memories(storage).keys() == {TEXTS[2]}
+        assert TEXTS[0] not in run("search", "PostgreSQL").stdout
+        assert "no memory" in run("forget", ids[0], "--yes", code=1).stderr
+
+    def test_export_and_import(
+        self, ids: list[str], storage: MemoryStorage, qdrant: QdrantServer, tmp_path: Path
+    ) -> None:
+        before, file = memories(storage), str(tmp_path / "export.jsonl")
+        assert as_json("export", file)["memories"] == 3
+        assert as_json("import", file)["unchanged"] == 3
+        run("forget", *ids[:2], "--yes")
+        counts = as_json("import", file)
+        assert (counts["new"], counts["merged"], counts["unchanged"]) == (2, 0, 1)
+        assert memories(storage) == before
+
+    def test_stats_and_page(self, ids: list[str], qdrant: QdrantServer, tmp_path: Path) -> None:
+        facts = as_json("stats")
+        assert facts["bytes"] is None and facts["memories"] == 3
+        assert f"server    {qdrant.url}" in run("stats").stdout
+        page = tmp_path / "page.html"
+        run("stats", "--html", str(page))
+        assert all(text in page.read_text() for text in TEXTS)
+
+    def test_the_only_agent_needs_no_name(self, ids: list[str]) -> None:
+        result = CliRunner().invoke(cli, ["list", "--json"])
+        assert len(json.loads(result.stdout)) == 3
+
+    def test_root_means_this_machine(
+        self, ids: list[str], qdrant: QdrantServer, root: Path, storage: MemoryStorage
+    ) -> None:
+        qdrant.clear()
+        run("store", "on files", "--root", str(root))
+        assert [m["content"] for m in as_json("list", "--root", str(root))] == ["on files"]
+        assert as_json("agents", "--root", str(root))[0]["bytes"] > 0
+        assert "No agent" in run("agents", "--root", str(root / "none")).stderr
+        assert qdrant.requests == [] and len(memories(storage)) == 3
+
+    def test_completion_does_not_ask_the_server(
+        self, ids: list[str], qdrant: QdrantServer, root: Path
+    ) -> None:
+        run("store", "on files", "--root", str(root))
+        qdrant.clear()
+        context = Context(cli)
+        assert complete_agent(context, cli.params[0], "") == []
+        context.params = {"root": str(root)}
+        assert complete_agent(context, cli.params[0], "s") == ["sam"]
+        assert qdrant.requests == []
+
+
+class TestErrors:
+    COMMANDS = (
+        ("search", "x"),
+        ("store", "x"),
+        ("list",),
+        ("show", "mem-00000000"),
+        ("forget", "mem-00000000", "--yes"),
+        ("export", "-"),
+        ("import", "{file}"),
+        ("reembed", "--model", "local", "--yes"),
+        ("stats",),
+        ("doctor",),
+    )
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> str:
+        file = tmp_path / "note.txt"
+        file.write_text("a note\n")
+        return str(file)
+
+    @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+    def test_a_memory_that_is_still_in_files_is_to_be_moved(
+        self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
+    ) -> None:
+        settings(storage_root=str(root))
+        run("store", "on files", "--root", str(root))
+        said = run(*(word.format(file=file) for word in command), code=1).output
+        assert f"Move it: agent-memory move --to {qdrant.url}" in said
+        assert said.count("Nothing was changed") <= 1
+        assert collections(qdrant) == {}
+
+    @pytest.mark.parametrize("command", [*COMMANDS, ("agents",)], ids=lambda command: command[0])
+    def test_one_sentence_where_the_server_is_down(
+        self, qdrant: QdrantServer, file: str, command: tuple[str, ...]
+    ) -> None:
+        qdrant.stop()
+        said = run(*(word.format(file=file) for word in command), code=1).output
+        assert "could not be reached, in 3 tries. Check qdrant_url" in said
+
+    def test_a_wrong_key_and_a_wrong_address(
+        self, ids: list[str], qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        qdrant.api_key = "right"
+        monkeypatch.setenv("QDRANT_API_KEY", "very-wrong")
+        said = run("list", code=1).output
+        assert "Check QDRANT_API_KEY" in said and "very-wrong" not in said
+        monkeypatch.setenv("QDRANT_URL", "qdrant:6333")
+        assert "qdrant_url must be an address" in run("list", code=2).stderr
+
+
+class TestDoctor:
+    def test_a_healthy_one(self, ids: list[str], qdrant: QdrantServer) -> None:
+        assert unwell() == {}
+        said = run("doctor").stdout
+        assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
+        assert "3 memories: hashes, vectors and indexes agree" in said
+        assert "nothing that a repair could mend" in run("doctor", "--repair").stderr
+
+    def test_an_agent_without_a_memory(self, qdrant: QdrantServer) -> None:
+        assert "has no memory at" in unwell()["store"]["text"] and collections(qdrant) == {}
+
+    @pytest.mark.parametrize(
+        ("url", "warned"),
+        [
+            ("http://qdrant.example:6333", True),
+            ("https://qdrant.example:6333", False),
+            ("http://localhost:6333", False),
+            ("http://[::1]:6333", False),
+        ],
+    )
+    async def test_a_key_that_goes_unencrypted(
+        self, url: str, warned: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Server, "version", lambda *_: "1.20.0")
+        monkeypatch.setattr(Server, "peek", lambda *_: None)
+        storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
+        found = [f async for f in doctor._about_server(storage, lambda *_: None)]  # type: ignore[arg-type,return-value]
+        assert warned == any("unencrypted" in finding.text for finding in found)
+
+    def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
+        asyncio.run(make_storage(qdrant_url=qdrant.url, lexical_weight=0).store("one"))
+        assert unwell()["words"]["mend"] == "agent-memory reembed --model local"
+        run("reembed", "--model", "local")
+        assert unwell() == {}
+
+    def test_two_memories_with_one_id(
+        self, ids: list[str], qdrant: QdrantServer, storage: MemoryStorage
+    ) -> None:
+        before = memories(storage)
+        qdrant.client.set_payload(ALIAS, {"id": ids[0]}, [str(point_id(TEXTS[2]))])
+        assert f"The id {ids[0]} belongs to 2 memories" in unwell(code=1)["store"]["text"]
+        assert "doctor --repair" in run("show", ids[0], code=1).stderr
+        assert "1 memory with a new id" in run("doctor", "--repair", "--yes").stderr
+        after = memories(storage)
+        assert after.keys() == before.keys() and len({m.id for m in after.values()}) == 3
+        assert after[TEXTS[0]] == before[TEXTS[0]] and after[TEXTS[1]] == before[TEXTS[1]]
+        assert unwell() == {}
+
+    def test_a_repair_asks(self, ids: list[str], qdrant: QdrantServer) -> None:
+        qdrant.client.set_payload(ALIAS, {"id": ids[0]}, [str(point_id(TEXTS[2]))])
+        run("doctor", "--repair", input="n\n", code=1)
+        assert unwell(code=1)
+
+    def test_no_repair_is_promised_for_a_text_that_was_altered(
+        self, ids: list[str], qdrant: QdrantServer
+    ) -> None:
+        qdrant.client.set_payload(ALIAS, {"content": "other"}, [str(point_id(TEXTS[2]))])
+        found = unwell(code=1)["store"]
+        assert "it is not what was stored" in found["text"]
+        assert found["mend"] != "agent-memory doctor --repair"
+
+    def test_a_point_that_has_no_id_is_said_and_no_accident(
+        self, ids: list[str], qdrant: QdrantServer
+    ) -> None:
+        qdrant.client.delete_payload(ALIAS, ["id"], [str(point_id(TEXTS[2]))])
+        assert "it is not what was stored" in unwell(code=1)["store"]["text"]
+        assert "Traceback" not in run("doctor", "--repair", "--yes", code=1).output
+
+
+class TestReembed:
+    @pytest.fixture
+    def to_m(self, server: EmbeddingsServer) -> tuple[str, ...]:
+        settings(base_url=server.base_url)
+        return ("reembed", "--model", "m", "--yes")
+
+    def test_to_another_model(
+        self,
+        ids: list[str],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        to_m: tuple[str, ...],
+    ) -> None:
+        before = memories(storage)
+        said = run(*to_m)
+        assert "3 memories to embed" in said.stderr and "with the model 'm', 1536" in said.stdout
+        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
+        assert memories(storage) == before and unwell() == {}
+        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
+        run("reembed", "--model", "local", "--yes")
+        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
+
+    def test_with_the_same_model_no_text_is_sent_again(
+        self,
+        ids: list[str],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+        to_m: tuple[str, ...],
+    ) -> None:
+        run(*to_m)
+        vectors, before = vectors_of(storage), memories(storage)
+        server.requests.clear()
+        run(*to_m)
+        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]}
+        assert not any(text in json.dumps(server.requests) for text in TEXTS)
+        assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
+        assert memories(storage) == before
+
+    def test_interrupted_it_serves_on_and_is_gone_on_with(
+        self,
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+        to_m: tuple[str, ...],
+    ) -> None:
+        asyncio.run(storage.store_many([f"fact {number}" for number in range(150)]))
+        qdrant.between(bool, only=f"PUT /collections/{ALIAS}.shard-2/points")
+        qdrant.fail(503, times=3, only=f"PUT /collections/{ALIAS}.shard-2/points")
+        assert "HTTP 503" in run(*to_m, code=1).stderr
+        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
+        left = unwell()["collections"]
+        assert "1 more of this agent" in left["text"] and "reembed --model" in left["mend"]
+        copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
+        assert copied[0].payload
+        run("forget", copied[0].payload["id"], "--yes")
+        server.requests.clear()
+        run(*to_m)
+        texts = [text for request in server.requests for text in request["input"]]
+        assert sum(text in {f"fact {n}" for n in range(150)} for text in texts) == 150 - 128
+        after = memories(storage)
+        assert len(after) == 149 and copied[0].payload["content"] not in after
+        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]} and unwell() == {}
+
+    def test_what_was_forgotten_is_in_no_unfinished_one(
+        self, ids: list[str], qdrant: QdrantServer, to_m: tuple[str, ...]
+    ) -> None:
+        qdrant.fail(503, times=3, only=SWITCH)
+        run(*to_m, code=1)
+        said = run("forget", ids[0], "--yes").output
+        left, _ = qdrant.client.scroll(f"{ALIAS}.shard-2")
+        texts = [(point.payload or {})["content"] for point in left]
+        assert TEXTS[0] not in texts or "shard-2" in said
+
+
+def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
+    def read(store: Any) -> list[Any]:
+        return [point for page in store.collection.points() for point in page]
+
+    found = asyncio.run(storage.operate(read, []))
+    return {(p.id, at): number for p in found for at, number in enumerate(p.vector)}
+
+
+class TestMeanwhile:
+    """What other machines do while a reembed runs."""
+
+    @pytest.fixture
+    def reembed(self, server: EmbeddingsServer) -> Callable[..., Result]:
+        settings(base_url=server.base_url)
+        return lambda code=0: run("reembed", "--model", "m", "--yes", code=code)
+
+    @pytest.fixture
+    def others(self, ids: list[str], storage: MemoryStorage, clock: Clock) -> Callable[[], None]:
+        def act() -> None:
+            clock.advance(hours=1)
+            asyncio.run(storage.store("stored meanwhile", ["new"]))
+            asyncio.run(storage.store(TEXTS[1], ["more"]))
+            asyncio.run(storage.delete([ids[0]]))
+
+        return act
+
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            f"PUT /collections/{ALIAS}.shard-2/points",
+            f"POST /collections/{ALIAS}.shard-2/points/scroll",
+            SWITCH,
+        ],
+    )
+    def test_nothing_is_lost_or_comes_back(
+        self,
+        others: Callable[[], None],
+        reembed: Callable[..., Result],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        clock: Clock,
+        moment: str,
+    ) -> None:
+        qdrant.between(others, only=moment)
+        reembed()
+        after = memories(storage)
+        assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
+        assert after[TEXTS[1]].tags == ["tag 1", "more"]
+        assert after[TEXTS[1]].timestamp == after["stored meanwhile"].timestamp == clock.now
+        assert unwell() == {} and collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
+
+    def test_nor_after_the_switch(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        make_storage: MakeStorage,
+        server: EmbeddingsServer,
+        qdrant: QdrantServer,
+    ) -> None:
+        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
+
+        def act() -> None:
+            asyncio.run(new.store("stored meanwhile"))
+            asyncio.run(new.store(TEXTS[1], ["more"]))
+            asyncio.run(new.delete([ids[0]]))
+
+        def before_the_second_copy() -> None:
+            qdrant.between(act, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
+
+        qdrant.between(before_the_second_copy, only=SWITCH)
+        reembed()
+        after = memories(new)
+        assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
+        assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
+
+    def test_one_forgotten_and_stored_again_keeps_its_new_id(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+    ) -> None:
+        def act() -> None:
+            asyncio.run(storage.delete([ids[0]]))
+            stored.append(asyncio.run(storage.store(TEXTS[0], ["new"])))
+
+        stored: list[str] = []
+        qdrant.between(act, only=SWITCH)
+        reembed()
+        again = memories(storage)[TEXTS[0]]
+        assert (again.id, again.tags) == (stored[0], ["new"])
+
+    def test_nothing_is_lost_where_it_is_interrupted_after_the_switch(
+        self,
+        others: Callable[[], None],
+        reembed: Callable[..., Result],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+    ) -> None:
+        def at_the_switch() -> None:
+            others()
+            qdrant.fail(503, times=3, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
+
+        qdrant.between(at_the_switch, only=SWITCH)
+        reembed(code=1)
+        reembed()
+        assert memories(storage).keys() == {*TEXTS[1:], "stored meanwhile"}
+
+    def test_two_at_once_lose_nothing(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        make_storage: MakeStorage,
+        server: EmbeddingsServer,
+        qdrant: QdrantServer,
+    ) -> None:
+        """The other one is done, and its memory is used, before the first goes on."""
+        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
+
+        def other() -> None:
+            place = new.place
+            assert isinstance(place, Server)
+            made = Embedding("m", None, 1536)
+            work = remake.remake(new, place, new.generator(None), made, lambda done, of: None)
+            asyncio.run(work)
+            asyncio.run(new.store("stored meanwhile"))
+
+        qdrant.between(other, only=f"POST /collections/{ALIAS}.shard-2/points/scroll")
+        CliRunner().invoke(cli, ["reembed", "--model", "m", "--yes", "--agent", "sam"])
+        assert memories(new).keys() == {*TEXTS, "stored meanwhile"}

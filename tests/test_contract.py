@@ -1,0 +1,581 @@
+"""What every place promises where a memory can be: files of this machine, or a Qdrant server.
+
+`client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
+where QDRANT_URL names it (and QDRANT_API_KEY its key).
+"""
+
+import asyncio
+import math
+import os
+import random
+import re
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import numpy as np
+import pytest
+from conftest import Clock, MakeStorage, MakeTools
+from httpx import Headers
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, ranking, shard
+from memory_semantic.collection import EVERYWHERE, Collection, Point, Where
+from memory_semantic.manifest import Embedding
+from memory_semantic.models import HERE, point_id
+from memory_server import Server, connection, server_collection
+from memory_server.config import TRY_SECONDS
+from plain_vectors import PlainVectors
+from qdrant_client import QdrantClient
+from qdrant_client import models as m
+from qdrant_client.common.client_warnings import SEEN_MESSAGES
+from qdrant_client.http.exceptions import UnexpectedResponse
+from qdrant_server import QdrantServer, refusal
+
+T = TypeVar("T")
+
+# Taken here: in a test the environment has neither, and no other host can be reached.
+URL, KEY = (os.environ.get(name, "").strip() for name in ("QDRANT_URL", "QDRANT_API_KEY"))
+PLACES = ["files", "client", "http", *(["server"] if URL not in ("", HERE) else [])]
+connect_anywhere = socket.socket.connect
+
+SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
+
+MOMENT = timedelta(microseconds=1)
+# Scores differ between places by the rounding of vectors, which the tests work out, and of sums.
+SAME = 3e-5
+
+
+class InMemory:
+    """A client without a server, used by one at a time; its errors are those of the REST client."""
+
+    def __init__(self) -> None:
+        self._client = QdrantClient(":memory:")
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            with self._lock:
+                try:
+                    return getattr(self._client, name)(*args, **named)
+                except Exception as problem:
+                    status, headers, words = refusal(problem)
+                    raise UnexpectedResponse(status, "", words, Headers(headers)) from problem
+
+        return call
+
+
+@dataclass
+class Place:
+    """Where memories are: the settings that say so, and how vectors are rounded there."""
+
+    config: dict[str, Any]
+    rounding: type[np.floating[Any]]
+
+    def ask(self, request: Callable[[QdrantClient], T]) -> T:
+        key = self.config.get("qdrant_api_key", "")
+        return request(connection.connect(self.config["qdrant_url"], key, TRY_SECONDS))
+
+    def there(self) -> list[str]:
+        """What exists: folders of agents, or collections on the server."""
+        root = Path(self.config["storage_root"])
+        if "qdrant_url" not in self.config:
+            return [path.name for path in root.iterdir()] if root.exists() else []
+        names = [each.name for each in self.ask(lambda c: c.get_collections()).collections]
+        return [name for name in names if name.startswith(self.config["qdrant_prefix"] + ".")]
+
+    def give(self, agent: str, to: str) -> None:
+        """Let what `agent` has be found where `to` looks for it."""
+        if "qdrant_url" not in self.config:
+            root = Path(self.config["storage_root"])
+            shutil.copytree(root / agent, root / to)
+            return
+        theirs, ours = (Server(a, self.config["qdrant_url"], self.config) for a in (agent, to))
+        alias = m.CreateAlias(collection_name=f"{theirs.name}.shard-1", alias_name=ours.name)
+        change = m.CreateAliasOperation(create_alias=alias)
+        self.ask(lambda client: client.update_collection_aliases([change]))
+
+    def cosines(self, vector: Sequence[float], others: Sequence[Sequence[float]]) -> np.ndarray:
+        """Those that the vectors, of length 1, have there."""
+        a, b = (np.array(each).astype(self.rounding).astype(float) for each in (vector, others))
+        return b @ a
+
+
+@pytest.fixture(params=PLACES)
+def place(
+    request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch, no_network: None
+) -> Iterator[Place]:
+    config = {"storage_root": str(root), "embedding_model": "local"}
+    if request.param == "files":
+        yield Place(config, np.float16)
+        return
+    config |= {"qdrant_url": URL, "qdrant_prefix": f"contract-{secrets.token_hex(6)}"}
+    place = Place(config, np.float32)
+    stand_in = QdrantServer() if request.param == "http" else nullcontext()
+    if request.param == "client":
+        config["qdrant_url"] = "http://127.0.0.1:6333"
+        client: Any = InMemory()
+        monkeypatch.setattr(connection, "connect", lambda *_: client)
+    elif request.param == "server":
+        config["qdrant_api_key"] = KEY
+        place.rounding = np.float16
+        let_through(urlsplit(URL).hostname, monkeypatch)
+    with stand_in as running:
+        if running:
+            config["qdrant_url"] = running.url
+        with closing(place.ask(lambda client: client)):
+            yield place
+            for name in place.there():
+                place.ask(lambda client, name=name: client.delete_collection(name))
+    if request.param != "client":
+        connection.connect.cache_clear()
+    assert not root.exists()
+
+
+def let_through(host: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect_here = socket.socket.connect
+
+    def connect(self: socket.socket, address: Any) -> None:
+        known = {each[4][0] for each in socket.getaddrinfo(host, None)}
+        (connect_anywhere if address[0] in known else connect_here)(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
+def make(place: Place, clock: Clock) -> MakeStorage:
+    """A memory at the place, by default of `sam` and with the built-in model."""
+
+    def make(
+        agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
+    ) -> MemoryStorage:
+        settings = {**place.config, **config}
+        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock)
+
+    return make
+
+
+@pytest.fixture
+def plain(make: MakeStorage) -> MemoryStorage:
+    """The memory of `sam` with a model that knows no meaning."""
+    return make(embeddings=PlainVectors())
+
+
+async def collection(storage: MemoryStorage, work: Callable[[Collection], T]) -> T:
+    """What `work` makes of the collection of a store that exists."""
+    done = await storage.operate(lambda store: [work(store.collection)], [])
+    return done[0]
+
+
+async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = None) -> None:
+    """Write a memory past everything that guards it, over the one with this key if there is one."""
+    payload = Memory(id=id, agent_id="sam", content=text).dict_for_storage()
+    [vector] = await storage.generator(None).generate_batch([text])
+
+    def work(there: Collection) -> set[UUID]:
+        before = {point.id: point for point in there.retrieve([key] if key else [])}
+        return there.write([Point(key or point_id(text), vector, payload)], before)
+
+    assert await collection(storage, work) == set()
+
+
+async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
+    """All memories, by their text."""
+    return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
+
+
+def are_the_best(found: list[Memory], scores: Mapping[str, float], limit: int) -> None:
+    """Require that `found` are the best `limit` by `scores`, those of the texts that may be."""
+    told = {memory.content: memory.score or 0 for memory in found}
+    assert told == pytest.approx({text: scores[text] for text in told}, abs=SAME)
+    best = sorted(scores.values(), reverse=True)[:limit]
+    assert list(told.values()) == pytest.approx(best, abs=SAME)
+    assert list(told.values()) == sorted(told.values(), reverse=True)
+
+
+async def test_where_nothing_is_there_is_nothing_to_find_and_nothing_is_made(
+    make: MakeStorage, place: Place
+) -> None:
+    assert await make().search("anything") == await make().get_recent() == []
+    assert await make().count() == await make().delete(["mem-00000000"]) == 0
+    assert await make().get("mem-00000000") is None
+    assert await make().manifest() is None
+    assert await make().check() == []
+    assert place.there() == []
+
+
+async def test_what_one_stores_another_finds_by_its_meaning(make: MakeStorage) -> None:
+    texts = ["We chose PostgreSQL.", "Standup is at ten.", "Sam likes green tea."]
+    ids = await make().store_many(texts)
+    [found] = await make().search("Which database did we pick?", limit=1)
+    assert (found.id, found.content, found.agent_id) == (ids[0], texts[0], "sam")
+
+
+async def test_what_a_memory_is_survives(make: MakeStorage, clock: Clock) -> None:
+    await make().store("x")
+    clock.advance(days=1)
+    await make().store("y")
+    manifest = await make().manifest()
+    assert manifest and manifest.agent == "sam" and manifest.words and manifest.endpoint is None
+    assert manifest.embedding == Embedding("local", EmbeddingGenerator("local").version, 256)
+    assert manifest.created == clock.now - timedelta(days=1)
+    await make("alice", PlainVectors()).store("x")
+    theirs = await make("alice").manifest()
+    assert theirs and theirs.embedding == Embedding("plain", None, 32) and not theirs.words
+
+
+async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
+    plain: MemoryStorage, clock: Clock
+) -> None:
+    [new] = await plain.upsert([("x", ["a", "b"])])
+    [same] = await plain.upsert([("x", ["b"])])
+    clock.advance(microseconds=1)
+    [renewed] = await plain.upsert([("x", ["c", "b"])])
+    assert new.id == same.id == renewed.id
+    assert [each.known for each in (new, same, renewed)] == [False, True, True]
+    assert [each.changed for each in (new, same, renewed)] == [True, False, True]
+    [memory] = await plain.get_recent()
+    assert memory.tags == ["a", "b", "c"] and memory.timestamp == clock.now
+
+
+async def test_tags_that_would_be_too_many_together_change_nothing(
+    plain: MemoryStorage, clock: Clock
+) -> None:
+    await plain.store("x", [f"a{i}" for i in range(15)])
+    before = await whole(plain)
+    clock.advance(days=1)
+    with pytest.raises(ValueError, match="25"):
+        await plain.store_many(["y", ("x", [f"b{i}" for i in range(10)])])
+    assert await whole(plain) == before
+
+
+async def test_ids_come_in_the_order_of_the_texts(plain: MemoryStorage) -> None:
+    known = await plain.store("b")
+    ids = await plain.store_many(["a", ("b", ["tag"]), "c", ("a", ["later"])])
+    assert ids[0] == ids[3] and ids[1] == known and len(set(ids)) == 3
+    memories = await whole(plain)
+    assert [memories[text].id for text in "abc"] == ids[:3]
+    assert memories["a"].tags == ["later"] and memories["b"].tags == ["tag"]
+
+
+async def test_ids_are_drawn_again_when_they_are_taken(
+    plain: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await plain.store("a")
+    draws = iter([first, first, "mem-00000001", "mem-00000001", "mem-00000002"])
+    monkeypatch.setattr("memory_semantic.open_store.new_memory_id", lambda: next(draws))
+    assert set(await plain.store_many(["b", "c"])) == {"mem-00000001", "mem-00000002"}
+
+
+async def test_a_thousand_at_once(plain: MemoryStorage, clock: Clock) -> None:
+    texts = [f"fact {i}" for i in range(1_000)]
+    ids = await plain.store_many(texts)
+    assert await plain.store_many(texts) == ids
+    keys = [point_id(text) for text in texts]
+    assert {each.id for each in await collection(plain, lambda c: c.retrieve(keys))} == set(keys)
+    clock.advance(seconds=1)
+    newer = await plain.store("newer")
+    recent = await whole(plain)
+    assert next(iter(recent)) == "newer" and len(recent) == 1_001
+    assert [recent[text].id for text in [*texts, "newer"]] == [*ids, newer]
+    assert len(await plain.get_recent(1_000)) == 1_000
+    assert await plain.count() == 1_001
+    assert len(await plain.search("fact 7", limit=20)) == 20
+    assert (await plain.search("fact 7"))[0].content == "fact 7"
+
+
+async def test_the_newest_come_first(plain: MemoryStorage, clock: Clock) -> None:
+    moments = random.Random(1).sample([clock.now - MOMENT * i for i in range(1_000)], 300)
+    memories = [
+        Memory(agent_id="sam", content=f"{i}", timestamp=at) for i, at in enumerate(moments)
+    ]
+    await plain.restore(memories)
+    memories.sort(key=lambda memory: memory.timestamp, reverse=True)
+    for limit in (1, 7, 299, 300, 1_500):
+        assert await plain.get_recent(limit) == memories[:limit]
+
+
+async def test_the_best_are_those_that_a_full_scan_finds(
+    plain: MemoryStorage, place: Place, clock: Clock
+) -> None:
+    source = random.Random(1)
+
+    def memory(number: int) -> Memory:
+        at = clock.now - timedelta(days=source.uniform(0, 30))
+        tags = source.sample(["red", "green", "blue"], source.randrange(3))
+        return Memory(agent_id="sam", content=f"memory {number}", timestamp=at, tags=tags)
+
+    memories = [memory(i) for i in range(300)]
+    await plain.restore(memories)
+    vectors = await PlainVectors().generate_batch([each.content for each in memories])
+    cases = [
+        *((1, None, None), (5, None, None), (20, None, None), (20, 3, None), (20, 10.5, None)),
+        *((20, None, ["red"]), (5, None, ["red", "blue"]), (20, 20, ["green"])),
+    ]
+    for question, (limit, days, tags) in product(("one", "two", "three"), cases):
+        cosines = place.cosines(await PlainVectors().generate(question), vectors)
+        since = clock.now - timedelta(days=days) if days else None
+        scores = {
+            memory.content: ranking.score(cosine, memory.timestamp, clock.now)
+            for memory, cosine in zip(memories, cosines, strict=True)
+            if (not since or memory.timestamp >= since)
+            and (not tags or set(tags) & set(memory.tags))
+        }
+        are_the_best(await plain.search(question, limit, since, tags), scores, limit)
+
+
+def overlaps(question: str, texts: Sequence[str]) -> np.ndarray:
+    """How much of the question's words each text contains, the rare ones counting more."""
+    asked = set(re.findall(r"\w+", question.lower()))
+    held = [asked & set(re.findall(r"\w+", text.lower())) for text in texts]
+    rarity = {}
+    for word in asked:
+        n = sum(word in words for words in held)
+        rarity[word] = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+    return np.array([sum(rarity[word] for word in words) for words in held]) / sum(rarity.values())
+
+
+async def test_words_that_are_shared_count_as_the_formula_says(
+    make: MakeStorage, place: Place, clock: Clock
+) -> None:
+    subjects = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
+    source = random.Random(5)
+    texts = [f"The {' '.join(source.choices(subjects, k=4))} of T-{i}" for i in range(60)]
+    storage = make(lexical_weight=0.3)
+    await storage.store_many(texts[:40])
+    clock.advance(days=10)
+    await storage.store_many(texts[40:])
+    await storage.delete(await storage.store_many([f"A zebra in the queue {i}" for i in range(9)]))
+    question = "why is the Cache of T-7 a QUEUE, and not a zebra?"
+    vectors = await EmbeddingGenerator("local").generate_batch([question, *texts])
+    cosines = place.cosines(vectors[0], vectors[1:])
+    similarity = np.maximum(0, (cosines + 0.3 * overlaps(question, texts)) / 1.3)
+    scores = {text: similarity[i] * (1.2 if i >= 40 else 1) for i, text in enumerate(texts)}
+    for limit in (1, 20):
+        are_the_best(await storage.search(question, limit), scores, limit)
+    recent = {text: scores[text] for text in texts[40:]}
+    are_the_best(await storage.search(question, 20, since=clock.now), recent, 20)
+
+
+async def test_what_shares_words_only_is_found(
+    make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (shard, server_collection):
+        monkeypatch.setattr(module, "_CANDIDATES", 20)
+    question, notes = "what is e0502", [f"note {i}" for i in range(100)]
+    vectors = await PlainVectors().generate_batch([question, *notes])
+    cosines = place.cosines(vectors[0], vectors[1:])
+    names = [f"E0502 {i}" for i in range(30)]
+    of_names = place.cosines(vectors[0], await PlainVectors().generate_batch(names))
+    far = int(np.abs(of_names).argmin())
+    assert of_names[far] < sorted(cosines)[-20]
+    storage = make(embeddings=PlainVectors(), lexical_weight=1)
+    await storage.store_many([*notes, names[far]])
+    overlap = overlaps(question, [*notes, names[far]])[-1]
+    found = {memory.content: memory.score for memory in await storage.search(question, 20)}
+    expected = (of_names[far] + overlap) / 2 * 1.2
+    assert 0 < overlap < 1 and found[names[far]] == pytest.approx(expected, abs=SAME)
+
+
+async def test_times_and_tags_keep_what_they_say(plain: MemoryStorage, clock: Clock) -> None:
+    first = clock.now = clock.now + timedelta(microseconds=123_457)
+    await plain.store("one", ["a"])
+    clock.now = first + MOMENT
+    await plain.store_many([("two", ["b", "c"]), "three"])
+    last = clock.now = first + timedelta(days=1)
+    await plain.store("four", ["C"])
+    expected: list[tuple[dict[str, Any], set[str]]] = [
+        ({"since": first}, {"one", "two", "three", "four"}),
+        ({"since": first + MOMENT}, {"two", "three", "four"}),
+        ({"since": last}, {"four"}),
+        ({"since": last + MOMENT}, set()),
+        ({"tags": ["c"]}, {"two", "four"}),
+        ({"tags": ["a", " B "]}, {"one", "two"}),
+        ({"tags": ["d"]}, set()),
+        ({"tags": ["a", "c"], "since": first + MOMENT}, {"two", "four"}),
+    ]
+    for where, texts in expected:
+        assert set(await whole(plain, **where)) == texts, where
+        found = await plain.search("one", 20, **where)
+        assert {memory.content for memory in found} == texts, where
+    assert set(await whole(plain, until=first - MOMENT)) == set()
+    assert set(await whole(plain, until=first)) == {"one"}
+    assert set(await whole(plain, since=first + MOMENT, until=last - MOMENT)) == {"two", "three"}
+    assert len(await plain.search("one", limit=3)) == len(await plain.get_recent(3)) == 3
+
+
+async def test_what_is_deleted_is_gone(plain: MemoryStorage) -> None:
+    ids = await plain.store_many([("one", ["old"]), "two", "three"])
+    assert await plain.delete([ids[0], ids[2], ids[0], "mem-00000000"]) == 2
+    assert await plain.delete([ids[0], ids[2]]) == await plain.delete([]) == 0
+    assert await plain.get(ids[0]) is None
+    [left] = await plain.search("one")
+    assert [left.id] == [memory.id for memory in await plain.get_recent()] == [ids[1]]
+    assert await plain.count() == 1 and await plain.check() == []
+
+
+async def test_what_was_deleted_can_be_stored_again_as_new(
+    plain: MemoryStorage, clock: Clock
+) -> None:
+    first = await plain.store("one", ["old"])
+    await plain.delete([first])
+    clock.advance(days=1)
+    [again] = await plain.upsert([("one", ["new"])])
+    assert not again.known and again.id != first
+    memory = await plain.get(again.id)
+    assert memory and memory.tags == ["new"] and memory.timestamp == clock.now
+    assert await plain.get(first) is None and await plain.count() == 1
+
+
+async def test_an_id_that_two_memories_have_is_said_and_neither_is_taken_for_the_other(
+    plain: MemoryStorage,
+) -> None:
+    twice, once = await plain.store_many(["one", "two"])
+    await write(plain, "three", id=twice)
+    before = await whole(plain)
+    for call in (plain.get(twice), plain.delete([once, twice])):
+        with pytest.raises(StorageError, match=rf"{twice}.*2 memories.*Nothing was changed\."):
+            await call
+    assert await whole(plain) == before and len(before) == 3
+    assert await plain.check() == [f"The id {twice} belongs to 2 memories."]
+    assert await plain.delete([once]) == 1
+
+
+async def test_what_is_restored_keeps_its_id_and_its_time(
+    plain: MemoryStorage, clock: Clock
+) -> None:
+    taken = await plain.store("one", ["a"])
+    before = clock.now - timedelta(days=400, microseconds=1)
+    given = [
+        Memory(id="mem-00000001", agent_id="alice", content="two", timestamp=before, tags=["b"]),
+        Memory(id=taken, agent_id="alice", content="three", timestamp=before),
+        Memory(id="mem-00000002", agent_id="alice", content="one", timestamp=before, tags=["b"]),
+    ]
+    two, three, one = await plain.restore(given)
+    assert two.id == "mem-00000001" and one.id == taken
+    assert three.id not in (taken, "mem-00000001", "mem-00000002")
+    assert [each.known for each in (two, three, one)] == [False, False, True]
+    memories = await whole(plain)
+    assert memories["two"].timestamp == memories["three"].timestamp == before
+    assert memories["one"].timestamp == clock.now and memories["one"].tags == ["a", "b"]
+    assert {memory.agent_id for memory in memories.values()} == {"sam"}
+    clock.advance(days=1)
+    assert not any(each.changed for each in await plain.restore(given[:1]))
+
+
+async def test_no_way_of_reading_crosses_over(make: MakeStorage) -> None:
+    sam, alice = make("sam", PlainVectors()), make("alice", PlainVectors())
+    memory_id = await sam.store("shared", ["api"])
+    assert await alice.get_recent() == await alice.search("shared") == []
+    await alice.store_many(["shared", "tea"])
+    assert await alice.get(memory_id) is None and await alice.delete([memory_id]) == 0
+    assert await alice.search("shared", tags=["api"]) == []
+    assert {memory.agent_id for memory in await alice.search("shared")} == {"alice"}
+    assert await sam.count() == 1 and await alice.count() == 2
+
+
+async def test_the_memory_of_another_agent_is_refused(make: MakeStorage, place: Place) -> None:
+    await make().store("private")
+    place.give("sam", to="bob")
+    bob = make("bob")
+    for call in (bob.search("x"), bob.get_recent(), bob.store("x"), bob.manifest(), bob.count()):
+        with pytest.raises(StorageError, match=r"belongs to 'sam'.*Nothing was changed\."):
+            await call
+    assert await make().count() == 1
+
+
+async def test_a_memory_keeps_its_model(make: MakeStorage) -> None:
+    await make(embeddings=PlainVectors()).store("x")
+    before = await make().manifest()
+    longer = PlainVectors()
+    longer.dimensions = 64
+    for other, named in ((make(), "'local'"), (make(embeddings=longer), "64 dimensions")):
+        for call in (other.store("y"), other.search("x")):
+            with pytest.raises(StorageError, match=rf"'plain'.*{named}.*Nothing was changed"):
+                await call
+    assert [memory.content for memory in await make().get_recent()] == ["x"]
+    assert await make().manifest() == before
+
+
+async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> None:
+    storage = make()
+    ids = await storage.store_many([(f"fact {i}", [f"tag {i % 7}"]) for i in range(30)])
+    assert await storage.check() == []
+    await write(storage, "not what was stored", ids[3], key=point_id("fact 3"))
+    [problem] = await storage.check()
+    assert ids[3] in problem and "it is not what was stored" in problem
+    with pytest.raises(StorageError, match="not what was stored"):
+        await storage.get(ids[3])
+
+
+async def test_of_stores_at_once_none_is_lost(make: MakeStorage) -> None:
+    storages = [make(embeddings=PlainVectors()) for _ in range(4)]
+    calls = [(f"fact {i % 20}", ["even" if i < 20 else "odd"]) for i in range(40)]
+    random.Random(1).shuffle(calls)
+    ids = await asyncio.gather(
+        *(storages[i % 4].store(text, tags) for i, (text, tags) in enumerate(calls))
+    )
+    memories = await whole(storages[0])
+    assert len(memories) == await storages[0].count() == 20
+    for (text, _), memory_id in zip(calls, ids, strict=True):
+        assert set(memories[text].tags) == {"even", "odd"}
+        assert await storages[0].get(memory_id) == memories[text]
+
+
+async def test_the_tools_work_as_everywhere(make_tools: MakeTools, place: Place) -> None:
+    tools = await make_tools(**place.config)
+    stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
+    memory_id = stored["memory_id"]
+    assert stored == {"memory_id": memory_id, "status": "stored", "embedding_model": "local"}
+    again = await tools.call("memory_store", content="We chose PostgreSQL.")
+    assert again["memory_id"] == memory_id and "already known" in again["status"]
+    found = await tools.call("memory_search", query="Which database?", tags=["database"])
+    read = await tools.call("memory_search", query=memory_id)
+    for output in (found, read):
+        assert output.keys() == {"note", "memories", "count", "query_time_ms"}
+        [memory] = output["memories"]
+        assert memory.keys() == {"id", "content", "timestamp", "tags", "score"}
+        assert (memory["id"], memory["content"]) == (memory_id, "We chose PostgreSQL.")
+        assert memory["tags"] == ["database"]
+    assert "content" in await tools.refused("memory_store", content=" ")
+    assert "1 to 20" in await tools.refused("memory_search", query="x", limit=0)
+    stores, searches = tools.events[:2], tools.events[2:]
+    for event, data in stores:
+        assert event == "memory:stored" and data.keys() == {"agent_id", "memory_id", "timestamp"}
+        assert (data["agent_id"], data["memory_id"]) == ("sam", memory_id)
+    assert len(searches) == 2
+    for event, data in searches:
+        assert event == "memory:searched" and data["results_count"] == 1
+        assert data.keys() == {"agent_id", "results_count", "query_time_ms", "timestamp"}
+
+
+async def test_what_is_read_back_is_what_was_written(make: MakeStorage) -> None:
+    texts = ["Tea at four, tea at five.", "Café STRASSE", "?!"]
+    await make().store_many([(texts[0], ["a"]), (texts[1], ["a", "b"]), texts[2]])
+    ids = {text: memory.id for text, memory in (await whole(make())).items()}
+
+    def work(there: Collection) -> None:
+        points = {p.payload["content"]: p for page in there.points() for p in page}
+        assert points.keys() == set(texts)
+        for text, point in points.items():
+            assert (point.id, point.words) == (point_id(text), ranking.words(text))
+            assert len(point.vector) == 256
+            assert math.hypot(*point.vector) == pytest.approx(1, abs=2e-3)
+        for tags, number in (("a",), 2), (("b",), 1), (("a", "b"), 2), (("c",), 0), ((), 3):
+            assert there.count(Where(tags=tags)) == number
+        of_ids = there.newest(5, Where(ids=(ids["?!"], ids[texts[0]], "mem-00000000")))
+        assert {hit.payload["content"] for hit in of_ids} == {"?!", texts[0]}
+        assert len(there.newest(2, EVERYWHERE)) == 2
+        assert there.retrieve([point_id("unknown")]) == there.retrieve([]) == []
+        [known] = there.retrieve([point_id("unknown"), point_id("?!")])
+        assert known == points["?!"]
+
+    await collection(make(), work)

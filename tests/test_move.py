@@ -1,0 +1,562 @@
+"""A memory that moves to a server and back: all of it arrives, and nothing is lost on the way."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from agent_memory.cli import cli
+from click.testing import CliRunner, Result
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import Memory, MemoryStorage, StorageError, disk
+from memory_semantic.collection import Point
+from memory_server import connection
+from plain_vectors import PlainVectors
+from qdrant_server import QdrantServer, Rule
+
+ALIAS = "agent-memory.sam"
+UPSERT = f"PUT /collections/{ALIAS}/points"
+SHARD = "DELETE /collections/agent-memory.sam.shard-1"
+AGAIN = "Run it again to go on"
+
+
+@pytest.fixture
+def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
+    monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.01)
+    with QdrantServer() as running:
+        yield running
+
+
+@pytest.fixture
+def here(make_storage: MakeStorage) -> MemoryStorage:
+    settings()
+    return make_storage()
+
+
+@pytest.fixture
+def there(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
+    """The memory on the server, as another machine has it."""
+    return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
+
+
+def settings(**config: str) -> Path:
+    """Those of the person who moves; the memories of this machine are where the tests have them."""
+    path = Path("~/.amplifier/settings.yaml").expanduser()
+    path.parent.mkdir(exist_ok=True)
+    ours = {"agent_identity": "sam", "storage_root": str(path.parents[2] / "memory"), **config}
+    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": ours}}}))
+    return path
+
+
+def move(*arguments: str, answers: str | None = None, code: int = 0) -> Result:
+    """With --yes, unless there are `answers`."""
+    options = [*arguments] if answers is not None else [*arguments, "--yes"]
+    result = CliRunner().invoke(cli, ["move", *options], input=answers)
+    unexpected = result.exception and not isinstance(result.exception, SystemExit)
+    assert not unexpected and result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def fill(storage: MemoryStorage, number: int) -> dict[str, Memory]:
+    """Memories of as many hours, with and without tags."""
+
+    async def restore() -> None:
+        for start in range(0, number, 1_000):
+            facts = range(start, min(number, start + 1_000))
+            await storage.restore([fact(each) for each in facts])
+
+    def fact(each: int) -> Memory:
+        tags = [f"tag {n}" for n in range(each % 4)]
+        time = Clock().now + timedelta(hours=each, microseconds=each)
+        return Memory(agent_id="sam", content=f"fact {each}", tags=tags, timestamp=time)
+
+    asyncio.run(restore())
+    return memories(storage)
+
+
+def memories(storage: MemoryStorage) -> dict[str, Memory]:
+    return {memory.content: memory for memory in asyncio.run(storage.get_recent(10_000))}
+
+
+def manifest(storage: MemoryStorage) -> Any:
+    return asyncio.run(storage.manifest())
+
+
+def healthy(storage: MemoryStorage) -> bool:
+    return asyncio.run(storage.check()) == []
+
+
+def points(storage: MemoryStorage) -> dict[UUID, Point]:
+    found = asyncio.run(storage.operate(lambda store: list(store.collection.points()), []))
+    return {point.id: point for page in found for point in page}
+
+
+def found_by(storage: MemoryStorage) -> list[Any]:
+    """The best, and what all score: of those that score the same, others may make the cut."""
+    asked = ("fact 7", "fact 123", "which of them is 42?")
+    answers = [asyncio.run(storage.search(question, 10)) for question in asked]
+    return [[answer[0].id, *(round(m.score or 0, 2) for m in answer)] for answer in answers]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(p): p.read_bytes() for p in files if p.name not in ("lock", "queue")}
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def nothing_on(qdrant: QdrantServer) -> bool:
+    return not qdrant.client.get_collections().collections
+
+
+def upserts(qdrant: QdrantServer) -> int:
+    return qdrant.requests.count(("PUT", f"/collections/{ALIAS}/points"))
+
+
+class TestAll:
+    def test_three_hundred_there_and_back(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer, root: Path
+    ) -> None:
+        before, vectors, made = fill(here, 300), points(here), manifest(here)
+        answers, files = found_by(here), tree(root)
+        said = move("--to", qdrant.url)
+        assert "300 memories of sam" in said.stdout and "vectors agree" in said.stdout
+        assert f"from {root} to {qdrant.url}" in said.stderr
+        assert tree(root) == files
+        assert memories(there) == memories(here) == before
+        move("--to", "local", "--from", qdrant.url, "--remove-source")
+        move("--to", qdrant.url, "--remove-source")
+        assert not here.folder.exists
+        assert memories(there) == before and found_by(there) == answers
+        move("--to", "local", "--from", qdrant.url)
+        assert memories(here) == before and found_by(here) == answers
+        for storage in (here, there):
+            copies, now = points(storage), manifest(storage)
+            assert copies.keys() == vectors.keys() and healthy(storage)
+            for key, point in copies.items():
+                assert point.vector == pytest.approx(vectors[key].vector, abs=1e-3)
+                assert point.words == vectors[key].words
+            kept = (now.embedding, now.created, now.words, now.endpoint)
+            assert kept == (made.embedding, made.created, made.words, made.endpoint)
+
+    def test_one_without_words_stays_without(
+        self, make_storage: MakeStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        settings()
+        fill(make_storage(lexical_weight=0), 3)
+        move("--to", qdrant.url)
+        assert not manifest(there).words and healthy(there)
+
+    def test_many_take_few_requests(
+        self, make_storage: MakeStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings()
+        plain = PlainVectors()
+        monkeypatch.setattr(MemoryStorage, "generator", lambda self, manifest: plain)
+        before = fill(make_storage(), 1_500)
+        move("--to", qdrant.url)
+        assert len(qdrant.requests) < 100, Counter(qdrant.requests)
+        assert memories(make_storage(qdrant_url=qdrant.url)) == before
+
+    def test_an_empty_memory_and_its_model(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        asyncio.run(here.delete([asyncio.run(here.store("one"))]))
+        move("--to", qdrant.url, "--remove-source")
+        assert manifest(there).embedding.model == "local" and not here.folder.exists
+
+    def test_from_server_to_server(
+        self, there: MemoryStorage, qdrant: QdrantServer, make_storage: MakeStorage
+    ) -> None:
+        settings(qdrant_url=qdrant.url)
+        before = fill(there, 10)
+        with QdrantServer() as second:
+            move("--from", qdrant.url, "--to", second.url, "--remove-source")
+            assert memories(make_storage(qdrant_url=second.url)) == before
+        assert nothing_on(qdrant) and memories(there) == {}
+
+
+class TestMerged:
+    def test_what_is_there_gets_both_tags_and_the_later_time(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        before = fill(here, 10)
+        taken = before["fact 3"].id
+        older, newer = (Clock().now + timedelta(days=days) for days in (-9, 9))
+        asyncio.run(
+            there.restore(
+                [
+                    Memory(agent_id="sam", content="fact 1", tags=["there"], timestamp=older),
+                    Memory(agent_id="sam", content="fact 2", tags=["there"], timestamp=newer),
+                    Memory(agent_id="sam", content="only there", id=taken),
+                ]
+            )
+        )
+        known = memories(there)
+        assert "where 2 of them are already" in move("--to", qdrant.url).stderr
+        after = memories(there)
+        assert after["fact 1"].tags == ["there", "tag 0"]
+        assert after["fact 1"].timestamp == before["fact 1"].timestamp
+        assert after["fact 2"].tags == ["there", "tag 0", "tag 1"]
+        assert after["fact 2"].timestamp == newer
+        assert [after[f"fact {n}"].id for n in (1, 2)] == [known[f"fact {n}"].id for n in (1, 2)]
+        assert after["only there"].id == taken != after["fact 3"].id
+        assert after.keys() == {*before, "only there"} and healthy(there)
+        assert memories(here) == before
+
+    def test_one_that_would_have_too_many_tags_does_not_keep_the_others(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        before = fill(here, 5)
+        for storage in (there, here):
+            tags = [f"{storage.config.qdrant_url} {number}" for number in range(15)]
+            asyncio.run(storage.store("same", tags))
+        said = move("--to", qdrant.url, code=1)
+        assert "same" in said.stderr or memories(here)["same"].id in said.stderr
+        assert memories(there).keys() == {*before, "same"}
+
+
+class TestInterrupted:
+    def halfway(self, qdrant: QdrantServer) -> None:
+        """The first write is let through."""
+        qdrant.between(bool, only=UPSERT)
+
+    def test_by_the_server_the_next_run_goes_on(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        before = fill(here, 300)
+        self.halfway(qdrant)
+        qdrant.fail(503, times=3, only=UPSERT)
+        assert AGAIN in move("--to", qdrant.url, code=1).stderr
+        assert memories(here) == before and len(memories(there)) == 128
+        qdrant.clear()
+        said = move("--to", qdrant.url)
+        assert "where 128 of them are already" in said.stderr and upserts(qdrant) == 2
+        assert memories(there) == before and healthy(there)
+        qdrant.clear()
+        move("--to", qdrant.url)
+        assert upserts(qdrant) == 0
+
+    @pytest.mark.parametrize("source", ["here", "there"])
+    def test_by_the_person(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer, source: str
+    ) -> None:
+        old, new = (here, there) if source == "here" else (there, here)
+        places = ["--to", qdrant.url] if old is here else ["--to", "local", "--from", qdrant.url]
+        before = fill(old, 300)
+
+        def ctrl_c() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+        moment = UPSERT if old is here else f"POST /collections/{ALIAS}/points"
+        skipped = 1 if old is here else 7  # the scrolls, and the first batch
+        qdrant.rules = [Rule(skipped, moment), Rule(1, moment, before=ctrl_c)]
+        assert AGAIN in move(*places, "--remove-source", code=1).stderr
+        assert memories(old) == before and qdrant.rules == []
+        assert 0 < len(memories(new)) < 300
+        move(*places)
+        assert memories(new) == before and healthy(new)
+
+
+class TestMeanwhile:
+    def test_what_others_store_is_moved_by_the_next_run(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 200)
+        qdrant.between(lambda: asyncio.run(here.store("late", ["new"])), only=UPSERT)
+        result = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "others have stored more" in result.stderr and here.folder.exists
+        move("--to", qdrant.url, "--remove-source")
+        assert len(memories(there)) == 201 and memories(there)["late"].tags == ["new"]
+
+    def test_tags_and_times_that_others_renew_count_too(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 3)
+        qdrant.between(lambda: asyncio.run(here.store("fact 0", ["new"])), only=UPSERT)
+        result = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "others have stored more" in result.stderr and "new" in memories(here)["fact 0"].tags
+
+    def test_on_the_server_nothing_new_is_deleted_up_to_the_last_request(
+        self, there: MemoryStorage, here: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        settings(qdrant_url=qdrant.url)
+        fill(there, 3)
+
+        def late() -> None:
+            try:
+                asyncio.run(there.store("late"))
+            except StorageError as error:
+                refused.append(error)
+
+        refused: list[StorageError] = []
+        qdrant.between(late, only=SHARD)
+        said = move("--to", "local", "--remove-source").output
+        assert refused or "late" in {**memories(here), **memories(there)}, said
+
+
+class TestTheSourceIsRemoved:
+    def test_with_all_its_files(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        before = fill(here, 50)
+        assert b"fact 3" in bytes_of(here.folder.path)
+        said = move("--to", qdrant.url, "--remove-source")
+        assert f"Deleted in {here.config.storage_root}" in said.stdout
+        assert not here.folder.exists and memories(there) == before
+        assert [path.name for path in here.folder.path.rglob("*")] == [".gitignore"]
+
+    def test_with_what_an_unfinished_reembed_has(
+        self, here: MemoryStorage, qdrant: QdrantServer, make_storage: MakeStorage
+    ) -> None:
+        fill(here, 5)
+        begun = here.folder.path / "rebuild"
+        begun.mkdir()
+        fill(make_storage(storage_root=str(begun)), 5)
+        move("--to", qdrant.url, "--remove-source")
+        assert b"fact 3" not in bytes_of(here.folder.path)
+
+    def test_with_what_an_earlier_repair_kept_or_it_says_so(
+        self, here: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 5)
+        kept = here.folder.path / "damaged-20260101-000000"
+        shutil.copytree(here.folder.database, kept)
+        said = CliRunner().invoke(cli, ["move", "--to", qdrant.url, "--remove-source", "--yes"])
+        assert b"fact 3" not in bytes_of(here.folder.path) or str(kept) in said.output
+
+    def test_with_what_an_interrupted_removal_left(
+        self, here: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fill(here, 5)
+
+        def killed(path: Path) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "remove", killed)
+            move("--to", qdrant.url, "--remove-source", code=1)
+        asyncio.run(here.store("new"))
+        move("--to", qdrant.url, "--remove-source")
+        assert b"fact 3" not in bytes_of(here.folder.path) and not here.folder.exists
+
+    def test_on_a_server_with_collection_and_alias(
+        self, there: MemoryStorage, qdrant: QdrantServer, make_storage: MakeStorage
+    ) -> None:
+        settings(qdrant_url=qdrant.url)
+        fill(there, 5)
+        other = make_storage("alice", qdrant_url=qdrant.url)
+        asyncio.run(other.store("hers"))
+        assert f"Deleted in {qdrant.url}" in move("--to", "local", "--remove-source").stdout
+        left = qdrant.client.get_collections().collections
+        assert [one.name for one in left] == ["agent-memory.alice.shard-1"]
+        assert [a.alias_name for a in qdrant.client.get_aliases().aliases] == ["agent-memory.alice"]
+
+    @pytest.mark.parametrize(("answers", "copied"), [("n\n", 0), ("", 0), ("y\nn\n", 5)])
+    def test_not_without_a_yes(
+        self,
+        here: MemoryStorage,
+        there: MemoryStorage,
+        qdrant: QdrantServer,
+        answers: str,
+        copied: int,
+    ) -> None:
+        before = fill(here, 5)
+        result = move("--to", qdrant.url, "--remove-source", answers=answers, code=1)
+        assert memories(here) == before and healthy(here)
+        if copied:
+            assert "Delete the memory of sam" in result.stderr and memories(there) == before
+            assert "Nothing was changed" not in result.stderr  # it was copied
+        else:
+            assert "Nothing was changed" in result.stderr and nothing_on(qdrant)
+
+    @pytest.mark.parametrize(
+        "written", ["http://127.0.0.1{}/", "HTTP://127.0.0.1{}", "http://localhost{}"]
+    )
+    def test_never_where_it_was_moved_to(
+        self, there: MemoryStorage, qdrant: QdrantServer, written: str
+    ) -> None:
+        """An address can be written in many ways."""
+        settings(qdrant_url=qdrant.url)
+        before = fill(there, 5)
+        name = written.format(qdrant.url.removeprefix("http://127.0.0.1"))
+        options = ["--from", qdrant.url, "--to", name, "--remove-source", "--yes"]
+        CliRunner().invoke(cli, ["move", *options])
+        assert memories(there) == before
+
+
+class TestAnotherModelThere:
+    @pytest.fixture
+    def target(
+        self, make_storage: MakeStorage, qdrant: QdrantServer, server: EmbeddingsServer
+    ) -> MemoryStorage:
+        config = {"embedding_model": "m", "base_url": server.base_url, "qdrant_url": qdrant.url}
+        storage = make_storage(**config)
+        asyncio.run(storage.store("fact 1", ["there"]))
+        settings(base_url=server.base_url)
+        return storage
+
+    def test_says_so_and_embeds_what_is_new(
+        self,
+        here: MemoryStorage,
+        target: MemoryStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+    ) -> None:
+        before = fill(here, 10)
+        server.requests.clear()
+        said = move("--to", qdrant.url)
+        assert "The memory there has the model 'm', 1536 dimensions" in said.stderr
+        assert "Their text goes to 127.0.0.1" in said.stderr
+        assert "texts, tags and times agree" in said.stdout
+        embedded = [text for request in server.requests for text in request["input"]]
+        assert sorted(text for text in embedded if text in before) == sorted({*before} - {"fact 1"})
+        assert "9 memories to embed" in said.stderr
+        after = memories(target)
+        assert after.keys() == before.keys() and after["fact 1"].tags == ["there", "tag 0"]
+        assert healthy(target) and manifest(target).embedding.model == "m"
+        assert asyncio.run(target.search("fact 7", 1))[0].content == "fact 7"
+
+    def test_a_no_sends_no_memory(
+        self,
+        here: MemoryStorage,
+        target: MemoryStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+    ) -> None:
+        fill(here, 10)
+        server.requests.clear()
+        move("--to", qdrant.url, answers="n\n", code=1)
+        assert "fact" not in json.dumps(server.requests) and len(memories(target)) == 1
+
+    def test_that_cannot_be_used_changes_nothing(
+        self, here: MemoryStorage, target: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        before = fill(here, 10)
+        settings()  # without the service
+        said = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "no base_url is set" in said.stderr
+        assert len(memories(target)) == 1 and memories(here) == before
+
+    def test_without_its_key_nothing_changes(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        openai = PlainVectors()
+        openai.model = "text-embedding-3-small"
+        storage = MemoryStorage("sam", vars(there.config), embeddings=openai)
+        asyncio.run(storage.store("one"))
+        before = fill(here, 10)
+        said = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "OPENAI_API_KEY" in said.stderr and memories(here) == before
+        assert asyncio.run(storage.count()) == 1
+
+
+class TestRefused:
+    def test_where_it_is_already(self, here: MemoryStorage) -> None:
+        fill(here, 1)
+        assert "That is where it is" in move("--to", "local", code=2).stderr
+        again = ("--from", "http://127.0.0.1:9", "--to", "http://127.0.0.1:9")
+        assert "That is where it is" in move(*again, code=2).stderr
+
+    def test_where_there_is_none(
+        self, here: MemoryStorage, qdrant: QdrantServer, root: Path
+    ) -> None:
+        assert "'sam' has no memory in" in move("--to", qdrant.url, code=1).stderr
+        said = move("--to", "local", "--from", qdrant.url, "--remove-source", code=1)
+        assert f"has no memory in {qdrant.url}" in said.stderr
+        assert nothing_on(qdrant) and not root.exists()
+
+    @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://a", "http://a:secret@b", "x"])
+    def test_what_is_no_address(self, here: MemoryStorage, url: str, root: Path) -> None:
+        said = move("--to", url, code=2)
+        assert "must be an address" in said.stderr and "secret" not in said.stderr
+        assert not root.exists()
+
+    @pytest.mark.parametrize("options", [["--to", "{}"], ["--to", "local", "--from", "{}"]])
+    def test_a_server_that_is_down(
+        self, here: MemoryStorage, qdrant: QdrantServer, options: list[str], root: Path
+    ) -> None:
+        before = fill(here, 2)
+        files = tree(root)
+        qdrant.stop()
+        said = move(*(each.format(qdrant.url) for each in options), "--remove-source", code=1)
+        assert "could not be reached" in said.stderr and "Traceback" not in said.output
+        assert tree(root) == files and memories(here) == before
+
+    def test_a_key_that_is_wrong(self, here: MemoryStorage, qdrant: QdrantServer) -> None:
+        fill(here, 2)
+        qdrant.api_key = "right"
+        said = move("--to", qdrant.url, code=1)
+        assert "Check QDRANT_API_KEY" in said.stderr and nothing_on(qdrant)
+
+    def test_a_text_that_was_altered(
+        self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
+    ) -> None:
+        """Nothing of such a store is taken for good."""
+        fill(here, 5)
+        [page] = here.folder.database.glob("shard-1/segments/*/payload_storage/page_0.dat")
+        page.write_bytes(page.read_bytes().replace(b"fact 3", b"fact X"))
+        said = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "is damaged" in said.stderr and "agent-memory doctor" in said.stderr
+        assert "fact X" not in memories(there) and here.folder.exists
+
+    def test_a_text_that_was_altered_on_the_server(
+        self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
+    ) -> None:
+        settings(qdrant_url=qdrant.url)
+        fill(there, 5)
+        [key] = [key for key, point in points(there).items() if "3" in point.payload["content"]]
+        qdrant.client.set_payload(ALIAS, {"content": "fact X"}, [str(key)])
+        said = move("--to", "local", "--remove-source", code=1)
+        assert "is damaged" in said.stderr and memories(here) == {}
+        assert not nothing_on(qdrant)
+
+
+class TestSaid:
+    def test_to_a_script(self, here: MemoryStorage, qdrant: QdrantServer, root: Path) -> None:
+        fill(here, 3)
+        places = {"from": str(root), "to": qdrant.url}
+        for options, removed in (((), False), (("--remove-source",), True)):
+            said = json.loads(move("--to", qdrant.url, "--json", *options).stdout)
+            assert said == {"agent": "sam", "memories": 3, **places, "source_removed": removed}
+
+    def test_by_the_way_without_disturbing_the_result(
+        self, here: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fill(here, 150)
+        monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True)
+        with_bar = move("--to", qdrant.url)
+        assert "Copying" in with_bar.stderr and "Copying" not in with_bar.stdout
+        assert json.loads(move("--to", qdrant.url, "--json").stdout)["memories"] == 150
+
+    def test_which_setting_is_needed_now(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        path = settings()
+        fill(here, 1)
+        said = move("--to", qdrant.url).stderr
+        assert f"      qdrant_url: {qdrant.url}\n" in said and "settings.yaml" in said
+        settings(qdrant_url=qdrant.url)
+        assert "Sessions use it once" not in move("--from", "local", "--to", qdrant.url).stderr
+        said = move("--to", "local").stderr
+        assert f"In {path}:" in said and "      qdrant_url: local\n" in said
+        settings(qdrant_url="local")
+        assert "qdrant_url" not in move("--from", qdrant.url, "--to", "local").stderr
+
+    def test_that_it_is_still_in_the_old_place(
+        self, here: MemoryStorage, qdrant: QdrantServer, root: Path
+    ) -> None:
+        fill(here, 1)
+        assert f"It is in {root} too, until" in move("--to", qdrant.url).stderr
+        assert "too, until" not in move("--to", qdrant.url, "--remove-source").stderr

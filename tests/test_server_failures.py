@@ -1,0 +1,629 @@
+"""A Qdrant server that is down, slow, restarting, full, or refuses; through the real client."""
+
+import asyncio
+import re
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeStorage, MakeTools
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
+from memory_server import connection
+from processes import run
+from qdrant_client import models as m
+from qdrant_server import DROP, QdrantServer, Rule
+
+KEY = "qd-very-secret"
+TEXT = "a private thought"
+ALIAS = "agent-memory.sam"
+SHARD = f"{ALIAS}.shard-1"
+UPSERT = f"PUT /collections/{ALIAS}/points"
+FULL = "No space left on device: WAL buffer size exceeds available disk space"
+
+
+@pytest.fixture
+def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
+    """A server that wants a key, which the environment has."""
+    monkeypatch.setenv("QDRANT_API_KEY", KEY)
+    with QdrantServer() as running:
+        running.api_key = KEY
+        yield running
+
+
+@pytest.fixture
+def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
+    return make_storage(qdrant_url=qdrant.url)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses between tries are noted and not made."""
+    pauses: list[float] = []
+    seconds_to_wait = connection._seconds_to_wait
+
+    def note(state: Any) -> float:
+        pauses.append(seconds_to_wait(state))
+        return 0
+
+    monkeypatch.setattr(connection, "_seconds_to_wait", note)
+    return pauses
+
+
+async def error_of(call: Awaitable[object]) -> StorageError:
+    """The error of a call that fails; none of what it tells is the text of a memory or the key."""
+    with pytest.raises(StorageError) as caught:
+        await call
+    told = "".join(traceback.format_exception(caught.value))
+    assert KEY not in told and TEXT not in told
+    assert str(caught.value).endswith(".")
+    return caught.value
+
+
+def matching(qdrant: QdrantServer, only: str) -> int:
+    return sum(only in f"{method} {path}" for method, path in qdrant.requests)
+
+
+# What goes wrong at a request: the answer to it, the tries that are made, what the error says.
+FAILURES: dict[str, tuple[Any, int, str]] = {
+    "closed": (DROP, 3, "could not be reached, in 3 tries"),
+    "408": (408, 3, "try 3 .HTTP 408"),
+    "429": (429, 3, "too much to do"),
+    "500": (500, 3, "try 3 .HTTP 500"),
+    "502": ((502, {}, b"<html>Bad gateway</html>"), 3, "try 3 .HTTP 502"),
+    "503": (503, 3, "try 3 .HTTP 503"),
+    "full": (FULL, 1, "out of disk space"),
+    "507": (507, 1, "out of disk space"),
+    "401": (401, 1, "QDRANT_API_KEY"),
+    "403": (403, 1, "QDRANT_API_KEY"),
+    "400": (400, 1, "refused the request .HTTP 400"),
+    "413": (413, 1, "refused the request .HTTP 413"),
+    "html": ((200, {}, b"<html>welcome</html>"), 1, "Check qdrant_url"),
+    "empty": ((200, {}, b""), 1, "Check qdrant_url"),
+    "another's": ((200, {}, b'{"data": []}'), 1, "Check qdrant_url"),
+    "nothing": ((200, {}, b'{"result": null, "status": "ok"}'), 1, "Check qdrant_url"),
+    "moved": ((301, {"location": "http://127.0.0.1:9/"}, b""), 1, "HTTP 301"),
+}
+
+
+def inject(qdrant: QdrantServer, name: str, only: str, times: int = 99) -> None:
+    answer = FAILURES[name][0]
+    if isinstance(answer, int):
+        qdrant.fail(answer, times, only, text=f"injected: {TEXT}, {KEY}")
+    elif isinstance(answer, str):
+        qdrant.fail(500, times, only, text=f"Service internal error: {answer}: {TEXT}")
+    else:
+        qdrant.rules.append(Rule(times, only, answer=answer))
+
+
+@pytest.mark.parametrize("name", FAILURES)
+async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
+    storage: MemoryStorage, qdrant: QdrantServer, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    _, tries, words = FAILURES[name]
+    known = await storage.store("known")
+    calls: dict[str, tuple[Callable[[], Awaitable[object]], str]] = {
+        f"GET /collections/{ALIAS}": (lambda: storage.store(TEXT), UNCHANGED),
+        UPSERT: (lambda: storage.store(TEXT), MAYBE_STORED),
+        "points/query": (lambda: storage.search(TEXT), UNCHANGED),
+        "points/delete": (lambda: storage.delete([known]), MAYBE_DELETED),
+        "points/count": (lambda: storage.count(), UNCHANGED),
+    }
+    for only, (call, outcome) in calls.items():
+        inject(qdrant, name, only)
+        qdrant.clear()
+        error = await error_of(call())
+        # One answer of a server that can be read and refuses may also mean that all is as it was.
+        assert str(error).endswith(outcome if tries > 1 else (outcome, UNCHANGED)), only
+        assert re.search(words, str(error)) and matching(qdrant, only) == tries
+        qdrant.rules.clear()
+    assert KEY not in caplog.text and TEXT not in caplog.text
+    [memory] = await storage.search(TEXT)
+    assert memory.content == "known" and await storage.count() == 1
+    [stored] = await storage.upsert([TEXT])
+    assert not stored.known
+
+
+def chain(error: BaseException | None) -> str:
+    """All that the error and those before it tell, the suppressed ones too."""
+    if error is None:
+        return ""
+    return repr(error) + str(error) + chain(error.__cause__) + chain(error.__context__)
+
+
+async def test_what_a_server_repeats_of_a_memory_is_in_no_error_behind_the_error(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    inject(qdrant, "400", UPSERT)
+    assert TEXT not in chain(await error_of(storage.store(TEXT)))
+
+
+@pytest.mark.parametrize("name", ["closed", "408", "429", "500", "502", "503"])
+async def test_what_passes_is_tried_three_times(
+    storage: MemoryStorage, qdrant: QdrantServer, no_pause: list[float], name: str
+) -> None:
+    await storage.store("known")
+    for times in (1, 2):
+        inject(qdrant, name, UPSERT, times)
+        qdrant.clear()
+        assert await storage.get(await storage.store(f"{TEXT} {times}"))
+        assert matching(qdrant, UPSERT) == times + 1
+    assert no_pause == ([1, 1, 1] if name == "429" else [0.5, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "waited"), [("3", 3), ("0", 0), ("86400", 10), ("-3", 0), ("soon", 0.5)]
+)
+async def test_retry_after_is_honoured_within_reason(
+    storage: MemoryStorage,
+    qdrant: QdrantServer,
+    no_pause: list[float],
+    asked: str,
+    waited: float,
+) -> None:
+    qdrant.rules.append(Rule(answer=(429, {"retry-after": asked}, b"{}")))
+    await storage.store("x")
+    assert no_pause == [waited]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("status", [0, 503])
+@pytest.mark.parametrize("text", ["new", "known"])
+async def test_a_store_whose_acknowledgement_is_lost_is_stored_once(
+    storage: MemoryStorage, qdrant: QdrantServer, text: str, status: int, after: bool
+) -> None:
+    known = await storage.store("known", ["first"])
+    for _ in range(2):
+        if status:
+            qdrant.fail(status, only=UPSERT, after=after)
+        else:
+            qdrant.drop(only=UPSERT, after=after)
+    [stored] = await storage.upsert([(text, ["second"])])
+    assert stored.known is (text == "known") and stored.changed
+    assert await storage.count() == (1 if text == "known" else 2)
+    memory = await storage.get(stored.id)
+    assert memory is not None and memory.content == text and memory.tags[-1] == "second"
+    assert (memory.id == known) is stored.known
+
+
+async def test_a_failure_between_storing_and_reading_back_says_that_it_may_be_stored(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    await storage.store("known")
+    qdrant.between(lambda: qdrant.fail(503, 3), only=UPSERT)
+    assert str(await error_of(storage.store(TEXT, ["a"]))).endswith(MAYBE_STORED)
+    [stored] = await storage.upsert([(TEXT, ["a", "b"])])
+    memory = await storage.get(stored.id)
+    assert memory is not None and memory.tags == ["a", "b"] and await storage.count() == 2
+
+
+async def test_a_batch_that_fails_half_way_can_be_stored_again(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    await storage.store("known")
+    texts = [f"fact {i}" for i in range(300)]
+    qdrant.rules.append(Rule(1, UPSERT))
+    qdrant.fail(503, 3, UPSERT)
+    assert str(await error_of(storage.store_many(texts))).endswith(MAYBE_STORED)
+    assert await storage.count() == 129
+    stored = await storage.upsert(texts)
+    assert [each.known for each in stored] == [True] * 128 + [False] * 172
+    assert len({each.id for each in stored}) == 300 and await storage.count() == 301
+
+
+async def test_a_delete_whose_acknowledgement_is_lost_is_done(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    ids = await storage.store_many(["a", "b"])
+    qdrant.drop(only="points/delete", after=True)
+    qdrant.fail(503, only="points/delete", after=True)
+    assert await storage.delete(ids[:1]) == 1
+    assert [memory.id for memory in await storage.get_recent()] == ids[1:]
+
+
+CREATION = {
+    "collection": f"PUT /collections/{SHARD}",
+    "index": "/index",
+    "alias": "POST /collections/aliases",
+}
+
+
+@pytest.mark.parametrize("step", CREATION)
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_creation_whose_acknowledgement_is_lost_goes_on(
+    storage: MemoryStorage, qdrant: QdrantServer, step: str, after: bool
+) -> None:
+    qdrant.fail(503, only=CREATION[step], after=after)
+    qdrant.drop(only=CREATION[step], after=after)
+    assert await storage.get(await storage.store(TEXT))
+    assert list(qdrant.created) == [SHARD]
+
+
+@pytest.mark.parametrize(
+    ("step", "passed"), [("collection", 0), ("index", 0), ("index", 1), ("alias", 0)]
+)
+@pytest.mark.parametrize("after", [False, True])
+async def test_an_interrupted_creation_is_finished_by_the_next_store(
+    storage: MemoryStorage, qdrant: QdrantServer, step: str, passed: int, after: bool
+) -> None:
+    qdrant.rules += [Rule(1, "/index")] * passed
+    down = Rule(99, "", answer=DROP)
+    qdrant.rules.append(Rule(1, CREATION[step], answer=DROP, after=after))
+    qdrant.rules[-1].before = lambda: qdrant.rules.insert(0, down)
+    assert str(await error_of(storage.store(TEXT))).endswith(UNCHANGED)
+    qdrant.rules.clear()
+    assert await storage.search(TEXT) == [] and await storage.count() == 0
+    assert await storage.get(await storage.store(TEXT))
+    assert list(qdrant.created) == [SHARD]
+    info = qdrant.client.get_collection(ALIAS)
+    assert info.points_count == 1 and set(qdrant._indexes[SHARD]) == {
+        "id",
+        "tags",
+        "revision",
+        "timestamp",
+    }
+
+
+async def test_a_failure_in_a_tool_is_a_message(
+    make_tools: MakeTools, qdrant: QdrantServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    tools = await make_tools(qdrant_url=qdrant.url)
+    await tools.call("memory_store", content="known")
+    qdrant.rules.append(Rule(99, UPSERT, answer=DROP))
+    message = await tools.refused("memory_store", content=TEXT)
+    assert "could not be reached, in 3 tries" in message and message.endswith(MAYBE_STORED)
+    for name, (_, _, words) in FAILURES.items():
+        qdrant.rules.clear()
+        inject(qdrant, name, "")
+        for tool, argument in (("memory_store", "content"), ("memory_search", "query")):
+            message = await tools.refused(tool, **{argument: TEXT})
+            assert re.search(words, message) and message.endswith(UNCHANGED)
+            assert TEXT not in message and KEY not in message
+    assert TEXT not in caplog.text and KEY not in caplog.text
+
+
+async def test_a_server_that_is_down_and_comes_back(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    memory_id = await storage.store("x")
+    qdrant.stop()
+    for call in (
+        storage.store("y"),
+        storage.search("x"),
+        storage.count(),
+        storage.delete([memory_id]),
+    ):
+        error = await error_of(call)
+        assert "could not be reached" in str(error) and str(error).endswith(UNCHANGED)
+    qdrant.start()
+    assert await storage.get(memory_id) and await storage.store("y")
+
+
+async def test_a_server_that_does_not_answer_is_given_up(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url, qdrant_timeout=1)
+    await storage.store("known")
+    qdrant.slow(1.3, 3, only=UPSERT)
+    started = time.monotonic()
+    error = await error_of(storage.store(TEXT))
+    assert "did not answer in time, in 3 tries" in str(error)
+    assert str(error).endswith(MAYBE_STORED) and time.monotonic() - started < 4
+    [stored] = await storage.upsert([TEXT])  # it was: the server did the work afterwards
+    assert stored.known and await storage.count() == 2
+
+
+@pytest.mark.parametrize("version", ["1.15.3", "1.9.0", "0.11.7", "unknown", ""])
+async def test_a_server_too_old_for_conditional_updates_gets_no_memory(
+    storage: MemoryStorage, qdrant: QdrantServer, version: str
+) -> None:
+    qdrant.version = version
+    error = await error_of(storage.store(TEXT))
+    assert str(error).endswith(UNCHANGED)
+    if version[:1].isdigit():
+        assert f"version {version}, and 1.16 is needed" in str(error)
+    assert qdrant.created == {} and not qdrant.client.get_aliases().aliases
+
+
+@pytest.mark.parametrize("version", ["1.16.0", "1.17.0-dev", "2.0.1"])
+async def test_a_server_that_is_new_enough(
+    storage: MemoryStorage, qdrant: QdrantServer, version: str
+) -> None:
+    qdrant.version = version
+    assert await storage.store(TEXT)
+
+
+GOOD = {
+    "format": 1,
+    "agent": "sam",
+    "embedding": ["local", "wordllama 0.4", 256],
+    "created": "2026-01-01T00:00:00Z",
+}
+STRANGE: list[tuple[Any, type[StorageError], str]] = [
+    *((found, StorageError, "does not say what it is") for found in (None, {}, {"other": 1})),
+    *(
+        ({"agent_memory": found}, StorageError, "does not say what it is")
+        for found in (7, None, [], {}, {"format": "x"}, {"format": 1}, {**GOOD, "shard": "../x"})
+    ),
+    ({"agent_memory": {**GOOD, "agent": "alice"}}, StorageError, "belongs to 'alice'"),
+    ({"agent_memory": {**GOOD, "format": 3}}, NewerStoreError, "newer version .*Upgrade"),
+    ({"agent_memory": {"format": 99, "unheard": "of"}}, NewerStoreError, "newer version"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "kind", "words"), STRANGE, ids=range(len(STRANGE)))
+async def test_what_is_no_memory_of_the_agent_is_left_alone(
+    storage: MemoryStorage,
+    qdrant: QdrantServer,
+    metadata: Any,
+    kind: type[StorageError],
+    words: str,
+) -> None:
+    qdrant.client.create_collection(
+        "strange",
+        {"shard-1": m.VectorParams(size=256, distance=m.Distance.COSINE)},
+        metadata=metadata,
+    )
+    alias = m.CreateAlias(collection_name="strange", alias_name=ALIAS)
+    qdrant.client.update_collection_aliases([m.CreateAliasOperation(create_alias=alias)])
+    calls = (
+        storage.store(TEXT),
+        storage.search(TEXT),
+        storage.get("mem-00000000"),
+        storage.count(),
+        storage.delete(["mem-00000000"]),
+        storage.manifest(),
+    )
+    for call in calls:
+        error = await error_of(call)
+        assert isinstance(error, kind) and re.search(words, str(error))
+        assert str(error).endswith(UNCHANGED)
+    assert {method for method, _ in qdrant.requests} == {"GET"}
+
+
+@pytest.mark.parametrize("only", [f"POST /collections/{ALIAS}/points", UPSERT])
+async def test_a_memory_deleted_while_a_call_runs_is_an_error_and_can_be_made_anew(
+    storage: MemoryStorage, qdrant: QdrantServer, only: str
+) -> None:
+    await storage.store("x")
+    qdrant.between(lambda: qdrant.client.delete_collection(SHARD), only)
+    error = await error_of(storage.store(TEXT))
+    assert "HTTP 404" in str(error) or "deleted" in str(error)
+    assert await storage.search("x") == [] and await storage.store(TEXT)
+    assert await storage.count() == 1
+
+
+@pytest.mark.parametrize("call", ["search", "store"])
+async def test_a_call_that_is_cancelled_stops_soon_and_asks_no_more(
+    storage: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.3)
+    await storage.store("x")
+    qdrant.fail(503, 99)
+    qdrant.clear()
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(getattr(storage, call)(TEXT), 0.1)
+    assert time.monotonic() - started < 0.5
+    await asyncio.sleep(1)
+    assert len(qdrant.requests) == 1
+
+
+async def test_a_call_cancelled_while_it_writes_writes_whole(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    await storage.store("x")
+    qdrant.slow(0.4, only=UPSERT)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(storage.store(TEXT, ["a"]), 0.2)
+    await asyncio.sleep(0.6)
+    [memory] = await storage.search(TEXT, limit=1)
+    assert memory.content == TEXT and memory.tags == ["a"]
+
+
+async def test_without_the_client_a_sentence_tells_how_to_install_it(
+    storage: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    error = await error_of(storage.store(TEXT))
+    assert re.search('uv pip install .*"qdrant-client', str(error))
+    assert str(error).endswith(UNCHANGED)
+    assert qdrant.requests == []
+
+
+@pytest.mark.parametrize("key", ["qd-ключ", "qd-a\nb"])
+def test_a_key_that_can_be_none_is_named(
+    make_storage: MakeStorage, qdrant: QdrantServer, key: str
+) -> None:
+    with pytest.raises(ValueError, match="QDRANT_API_KEY") as caught:
+        make_storage(qdrant_url=qdrant.url, qdrant_api_key=key)
+    assert key not in chain(caught.value)
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_key_that_is_wrong_is_named_and_not_told(
+    storage: MemoryStorage, qdrant: QdrantServer, known: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    if known:
+        await storage.store("x")
+    qdrant.api_key = "another"
+    for call in (storage.store(TEXT), storage.search(TEXT), storage.count()):
+        qdrant.clear()
+        assert "QDRANT_API_KEY" in str(await error_of(call)) and len(qdrant.requests) == 1
+    assert KEY not in caplog.text
+
+
+@contextmanager
+def serving(status: int, headers: dict[str, str], body: bytes, seconds: float = 0) -> Iterator[str]:
+    """The address of a server that answers so, each byte of the body after some seconds."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for byte in body:
+                time.sleep(seconds)
+                self.wfile.write(bytes([byte]))
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads, http.handle_error = True, lambda request, client_address: None
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}"
+    finally:
+        http.shutdown()
+        http.server_close()
+
+
+async def test_an_answer_that_drips_is_given_up(make_storage: MakeStorage) -> None:
+    with serving(200, {}, b" " * 45, seconds=0.1) as url:
+        error = await error_of(make_storage(qdrant_url=url, qdrant_timeout=1).count())
+    assert "did not answer in time" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, b"welcome"), (404, b""), (404, b"<html>Not found</html>"), (404, b'{"detail": "no"}')],
+)
+async def test_another_server_is_no_empty_memory(
+    make_storage: MakeStorage, status: int, body: bytes
+) -> None:
+    with serving(status, {}, body) as url:
+        storage = make_storage(qdrant_url=url)
+        for call in (storage.store(TEXT), storage.search(TEXT), storage.count()):
+            assert "Check qdrant_url" in str(await error_of(call))
+
+
+def test_nothing_is_loaded_or_asked_before_the_first_call(root: Path, qdrant: QdrantServer) -> None:
+    script = """
+import amplifier_core.testing
+from amplifier_module_tool_memory_semantic import mount
+def loaded(*names):
+    print(any(name.startswith(names) for name in sys.modules))
+config = {"agent_identity": "sam", "storage_root": root, "qdrant_url": arguments[0]}
+asyncio.run(mount(amplifier_core.testing.MockCoordinator(), config))
+loaded("qdrant_client", "memory_server", "httpx", "grpc")
+asyncio.run(storage().store("x"))
+loaded("qdrant_client", "memory_server")
+storage(qdrant_url=arguments[0])
+loaded("qdrant_client", "grpc")
+"""
+    assert run(root, script, qdrant.url).split() == ["False", "False", "False"]
+    assert qdrant.requests == []
+
+
+@pytest.mark.parametrize("config", [{}, {"qdrant_url": ""}, {"qdrant_url": "http://127.0.0.1:9"}])
+async def test_the_environment_names_the_server_where_the_settings_do_not(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    config: dict[str, str],
+) -> None:
+    monkeypatch.setenv("QDRANT_URL", f" {qdrant.url} ")
+    monkeypatch.setenv("QDRANT_API_KEY", f" {KEY}\n")
+    if config.get("qdrant_url"):
+        await error_of(make_storage(**config).store("x"))
+        assert qdrant.requests == []
+    else:
+        await make_storage(**config).store("x")
+        assert qdrant.created
+        monkeypatch.setenv("QDRANT_API_KEY", "another")
+        await error_of(make_storage().count())
+        assert await make_storage(qdrant_api_key=KEY).count() == 1
+
+
+@pytest.mark.parametrize(("setting", "environment"), [("local", "server"), ("", "local")])
+async def test_local_is_this_machine(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    root: Path,
+    setting: str,
+    environment: str,
+) -> None:
+    monkeypatch.setenv("QDRANT_URL", qdrant.url if environment == "server" else environment)
+    await make_storage(qdrant_url=setting).store("x")
+    assert (root / "sam" / "qdrant.db").exists() and qdrant.requests == []
+
+
+async def test_a_memory_of_this_machine_is_not_passed_over(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    memory_id = await make_storage().store("here")
+    storage = make_storage(qdrant_url=qdrant.url)
+    for call in (
+        *(storage.store("y"), storage.search("here"), storage.get(memory_id), storage.count()),
+        *(storage.get_recent(), storage.delete([memory_id]), storage.manifest()),
+    ):
+        error = await error_of(call)
+        assert f"agent-memory move --to {qdrant.url}" in str(error) and UNCHANGED in str(error)
+    assert qdrant.created == {} and await make_storage().count() == 1
+    alice = make_storage("alice", qdrant_url=qdrant.url)
+    assert await alice.store("x") and await alice.count() == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
+        *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
+    ],
+)
+async def test_addresses_that_are_none(
+    make_storage: MakeStorage, make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    with pytest.raises(ValueError, match="qdrant_url") as caught:
+        make_storage(qdrant_url=url)
+    monkeypatch.setenv("QDRANT_URL", url)
+    message = await (await make_tools()).refused("memory_store", content=TEXT)
+    assert "qdrant_url" in message and "very-secret" not in message + str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((f"qdrant_{name}", 0) for name in ("replicas", "shards", "timeout", "exact_below")),
+        *(("qdrant_write_consistency", value) for value in (0, "most", 1.5)),
+        *(("qdrant_prefix", value) for value in ("a/b", "a.b", "x" * 65)),
+        ("qdrant_quantization", "int4"),
+        ("qdrant_api_key", 7),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(make_storage: MakeStorage, name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"The setting {name} is wrong"):
+        make_storage(**{"qdrant_url": "http://127.0.0.1:9", name: value})
+
+
+async def test_a_memory_is_made_as_the_settings_say(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    config = {"qdrant_shards": "2", "qdrant_replicas": 5, "qdrant_quantization": "binary"}
+    config |= {"qdrant_prefix": "team_7", "qdrant_exact_below": 1_000}
+    await make_storage(qdrant_url=qdrant.url, **config).store("x")
+    await make_storage(
+        "alice", qdrant_url=qdrant.url, qdrant_write_consistency=1, qdrant_quantization="none"
+    ).store("x")
+    [(name, made), (_, other)] = qdrant.created.items()
+    assert name == "team_7.sam.shard-1"
+    assert (made["shard_number"], made["replication_factor"]) == (2, 5)
+    assert made["write_consistency_factor"] == 3 and other["write_consistency_factor"] == 1
+    vector = made["vectors"]["shard-1"]
+    assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 256)
+    assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
+    assert made["quantization_config"] == {"binary": {"always_ram": True}}
+    assert not other.get("quantization_config")

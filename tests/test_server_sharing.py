@@ -1,0 +1,471 @@
+"""Agents on several machines, one memory on a Qdrant server: nothing is lost, nothing doubled."""
+
+import asyncio
+import json
+import math
+import os
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeStorage
+from embeddings_server import EmbeddingsServer, vector_of
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic.manifest import Embedding
+from memory_semantic.models import clean_memory, new_memory_id, point_id, utc_now
+from memory_server import Server
+from processes import finish, run, start
+from qdrant_server import DROP, QdrantServer, Rule
+
+ALIAS = "agent-memory.sam"
+UPSERT = f"PUT /collections/{ALIAS}/points"
+READ = f"POST /collections/{ALIAS}/points"
+
+
+@pytest.fixture
+def qdrant() -> Iterator[QdrantServer]:
+    with QdrantServer() as running:
+        yield running
+
+
+@pytest.fixture
+def make(make_storage: MakeStorage, qdrant: QdrantServer) -> Callable[[], MemoryStorage]:
+    """The memory of `sam` on the server, as another machine has it each time."""
+    return lambda: make_storage(qdrant_url=qdrant.url)
+
+
+@pytest.fixture
+def storage(make: Callable[[], MemoryStorage]) -> MemoryStorage:
+    return make()
+
+
+@pytest.fixture
+def other(make: Callable[[], MemoryStorage]) -> MemoryStorage:
+    return make()
+
+
+async def tags_of(storage: MemoryStorage) -> dict[str, set[str]]:
+    """The tags of each text; no two memories have the same text or id."""
+    memories = await storage.get_recent(10_000)
+    assert len({m.content for m in memories}) == len({m.id for m in memories}) == len(memories)
+    assert await storage.count() == len(memories)
+    return {memory.content: set(memory.tags) for memory in memories}
+
+
+def before(qdrant: QdrantServer, request_number: int, hook: Callable[[], object]) -> None:
+    """Call `hook` once, just before that of the next requests."""
+    if request_number:
+        qdrant.rules.append(Rule(request_number))
+    qdrant.between(hook)
+
+
+# A worker loads all it needs, says so, and waits for the others.
+READY = """
+import memory_server.connection
+memory_server.connection._seconds_to_wait = lambda state: 0
+name, url = arguments[:2]
+ours = storage(qdrant_url=url)
+asyncio.run(storage("nobody", qdrant_url=url).search("x"))
+asyncio.run(ours.generator(None).generate("x"))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
+    """What each of several processes printed as JSON, all of which began at the same moment."""
+    processes = [start(root, READY + script, f"p{i}", *arguments) for i in range(number)]
+
+    def ready(process: "subprocess.Popen[str]") -> None:
+        assert process.stdin and process.stdout
+        assert process.stdout.readline() == "ready\n", finish(process)
+
+    for process in processes:
+        ready(process)
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [json.loads(finish(process)) for process in processes]
+
+
+async def test_four_machines_that_begin_at_once_have_one_memory(
+    root: Path, qdrant: QdrantServer, storage: MemoryStorage
+) -> None:
+    script = """
+async def main():
+    ids = [await ours.store("the first", [name])]
+    ids += [await ours.store(f"fact {i}", [name]) for i in range(20)]
+    assert None not in [await ours.get(id) for id in ids]
+    print(json.dumps(ids))
+asyncio.run(main())
+"""
+    answers = await asyncio.to_thread(at_once, root, script, 4, qdrant.url)
+    assert answers == [answers[0]] * 4 and len(set(answers[0])) == 21
+    everybody = {"p0", "p1", "p2", "p3"}
+    texts = ["the first", *(f"fact {i}" for i in range(20))]
+    assert await tags_of(storage) == dict.fromkeys(texts, everybody)
+    assert {memory.id for memory in await storage.get_recent(100)} == set(answers[0])
+    assert list(qdrant.created) == [f"{ALIAS}.shard-1"]
+    assert [alias.alias_name for alias in qdrant.client.get_aliases().aliases] == [ALIAS]
+
+
+@pytest.mark.parametrize("request_number", range(16))
+async def test_a_memory_that_others_make_at_the_same_moment_is_the_same(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, request_number: int
+) -> None:
+    before(qdrant, request_number, lambda: asyncio.run(other.store("theirs")))
+    await storage.store("ours")
+    expected = {"ours"} if qdrant.rules else {"ours", "theirs"}  # it needs fewer requests
+    qdrant.rules.clear()
+    assert (await tags_of(storage)).keys() == expected and len(qdrant.created) == 1
+
+
+async def test_tags_that_others_merge_at_the_same_moment_stand_too(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    memory_id = await storage.store("x", ["first"])
+    qdrant.between(lambda: asyncio.run(other.store("x", ["theirs"])), UPSERT)
+    [stored] = await storage.upsert([("x", ["ours"])])
+    assert (stored.id, stored.known, stored.changed) == (memory_id, True, True)
+    assert await tags_of(storage) == {"x": {"first", "ours", "theirs"}}
+
+
+async def test_a_text_that_others_store_at_the_same_moment_has_the_id_of_the_first(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    await storage.store("y")
+    theirs: list[str] = []
+    qdrant.between(lambda: theirs.append(asyncio.run(other.store("x", ["theirs"]))), UPSERT)
+    [stored] = await storage.upsert([("x", ["ours"])])
+    assert [stored.id] == theirs and stored.known and stored.changed
+    assert await tags_of(storage) == {"x": {"ours", "theirs"}, "y": set()}
+
+
+@pytest.mark.parametrize("merged", [False, True])
+async def test_a_store_outlives_a_delete_of_the_same_moment(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, merged: bool
+) -> None:
+    memory_id = await storage.store("x", ["first"])
+
+    def delete() -> None:
+        assert asyncio.run(other.delete([memory_id])) == 1
+        if merged:
+            asyncio.run(other.store("x", ["anew"]))
+
+    qdrant.between(delete, UPSERT)
+    memory = await storage.get(await storage.store("x", ["ours"]))
+    assert memory is not None and {"ours", *(["anew"] if merged else [])} <= set(memory.tags)
+    assert len(await tags_of(storage)) == 1
+
+
+async def test_a_store_goes_on_until_others_let_it(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    await storage.store("x")
+    for i in range(5):
+        qdrant.between(lambda i=i: asyncio.run(other.store("x", [f"theirs {i}"])), "PUT ", "PUT")
+        qdrant.rules.append(Rule(1, UPSERT))  # theirs, which is the next request of this kind
+    await storage.store("x", ["ours"])
+    assert await tags_of(storage) == {"x": {"ours", *(f"theirs {i}" for i in range(5))}}
+
+
+async def test_a_store_that_others_never_let_through_is_an_error_and_safe_to_repeat(
+    qdrant: QdrantServer, storage: MemoryStorage
+) -> None:
+    await storage.store("x")
+    key = point_id("x").hex
+
+    def change() -> None:
+        qdrant.client.set_payload(ALIAS, {"revision": os.urandom(4).hex()}, [key])
+
+    qdrant.rules.append(Rule(100, UPSERT, before=change))
+    with pytest.raises(StorageError, match=r"Others keep changing .* storing it again is safe"):
+        await storage.store("x", ["ours"])
+    qdrant.rules.clear()
+    await storage.store("x", ["ours"])
+    assert await tags_of(storage) == {"x": {"ours"}}
+
+
+async def test_a_batch_of_which_others_change_some_is_stored_in_order(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    ids = await storage.store_many([(f"known {i}", ["first"]) for i in range(4)])
+
+    async def change() -> None:
+        await other.store_many([(f"{text}", ["theirs"]) for text in ("known 0", "new 0")])
+        await other.delete([ids[1]])
+
+    qdrant.between(lambda: asyncio.run(change()), UPSERT)
+    texts = ["new 0", "known 0", "new 1", "known 1", "known 2", "new 0", "known 3"]
+    batch = [(text, ["first"] if text == "known 3" else ["ours"]) for text in texts]
+    stored = await storage.upsert(batch)
+    found = {memory.content: memory.id for memory in await storage.get_recent(20)}
+    assert [each.id for each in stored] == [found[text] for text in texts]
+    assert [each.known for each in stored][:3] == [True, True, False]
+    assert await tags_of(storage) == {
+        **{"new 0": {"theirs", "ours"}, "new 1": {"ours"}, "known 0": {"first", "theirs", "ours"}},
+        **{"known 1": {"first", "ours"}, "known 2": {"first", "ours"}, "known 3": {"first"}},
+    }
+
+
+async def test_a_memory_that_two_delete_is_gone(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    ids = await storage.store_many(["a", "b", "c"])
+    qdrant.between(lambda: asyncio.run(other.delete(ids[:2])), "points/delete")
+    await storage.delete(ids[1:])
+    assert await storage.count() == 0
+    assert await storage.delete(ids) == 0
+    ids = await storage.store_many([f"fact {i}" for i in range(30)])
+    await asyncio.gather(storage.delete(ids), other.delete(ids[::-1]))
+    assert await storage.count() == 0
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_text_stored_anew_while_its_memory_is_deleted_is_another_memory(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, deleted: bool
+) -> None:
+    [old] = await storage.store_many(["x"])
+    theirs: list[str] = []
+
+    async def anew() -> None:
+        assert await other.delete([old]) == int(not deleted)
+        theirs.append(await other.store("x", ["theirs"]))
+
+    qdrant.rules.append(Rule(1, "points/scroll"))
+    if deleted:
+        qdrant.rules.append(Rule(1, "points/delete"))
+    qdrant.between(lambda: asyncio.run(anew()), "/points")
+    await storage.delete([old])
+    assert theirs != [old]
+    assert await storage.get(theirs[0]) and await tags_of(storage) == {"x": {"theirs"}}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_again(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, times: int
+) -> None:
+    doomed = await storage.store("x")
+    memories = await storage.get_recent()
+
+    def bring_back(times: int) -> None:
+        asyncio.run(other.restore(memories))
+        once_deleted(times - 1)
+
+    def once_deleted(times: int) -> None:
+        if times:
+            qdrant.rules.append(Rule(1, "points/delete"))
+            qdrant.between(lambda: bring_back(times), READ)
+
+    qdrant.rules.append(Rule(1, "points/scroll"))
+    once_deleted(times)
+    if times < 3:
+        assert await storage.delete([doomed]) == 1
+    else:
+        with pytest.raises(StorageError, match=r"restored while.*deleting it again is safe"):
+            await storage.delete([doomed])
+    assert await storage.count() == times // 3
+
+
+async def test_two_texts_that_drew_the_same_id_are_both_kept(
+    qdrant: QdrantServer,
+    storage: MemoryStorage,
+    other: MemoryStorage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    third = await storage.store("third")
+    same = "mem-00000001"
+    drawn = iter([same, same])
+    monkeypatch.setattr(
+        "memory_semantic.open_store.new_memory_id", lambda: next(drawn, None) or new_memory_id()
+    )
+    qdrant.between(lambda: asyncio.run(other.store("theirs")), UPSERT)
+    assert await storage.store("ours") == same
+    for text in ("ours", "theirs"):
+        [found] = await storage.search(text, limit=1)
+        assert (found.content, found.id) == (text, same)
+    for call in (storage.get(same), storage.delete([same]), storage.delete([third, same])):
+        with pytest.raises(StorageError, match=rf"{same} belongs to 2 memories.*Nothing was chang"):
+            await call
+    assert await storage.count() == 3
+    assert await storage.delete([third]) == 1
+
+
+def unit(vector: list[float]) -> list[float]:
+    return [number / math.hypot(*vector) for number in vector]
+
+
+@pytest.fixture
+def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingsServer:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    return server
+
+
+def reembed(qdrant: QdrantServer) -> None:
+    """Give the memory OpenAI's model, as another machine does: a collection beside, then switch."""
+    place = Server("sam", qdrant.url)
+    present = place.peek()
+    assert present is not None
+    generator = EmbeddingGenerator("text-embedding-3-small")
+    new = replace(
+        present,
+        embedding=Embedding(generator.model, None, 1536),
+        endpoint=generator.endpoint,
+        shard="shard-2",
+        words=False,
+    )
+    with place.open(threading.Event()) as store:
+        assert store is not None
+        memories = store.newest(100)
+    vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
+    keys = [point_id(memory.content) for memory in memories]
+    place.make(new)
+    with place.beside(new, threading.Event()) as store:
+        entries = [clean_memory(memory) for memory in memories]
+        store.upsert(entries, dict(zip(keys, vectors, strict=True)), utc_now())
+    place.switch("shard-2")
+
+
+CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
+    "store": lambda storage, known: storage.store("new", ["ours"]),
+    "merge": lambda storage, known: storage.store("known", ["ours"]),
+    "search": lambda storage, known: storage.search("known", limit=1),
+    "newest": lambda storage, known: storage.get_recent(1),
+    "get": lambda storage, known: storage.get(known),
+    "delete": lambda storage, known: storage.delete([known]),
+}
+
+
+@pytest.mark.parametrize("request_number", range(7))
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_memory_that_gets_another_model_while_a_call_runs(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    openai: EmbeddingsServer,
+    name: str,
+    request_number: int,
+) -> None:
+    known = await make_storage(qdrant_url=qdrant.url).store("known", ["first"])
+    before(qdrant, request_number, lambda: reembed(qdrant))
+    storage = make_storage(qdrant_url=qdrant.url, embedding_model=None)
+    answer = await CALLS[name](storage, known)
+    if qdrant.rules:
+        return  # the call needs fewer requests
+    assert answer if name != "delete" else answer == 1
+    manifest = await storage.manifest()
+    assert manifest is not None and manifest.shard == "shard-2"
+    expected = {"known": {"first"}} if name != "delete" else {}
+    expected |= {"store": {"new": {"ours"}}, "merge": {"known": {"first", "ours"}}}.get(name, {})
+    assert await tags_of(storage) == expected
+    records, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=10, with_vectors=True)
+    for record in records:
+        assert record.payload and isinstance(record.vector, dict)
+        vector = unit(vector_of(record.payload["content"], 1536))
+        assert record.vector == {"shard-2": pytest.approx(vector, abs=1e-3)}
+
+
+async def test_a_machine_with_the_old_model_in_its_settings_is_told(
+    make_storage: MakeStorage, qdrant: QdrantServer, openai: EmbeddingsServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url, embedding_model="local")
+    await storage.store("known")
+    qdrant.between(lambda: reembed(qdrant), UPSERT)
+    with pytest.raises(StorageError, match=r"text-embedding-3-small.*Nothing was changed"):
+        await storage.store("new")
+    assert await storage.count() == 1 and await storage.get_recent(1)
+
+
+def test_threads_and_tasks_share_a_memory(
+    make: Callable[[], MemoryStorage], qdrant: QdrantServer
+) -> None:
+    async def tasks(name: int) -> None:
+        storage = make()
+        await asyncio.gather(
+            *(storage.store(f"fact {i}", [f"thread {name}"]) for i in range(6)),
+            *(make().store(f"fact {name}.{i}") for i in range(4)),
+        )
+
+    threads = [threading.Thread(target=asyncio.run, args=(tasks(name),)) for name in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tags = asyncio.run(tags_of(make()))
+    everybody = {f"thread {name}" for name in range(5)}
+    assert [tags.pop(f"fact {i}") for i in range(6)] == [everybody] * 6
+    assert len(tags) == 20 and len(qdrant.created) == 1
+
+
+def test_a_forked_child_can_use_the_memory_and_so_can_its_parent(
+    root: Path, qdrant: QdrantServer
+) -> None:
+    script = """
+ours = storage(qdrant_url=arguments[0])
+asyncio.run(ours.store("before"))
+child = os.fork()
+for i in range(10):
+    name = "parent" if child else "child"
+    asyncio.run(ours.store(f"{name} {i}"))
+    assert asyncio.run(ours.search(f"{name} {i}", limit=1))[0].content == f"{name} {i}"
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(asyncio.run(ours.count()))
+"""
+    assert run(root, script, qdrant.url) == "21\n"
+
+
+SOAK = """
+import random
+source = random.Random(name)
+async def main():
+    tags, mine = {}, {}
+    for i in range(arguments[2]):
+        match source.randrange(4):
+            case 0 | 1:
+                text, tag = f"shared {source.randrange(8)}", f"{name} {i % 5}"
+                [stored] = await ours.upsert([(text, [tag])])
+                tags.setdefault(text, [stored.id, []])[1].append(tag)
+            case 2:
+                text = f"{name} {source.randrange(4)}"
+                if text in mine:
+                    assert await ours.delete([mine.pop(text)]) == 1
+                else:
+                    mine[text] = await ours.store(text)
+            case 3:
+                query = source.choice([*tags, *mine, "nothing"])
+                found = [memory.content for memory in await ours.search(query, 20)]
+                assert len(found) == len(set(found))
+                assert query == "nothing" or found[0] == query, (query, found)
+    print(json.dumps([tags, mine]))
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_is_there_whatever_the_network_does(
+    root: Path, qdrant: QdrantServer, storage: MemoryStorage
+) -> None:
+    await storage.store("nothing")
+    for i in range(200):
+        qdrant.rules += [Rule(19), Rule(1, answer=DROP, after=i % 2 == 0)]
+    answers = await asyncio.to_thread(at_once, root, SOAK, 3, qdrant.url, 60)
+    assert qdrant.rules
+    qdrant.rules.clear()
+    ids: dict[str, str] = {}
+    expected: dict[str, set[str]] = {"nothing": set()}
+    for tags, mine in answers:
+        for text, (memory_id, given) in tags.items():
+            assert ids.setdefault(text, memory_id) == memory_id
+            expected.setdefault(text, set()).update(given)
+        ids |= mine
+        expected |= {text: set() for text in mine}
+    assert await tags_of(storage) == expected
+    for text, memory_id in ids.items():
+        memory = await storage.get(memory_id)
+        assert memory is not None and memory.content == text
