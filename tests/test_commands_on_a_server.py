@@ -464,6 +464,13 @@ class TestMeanwhile:
         reembed()
         assert memories(storage).keys() == {*TEXTS[1:], "stored meanwhile"}
 
+    @pytest.mark.parametrize(
+        ("model", "moment"),
+        [
+            ("m", f"POST /collections/{ALIAS}.shard-2/points/scroll"),
+            ("another", f"GET /collections/{ALIAS}.shard-2"),
+        ],
+    )
     def test_two_at_once_lose_nothing(
         self,
         ids: list[str],
@@ -471,18 +478,19 @@ class TestMeanwhile:
         make_storage: MakeStorage,
         server: EmbeddingsServer,
         qdrant: QdrantServer,
+        model: str,
+        moment: str,
     ) -> None:
         """The other one is done, and its memory is used, before the first goes on."""
-        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
+        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
+        place, made = new.place, Embedding(model, None, 1536)
+        assert isinstance(place, Server)
 
         def other() -> None:
-            place = new.place
-            assert isinstance(place, Server)
-            made = Embedding("m", None, 1536)
             work = remake.remake(new, place, new.generator(None), made, lambda done, of: None)
             asyncio.run(work)
             asyncio.run(new.store("stored meanwhile"))
 
-        qdrant.between(other, only=f"POST /collections/{ALIAS}.shard-2/points/scroll")
+        qdrant.between(other, only=moment)
         CliRunner().invoke(cli, ["reembed", "--model", "m", "--yes", "--agent", "sam"])
         assert memories(new).keys() == {*TEXTS, "stored meanwhile"}

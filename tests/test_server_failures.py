@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from conftest import MakeStorage, MakeTools
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
 from memory_server import connection
-from processes import run
 from qdrant_client import models as m
 from qdrant_server import DROP, QdrantServer, Rule
 
@@ -507,123 +505,3 @@ async def test_another_server_is_no_empty_memory(
         storage = make_storage(qdrant_url=url)
         for call in (storage.store(TEXT), storage.search(TEXT), storage.count()):
             assert "Check qdrant_url" in str(await error_of(call))
-
-
-def test_nothing_is_loaded_or_asked_before_the_first_call(root: Path, qdrant: QdrantServer) -> None:
-    script = """
-import amplifier_core.testing
-from amplifier_module_tool_memory_semantic import mount
-def loaded(*names):
-    print(any(name.startswith(names) for name in sys.modules))
-config = {"agent_identity": "sam", "storage_root": root, "qdrant_url": arguments[0]}
-asyncio.run(mount(amplifier_core.testing.MockCoordinator(), config))
-loaded("qdrant_client", "memory_server", "httpx", "grpc")
-asyncio.run(storage().store("x"))
-loaded("qdrant_client", "memory_server")
-storage(qdrant_url=arguments[0])
-loaded("qdrant_client", "grpc")
-"""
-    assert run(root, script, qdrant.url).split() == ["False", "False", "False"]
-    assert qdrant.requests == []
-
-
-@pytest.mark.parametrize("config", [{}, {"qdrant_url": ""}, {"qdrant_url": "http://127.0.0.1:9"}])
-async def test_the_environment_names_the_server_where_the_settings_do_not(
-    make_storage: MakeStorage,
-    qdrant: QdrantServer,
-    monkeypatch: pytest.MonkeyPatch,
-    config: dict[str, str],
-) -> None:
-    monkeypatch.setenv("QDRANT_URL", f" {qdrant.url} ")
-    monkeypatch.setenv("QDRANT_API_KEY", f" {KEY}\n")
-    if config.get("qdrant_url"):
-        await error_of(make_storage(**config).store("x"))
-        assert qdrant.requests == []
-    else:
-        await make_storage(**config).store("x")
-        assert qdrant.created
-        monkeypatch.setenv("QDRANT_API_KEY", "another")
-        await error_of(make_storage().count())
-        assert await make_storage(qdrant_api_key=KEY).count() == 1
-
-
-@pytest.mark.parametrize(("setting", "environment"), [("local", "server"), ("", "local")])
-async def test_local_is_this_machine(
-    make_storage: MakeStorage,
-    qdrant: QdrantServer,
-    monkeypatch: pytest.MonkeyPatch,
-    root: Path,
-    setting: str,
-    environment: str,
-) -> None:
-    monkeypatch.setenv("QDRANT_URL", qdrant.url if environment == "server" else environment)
-    await make_storage(qdrant_url=setting).store("x")
-    assert (root / "sam" / "qdrant.db").exists() and qdrant.requests == []
-
-
-async def test_a_memory_of_this_machine_is_not_passed_over(
-    make_storage: MakeStorage, qdrant: QdrantServer
-) -> None:
-    memory_id = await make_storage().store("here")
-    storage = make_storage(qdrant_url=qdrant.url)
-    for call in (
-        *(storage.store("y"), storage.search("here"), storage.get(memory_id), storage.count()),
-        *(storage.get_recent(), storage.delete([memory_id]), storage.manifest()),
-    ):
-        error = await error_of(call)
-        assert f"agent-memory move --to {qdrant.url}" in str(error) and UNCHANGED in str(error)
-    assert qdrant.created == {} and await make_storage().count() == 1
-    alice = make_storage("alice", qdrant_url=qdrant.url)
-    assert await alice.store("x") and await alice.count() == 1
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
-        *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
-    ],
-)
-async def test_addresses_that_are_none(
-    make_storage: MakeStorage, make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
-    with pytest.raises(ValueError, match="qdrant_url") as caught:
-        make_storage(qdrant_url=url)
-    monkeypatch.setenv("QDRANT_URL", url)
-    message = await (await make_tools()).refused("memory_store", content=TEXT)
-    assert "qdrant_url" in message and "very-secret" not in message + str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *((f"qdrant_{name}", 0) for name in ("replicas", "shards", "timeout", "exact_below")),
-        *(("qdrant_write_consistency", value) for value in (0, "most", 1.5)),
-        *(("qdrant_prefix", value) for value in ("a/b", "a.b", "x" * 65)),
-        ("qdrant_quantization", "int4"),
-        ("qdrant_api_key", 7),
-    ],
-)
-def test_a_setting_that_is_wrong_is_named(make_storage: MakeStorage, name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"The setting {name} is wrong"):
-        make_storage(**{"qdrant_url": "http://127.0.0.1:9", name: value})
-
-
-async def test_a_memory_is_made_as_the_settings_say(
-    make_storage: MakeStorage, qdrant: QdrantServer
-) -> None:
-    config = {"qdrant_shards": "2", "qdrant_replicas": 5, "qdrant_quantization": "binary"}
-    config |= {"qdrant_prefix": "team_7", "qdrant_exact_below": 1_000}
-    await make_storage(qdrant_url=qdrant.url, **config).store("x")
-    await make_storage(
-        "alice", qdrant_url=qdrant.url, qdrant_write_consistency=1, qdrant_quantization="none"
-    ).store("x")
-    [(name, made), (_, other)] = qdrant.created.items()
-    assert name == "team_7.sam.shard-1"
-    assert (made["shard_number"], made["replication_factor"]) == (2, 5)
-    assert made["write_consistency_factor"] == 3 and other["write_consistency_factor"] == 1
-    vector = made["vectors"]["shard-1"]
-    assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 256)
-    assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
-    assert made["quantization_config"] == {"binary": {"always_ram": True}}
-    assert not other.get("quantization_config")

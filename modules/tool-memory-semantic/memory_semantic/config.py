@@ -42,7 +42,7 @@ class StorageConfig:
         self.base_url = clean_base_url(self.base_url)
         self.qdrant_url = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip() or HERE
         if self.qdrant_url != HERE:
-            clean_base_url(self.qdrant_url, "qdrant_url")
+            clean_base_url(self.qdrant_url, "qdrant_url", "http://localhost:6333")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":

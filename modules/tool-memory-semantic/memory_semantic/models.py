@@ -210,7 +210,9 @@ def clean_id(value: object) -> str:
     return value
 
 
-def clean_base_url(value: str | None, name: str = "base_url") -> str | None:
+def clean_base_url(
+    value: str | None, name: str = "base_url", example: str = "http://localhost:11434/v1"
+) -> str | None:
     """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
     ValueError for no address, and for one with a password in it, which would end in logs.
     """
@@ -223,9 +225,7 @@ def clean_base_url(value: str | None, name: str = "base_url") -> str | None:
     except ValueError:
         valid = False
     if not valid:
-        raise ValueError(
-            f"{name} must be an address such as http://localhost:11434/v1, without a password."
-        )
+        raise ValueError(f"{name} must be an address such as {example}, without a password.")
     return value.strip()
 
 

@@ -103,9 +103,10 @@ class Server:
         version = connection.ask(lambda client: client.info()).version
         numbers = re.match(r"(\d+)\.(\d+)", version)
         if not numbers or (int(numbers[1]), int(numbers[2])) < _OLDEST:
+            needed = ".".join(map(str, _OLDEST))
             raise StorageError(
-                f"The Qdrant server has version {version or 'unknown'}, and {'.'.join(map(str, _OLDEST))} is "
-                "needed. Upgrade it."
+                f"The Qdrant server has version {version or 'unknown'}, and {needed} is needed. "
+                "Upgrade it."
             )
         others = [shard for shard in self.shards(connection) if shard != manifest.shard]
         if others:

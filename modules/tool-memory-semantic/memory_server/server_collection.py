@@ -257,9 +257,11 @@ class ServerCollection:
 
     def _point(self, record: Any) -> Point:
         vectors = record.vector or {}
-        contained = vectors[WORDS].indices if WORDS in vectors else None
+        contained = vectors[WORDS].indices if WORDS in vectors else []  # a text may have none
         vector = vectors.get(self._manifest.shard) or []
-        return Point(_uuid(record), vector, record.payload or {}, contained)
+        return Point(
+            _uuid(record), vector, record.payload or {}, contained if self._manifest.words else None
+        )
 
     def _rarity(self, asked: Sequence[int]) -> float:
         """The sum of the rarities of these words, each of which is what a text that has the word
