@@ -50,13 +50,15 @@ async def copy(
     generator: EmbeddingGenerator | None,
     progress: Callable[[int, int], None],
     besides: Mapping[UUID, Memory] | None = None,
+    vectors: Sequence[Opener] = (),
 ) -> dict[UUID, Memory]:
     """Let `target` have all memories of `source`, which are returned by key, but for those that are
-    as in `besides`.
+    as in `besides`, and those that cannot be merged with what is there.
 
-    Vectors are copied as they are; with a `generator` the texts are embedded anew. `progress` is
-    told how many of how many are done.
+    Vectors are copied as they are; with a `generator` the texts are embedded anew, unless one of
+    the stores `vectors` has theirs. `progress` is told how many of how many are done.
     """
+    await _in(target, lambda store: None, None)  # made, also where there is nothing to copy
     memories = await memories_in(source)
     wanted = [key for key in memories if memories[key] != (besides or {}).get(key)]
     done = 0
@@ -66,14 +68,17 @@ async def copy(
             Entry(memory.content, memory.tags, memory.id, memory.timestamp)
             for memory, _ in points.values()
         ]
-        vectors = {key: point.vector for key, point in points.items()}
+        made = {key: point.vector for key, point in points.items()}
         if generator:
             known = await _in(target, partial(_known, keys), set())
-            fresh = [key for key in points if key not in known]
+            made = {}
+            for begun in vectors:
+                made |= {key: point.vector for key, point in (await _points(begun, keys)).items()}
+            fresh = [key for key in points if key not in known and key not in made]
             texts = [memories[key].content for key in fresh]
-            made = await generator.generate_batch(texts) if texts else []
-            vectors = dict(zip(fresh, made, strict=True))
-        await _in(target, partial(_put, entries, vectors), None)
+            new = await generator.generate_batch(texts) if texts else []
+            made |= zip(fresh, new, strict=True)
+        await _in(target, partial(_put, entries, made), None)
         done += len(keys)
         progress(done, len(wanted))
     return memories
@@ -110,7 +115,12 @@ def _known(keys: Sequence[UUID], store: OpenStore[Collection]) -> set[UUID]:
 def _put(
     entries: list[Entry], vectors: dict[UUID, list[float]], store: OpenStore[Collection]
 ) -> None:
-    store.upsert(entries, vectors, utc_now())
+    try:
+        store.upsert(entries, vectors, utc_now())
+    except ValueError:  # too many tags, with those that one has there
+        if len(entries) > 1:
+            for entry in entries:
+                _put([entry], vectors, store)
 
 
 def _fault(point: _Point, copy: _Point | None, same_model: bool) -> str | None:

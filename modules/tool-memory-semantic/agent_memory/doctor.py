@@ -151,7 +151,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     except StorageError as error:
         yield _store_problem(error)
         return
-    for finding in _about_memories(problems, number):
+    for finding in _about_memories(problems, number, REPAIR):
         yield finding
     for finding in _about_words(storage, manifest):
         yield finding
@@ -183,9 +183,13 @@ async def _about_server(storage: MemoryStorage, progress: ShowProgress) -> Async
             problems = await storage.operate(lambda store: check(store, bar.done), [])
         shards = await run_blocking(lambda _: server.shards())
     except StorageError as error:
-        yield Finding("problem", "store", str(error))
+        mend = REPAIR if REPAIR in str(error) else ""
+        yield Finding("problem", "store", str(error), mend)
         return
-    for finding in _about_memories(problems, number):
+    # Without a lock the ids alone can be mended; the rest is the server's.
+    ids_only = problems and all("belongs to" in problem for problem in problems)
+    mend = REPAIR if ids_only else "Restore the collection from a snapshot."
+    for finding in _about_memories(problems, number, mend):
         yield finding
     for finding in _about_words(storage, manifest):
         yield finding
@@ -222,11 +226,11 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
 
 
-def _about_memories(problems: list[str], number: int) -> Iterator[Finding]:
+def _about_memories(problems: list[str], number: int, mend: str) -> Iterator[Finding]:
     for problem in problems[:_SHOWN]:
-        yield Finding("problem", "store", problem, REPAIR)
+        yield Finding("problem", "store", problem, mend)
     if len(problems) > _SHOWN:
-        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", REPAIR)
+        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", mend)
     if not problems:
         yield Finding(
             "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
@@ -344,6 +348,9 @@ def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
             "one is running, or was interrupted and is kept to go on from",
             f"Run the same reembed or repair again, or give it up: rm -r {left}",
         )
+    for left in storage.folder.path.glob("qdrant.tmp"):
+        text = "a removal was interrupted; texts are left"
+        yield Finding("warning", "removed", text, f"rm -r {left}")
     for kept in sorted(storage.folder.path.glob("damaged-*")):
         yield Finding(
             "warning",

@@ -8,6 +8,8 @@ from typing import Any
 import click
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage
 from memory_semantic.models import HERE, timestamp_text
+from memory_semantic.workers import run_blocking
+from memory_server import Server
 
 from . import erasure, rebuild
 from .output import (
@@ -22,10 +24,9 @@ from .output import (
 from .rebuild import ALL
 from .session import Session, confirm, fail, known_agents, run, server_of
 
-_HERE = "Gone from search and from the files."
 _ON_SERVER = (
     "Gone from search. The server takes them out of its files when it next rewrites these, or at "
-    "once with: agent-memory reembed"
+    "once with: "
 )
 _SHOWN = 20  # of the memories that are to be forgotten
 # A list of agents does not wait long for one that is at work.
@@ -150,15 +151,27 @@ def forget(
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         if session.server:
-            run(storage.delete(memory.id for memory in doomed))
+            run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
         else:
             _erase(storage, doomed)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
     elif doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. {_ON_SERVER if session.server else _HERE}")
+        gone = "Gone from search and from the files."
+        if session.server:
+            manifest = run(storage.manifest())
+            model = manifest.embedding.model if manifest else "local"
+            gone = f"{_ON_SERVER}agent-memory reembed --model {model}"
+        session.out.line(f"Forgotten: {len(doomed):,}. {gone}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+
+
+async def _erase_on(server: Server, storage: MemoryStorage, ids: list[str]) -> None:
+    """Delete them, from an unfinished reembed too."""
+    await run_blocking(lambda _: server.forget(ids))
+    await storage.delete(ids)
+    await run_blocking(lambda _: server.forget(ids))
 
 
 def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:

@@ -13,11 +13,11 @@ from memory_semantic.models import HERE
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
 
+from . import rebuild
 from .copying import copy, memories_in, missing
 from .options import BadInputError
 from .output import counted
 from .plan import plan
-from .rebuild import ALL
 from .session import Session, confirm, fail, place_of, run, server_of
 from .settings import MODULE
 
@@ -38,16 +38,15 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     if manifest is None:
         fail(f"The agent {session.agent!r} has no memory in {place_of(old)}.")
     generator = None
-    keys = run(memories_in(old.place.open)).keys()
-    number = len(keys)
-    there = len(keys & run(memories_in(new.place.open)).keys())
-    known = f", where {there:,} of them are already" if present else ""
+    memories, known = run(memories_in(old.place.open)), run(memories_in(new.place.open))
+    number, there = len(memories), len(memories.keys() & known.keys())
+    already = f", where {there:,} of them are already" if present else ""
     session.out.note(
-        f"{counted(number)} of {session.agent}: from {place_of(old)} to {place_of(new)}{known}"
+        f"{counted(number)} of {session.agent}: from {place_of(old)} to {place_of(new)}{already}"
     )
     if present and present.embedding != manifest.embedding:
         generator = new.generator(present)
-        texts = run(old.get_recent(number or 1))
+        texts = [memories[key] for key in memories.keys() - known.keys()]
         session.out.note(
             f"The memory there has the model {present.embedding}: the texts are embedded anew.\n"
             f"{run(plan(texts, generator)).sentence}"
@@ -85,7 +84,7 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
         )
     elif not removed:
         session.out.note(f"It is in {place_of(old)} too, until: move … --remove-source")
-    if settings.qdrant_url != to:
+    if settings.qdrant_url.rstrip("/") != to.rstrip("/"):
         where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
         session.out.warn(
             f"Sessions use it once their settings say so. In {where}:\n"
@@ -94,22 +93,30 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
 
 
 def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool) -> bool:
-    confirm(f"Delete the memory of {session.agent} in {place_of(old)}?", yes)
+    question = f"Delete the memory of {session.agent} in {place_of(old)}?"
+    confirm(question, yes, "It was copied, and nothing was deleted.")
     copied = run(memories_in(new.place.open))
 
     def agreed(store: OpenStore[Collection]) -> bool:
-        for hit in store.collection.newest(ALL, EVERYWHERE):
+        for hit in store.collection.newest(rebuild.ALL, EVERYWHERE):
             memory, copy = store.memory(hit), copied.get(hit.id)
             if copy is None or copy.timestamp < memory.timestamp:
                 return False
             if not set(memory.tags) <= set(copy.tags):
                 return False
-        return True
+        # The same server by another name would have nothing any more.
+        return new.place.peek(Event()) is not None
 
     server = server_of(old)
+    if not server:
+        rebuild.give_up(old)
     removed = run(run_blocking(lambda _: (server or old.folder).remove(agreed)))
     if not removed:
         fail("Meanwhile others have stored more there: nothing was deleted. Run it again.")
+    for kept in sorted(old.folder.path.glob("damaged-*")) if not server else ():
+        session.out.warn(
+            f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
+        )
     if not session.out.as_json:
         session.out.line(f"Deleted in {place_of(old)}.")
     return True

@@ -1,15 +1,16 @@
 """On a server: a new collection made beside the present one and put in its place.
 
-Others store and forget meanwhile. What they do until the alias stands for the new collection is
-taken along after that; what they do later reaches the new one.
+Others store and forget meanwhile. When all is copied, the alias stands for the new collection,
+where calls wait until it is ready: what changed is taken along, and nothing can change any more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Event
+from typing import TypeVar
 from uuid import UUID
 
-from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.collection import EVERYWHERE, Collection, Hit, Point
 from memory_semantic.manifest import Embedding, Manifest
 from memory_semantic.open_store import OpenStore
@@ -18,6 +19,8 @@ from memory_server import Server
 
 from .copying import Opener, copy, memories_in, missing
 from .rebuild import ALL
+
+T = TypeVar("T")
 
 
 async def remake(
@@ -28,28 +31,39 @@ async def remake(
     progress: Callable[[int, int], None],
 ) -> int:
     """Give the memory of `storage` a new collection, with vectors of `generator`, which makes
-    `made`; those of the same model are copied. Returns how many memories there are.
+    `made`; those that an interrupted run has made are used, and those of the same model copied.
+    Returns how many memories there are.
     """
     present = await storage.manifest()
     if present is None:
         raise StorageError(f"The agent {storage.agent_id!r} has no memory on the server.")
-    new = storage.new_manifest(made, generator.endpoint, present)
-    new.shard = f"shard-{int(present.shard.rpartition('-')[2]) + 1}"
+    wanted = storage.new_manifest(made, generator.endpoint, present)
+    begun = [each for each in await _in_thread(server.unfinished) if each.embedding == made]
+    new = await _in_thread(partial(server.claim, wanted))
     source, target = _opener(server, present), _opener(server, new)
     embed = None if made == present.embedding else generator
-    await run_blocking(lambda _: server.make(new))
-    before = await copy(source, target, embed, progress)
-    begun = await memories_in(target)  # by an interrupted run, of which some is forgotten by now
-    await _forget(target, {key: begun[key] for key in begun.keys() - before.keys()})
-    problems = await missing(before, source, target, same_model=embed is None, progress=progress)
+    vectors = [_opener(server, manifest) for manifest in begun]
+    before = await copy(source, target, embed, progress, vectors=vectors)
+    same = embed is None
+    problems = await missing(before, source, target, same_model=same, progress=progress)
     if problems:
         raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
-    await run_blocking(lambda _: server.switch(new.shard))
-    after = await copy(source, target, embed, progress, besides=before)
-    await _forget(target, {key: before[key] for key in before.keys() - after.keys()})
-    for shard in await run_blocking(lambda _: server.shards()):
+    current = await storage.manifest()
+    if current is None or current.shard != present.shard:
+        raise StorageError("Another has made this memory anew meanwhile. It is as they left it.")
+    await _in_thread(partial(server.switch, new.shard))
+    try:
+        after = await memories_in(source)
+        changed = [key for key in before if before[key] != after.get(key)]
+        await _take_out(target, changed)
+        await copy(source, target, embed, progress, besides=before)
+        await _in_thread(partial(server.finish, new.shard))
+    except BaseException:
+        await _in_thread(partial(server.switch, present.shard))
+        raise
+    for shard in await _in_thread(server.shards):
         if shard != new.shard:
-            await run_blocking(lambda _, shard=shard: server.remove_shard(shard))
+            await _in_thread(partial(server.remove_shard, shard))
     return len(after)
 
 
@@ -60,9 +74,10 @@ async def draw_anew(storage: MemoryStorage) -> int:
         seen: set[str] = set()
         doubled: list[UUID] = []
         for hit in reversed(store.collection.newest(ALL, EVERYWHERE)):
-            if hit.payload["id"] in seen:
+            id = hit.payload.get("id", "")
+            if id in seen:
                 doubled.append(hit.id)
-            seen.add(hit.payload["id"])
+            seen.add(id)
         before = {point.id: point for point in store.collection.retrieve(doubled)}
         ids = store.fresh_ids(len(before), besides=seen)
         renamed = [
@@ -74,21 +89,18 @@ async def draw_anew(storage: MemoryStorage) -> int:
     return await storage.operate(work, 0)
 
 
-async def _forget(opener: Opener, gone: dict[UUID, Memory]) -> None:
-    """Delete what was forgotten while it was copied, unless somebody has stored it again."""
-
+async def _take_out(opener: Opener, keys: Iterable[UUID]) -> None:
     def work(cancelled: Event) -> None:
         with opener(cancelled) as store:
-            copies = store.collection.retrieve(list(gone)) if store and gone else []
-            same = [
-                Hit(point.id, point.payload)
-                for point in copies
-                if store and store.memory(point) == gone[point.id]
-            ]
-            if store and same:
-                store.collection.delete(same)
+            copies = store.collection.retrieve(list(keys)) if store else []
+            if store and copies:
+                store.collection.delete([Hit(copy.id, copy.payload) for copy in copies])
 
     await run_blocking(work)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await run_blocking(lambda _: work())
 
 
 def _opener(server: Server, manifest: Manifest) -> Opener:

@@ -106,14 +106,16 @@ def fail(message: str) -> NoReturn:
     raise click.ClickException(message)
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask, unless `yes` was given. Anything but a yes ends the command with exit code 1."""
+def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -> None:
+    """Ask, unless `yes` was given. Anything but a yes ends the command with exit code 1, and
+    `otherwise` as its last word.
+    """
     try:
         agreed = yes or click.confirm(question, err=True)
     except click.Abort:  # Ctrl-C, or nobody is there
         agreed = False
     if not agreed:
-        fail("Nothing was changed.")
+        fail(otherwise)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

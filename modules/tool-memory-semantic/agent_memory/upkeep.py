@@ -10,6 +10,7 @@ from memory_semantic import EmbeddingGenerator, Memory, StorageError
 from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
 from memory_semantic.open_store import OpenStore
+from memory_semantic.workers import run_blocking
 
 from . import charts, rebuild, remake
 from . import doctor as examination
@@ -158,7 +159,12 @@ def _examine(session: Session, offline: bool) -> list[examination.Finding]:
 
 def _repair(session: Session, yes: bool) -> None:
     storage = session.storage
-    if session.server:
+    server = session.server
+    if server:
+        confirm("Let the memory be its newest whole collection, each id belong to one?", yes)
+        shard = run(run_blocking(lambda _: server.restore()))
+        if shard:
+            session.out.note(f"\nThe memory is {shard} again.")
         number = run(remake.draw_anew(storage))
         session.out.note(f"\n{counted(number)} with a new id.\n")
         return

@@ -111,6 +111,7 @@ class AgentFolder:
         whether it did.
         """
         doomed = self.path / _REMOVED_NAME
+        disk.remove(doomed)
         with self.open(Event()) as store:
             agrees = store is not None and agreed(store)
             if agrees:
@@ -136,6 +137,7 @@ class AgentFolder:
         for entry in self.path.iterdir():
             if entry.name not in ours:
                 raise self._not_ours(entry.name)
+        disk.remove(self.path / _REMOVED_NAME)
         self.database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self.path)
         disk.sync(self._root)

@@ -114,6 +114,8 @@ class Memory:
         """The memory that `dict_for_storage` made `payload` of. Raises ValueError if it is none."""
         import msgspec  # not at mount
 
+        if not payload.keys() >= {"id", "timestamp"}:  # which would be new ones
+            raise ValueError("It has no id, or no time.")
         return msgspec.convert(payload, cls)
 
     def dict_for_storage(self) -> dict[str, Any]:

@@ -91,7 +91,8 @@ class OpenStore(Generic[C]):
     ) -> dict[UUID, Memory]:
         """By key, the memories that the entries make of those that are `known`."""
         own_ids = self._free({entry.id for _, entry in entries if entry.id})
-        number = len({key for key, _ in entries}) - len(known)
+        wanted = {key: entry.id for key, entry in reversed(entries) if key not in known}
+        number = len(wanted) - len(own_ids.intersection(wanted.values()))
         fresh_ids = iter(self.fresh_ids(number, besides=own_ids))
         memories: dict[UUID, Memory] = {}
         for key, entry in entries:

@@ -198,9 +198,10 @@ class MemoryStorage:
 
         def run(cancelled: Event) -> T:
             with self.place.open(cancelled) as store:
-                if store is None:
-                    self._require_none_left()
-                return work(store) if store else without_store
+                if store:
+                    return work(store)
+            self._require_none_left()
+            return without_store
 
         return await run_blocking(run)
 

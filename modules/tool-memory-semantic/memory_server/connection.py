@@ -53,6 +53,10 @@ class Connection:
         self._config = config
         self._cancelled = cancelled
 
+    def wait(self, seconds: float) -> bool:
+        """Pause; whether the call was cancelled meanwhile."""
+        return self._cancelled.wait(seconds)
+
     def ask(self, request: Callable[["QdrantClient"], T]) -> T:
         """The answer to `request`, which is made again if what stops it may pass.
 

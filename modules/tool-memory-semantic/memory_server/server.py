@@ -4,11 +4,17 @@ agent-memory.sam                an alias: the name by which everything is asked 
                                 an access token of the agent can be limited
 agent-memory.sam.shard-1        the collection that it stands for; another embedding model is
                                 another collection, `shard-2`. The manifest is in its metadata.
+
+While the alias stands for a collection that is not ready, calls wait. A call that began before is
+refused by that collection, whose vector has another name, and begins again. So no write goes where
+it would be lost when one collection takes the place of another.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -24,6 +30,8 @@ from .server_collection import INDEXES, WORDS, ServerCollection
 # Where in the metadata of a collection the manifest is, and what of it has no meaning there.
 _MANIFEST = "agent_memory"
 _NOT_THERE = ("engine", "memories")
+_READY = "agent_memory_ready"
+_POLL_SECONDS = 0.2
 # Qdrant has metadata and conditional updates since then. An older one would ignore the condition.
 _OLDEST = (1, 16)
 _FLOAT16 = 2  # bytes
@@ -75,8 +83,39 @@ class Server:
 
         return ServerCollection(self.name, manifest, connection.ask, replaced)
 
-    def _manifest(self, connection: Connection, name: str | None = None) -> Manifest | None:
-        name = name or self.name
+    def _manifest(self, connection: Connection) -> Manifest | None:
+        """The manifest of what the alias stands for, as soon as that is ready."""
+        end = time.monotonic() + self.config.qdrant_timeout
+        while True:
+            found = self._described(connection, self.name)
+            if found is None and self._is_empty(connection):
+                return None
+            # Where there was no alias, it may have been made by now.
+            found = found or self._described(connection, self.name)
+            if found is None:
+                raise DamagedStoreError(
+                    f"The server has memories of {self._agent_id!r}, but not the alias "
+                    f"{self.name!r} for them, which a snapshot does not hold. Make it anew: "
+                    "agent-memory doctor --repair"
+                )
+            manifest, ready = found
+            if ready:
+                return manifest
+            if time.monotonic() > end or connection.wait(_POLL_SECONDS):
+                raise StorageError(
+                    f"The memory of {self._agent_id!r} is being made anew. Try again in a while; "
+                    "if it stays so, that was interrupted: agent-memory doctor --repair"
+                )
+
+    def _is_empty(self, connection: Connection) -> bool:
+        """Whether there is nothing of the agent, but what an interrupted creation leaves."""
+        names = [self._shard(shard) for shard in self.shards(connection)]
+        return not any(
+            connection.ask(lambda client, name=name: client.count(name)).count for name in names
+        )
+
+    def _described(self, connection: Connection, name: str) -> tuple[Manifest, bool] | None:
+        """What the collection says of itself, and whether it is ready; None if there is none."""
         try:
             found = connection.ask(lambda client: client.get_collection(name))
         except MissingError:
@@ -87,14 +126,14 @@ class Server:
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
                 f"The collection {name!r} on the server does not say what it is: it has lost "
-                "its metadata, or is none of a memory. Restore it from a backup, or choose another "
-                "qdrant_prefix."
+                "its metadata, or is none of a memory. Restore it from a snapshot, or choose "
+                "another qdrant_prefix."
             ) from error
         if manifest.agent != self._agent_id:
             raise StorageError(
                 f"The collection {name!r} on the server belongs to {manifest.agent!r}."
             )
-        return manifest
+        return manifest, metadata.get(_READY, True)
 
     def _create(self, connection: Connection, manifest: Manifest) -> Manifest:
         """Make the store, or let another do it who does so at the same moment. It is there as soon
@@ -108,13 +147,11 @@ class Server:
                 f"The Qdrant server has version {version or 'unknown'}, and {needed} is needed. "
                 "Upgrade it."
             )
-        others = [shard for shard in self.shards(connection) if shard != manifest.shard]
-        if others:
-            raise StorageError(
-                f"The server has the collection {self._shard(others[-1])!r}, but not the alias "
-                f"{self.name!r} for it, which a snapshot does not hold. Make the alias anew."
-            )
-        self._make(connection, manifest)
+        try:
+            self._make(connection, manifest, ready=True)
+        except ExistsError:  # another's, or what an interrupted creation left
+            self._described(connection, self._shard(manifest.shard))
+            self._index(connection, manifest)
         made = self._manifest(connection)
         if made is None:
             self.switch(manifest.shard, connection)
@@ -123,15 +160,45 @@ class Server:
             raise StorageError("The memory was deleted from the server while it was made.")
         return made
 
-    def make(self, manifest: Manifest) -> None:
-        """Have the collection that `manifest` describes, beside the one that the alias stands for;
-        what an interruption left of it is kept, if it is to be the same.
+    def claim(self, manifest: Manifest) -> Manifest:
+        """A new collection, beside all others of the agent, as `manifest` describes; it is not
+        ready. Returns its own manifest.
         """
         connection = self._connection()
-        begun = self._manifest(connection, self._shard(manifest.shard))
-        if begun and (begun.embedding, begun.words) != (manifest.embedding, manifest.words):
-            self.remove_shard(manifest.shard)
-        self._make(connection, manifest)
+        while True:
+            last = max(map(_number, self.shards(connection)), default=0)
+            claimed = replace(manifest, shard=f"shard-{last + 1}")
+            try:
+                self._make(connection, claimed, ready=False)
+                return claimed
+            except ExistsError:  # another claimed it first
+                continue
+
+    def finish(self, shard: str) -> None:
+        """Let this shard be ready."""
+        name, ready = self._shard(shard), {_READY: True}
+        self._connection().ask(lambda client: client.update_collection(name, metadata=ready))
+
+    def unfinished(self) -> list[Manifest]:
+        """What is left, or under way, of shards that are not ready."""
+        found = [self._described(self._connection(), self._shard(shard)) for shard in self.shards()]
+        return [each[0] for each in found if each and not each[1]]
+
+    def restore(self) -> str | None:
+        """Let the alias stand for the newest shard that is ready; returns that if it did not."""
+        connection = self._connection()
+        for shard in reversed(self.shards(connection)):
+            found = self._described(connection, self._shard(shard))
+            if found and found[1]:
+                present = self._described(connection, self.name)
+                if present and present[0].shard == shard:
+                    return None
+                self.switch(shard, connection)
+                return shard
+        if self._is_empty(connection):  # what an interrupted removal left
+            for shard in self.shards(connection):
+                self.remove_shard(shard)
+        return None
 
     @contextmanager
     def beside(self, manifest: Manifest, cancelled: Event) -> Iterator[OpenStore[ServerCollection]]:
@@ -154,13 +221,31 @@ class Server:
         )
 
     def remove(self, agreed: Callable[[OpenStore[ServerCollection]], bool]) -> bool:
-        """Delete the store for good, if `agreed` says so of it; returns whether it did."""
-        with self.open(Event()) as store:
-            agrees = store is not None and agreed(store)
-        if agrees:
-            for shard in self.shards():
-                self.remove_shard(shard)
+        """Delete the store for good, if `agreed` says so of it while nobody else can write; returns
+        whether it did.
+        """
+        present = self.peek()
+        if present is None:
+            return False
+        closed = self.claim(present)
+        self.switch(closed.shard)
+        agrees = False
+        try:
+            with self.beside(present, Event()) as store:
+                agrees = agreed(store)
+        finally:
+            if not agrees:
+                self.switch(present.shard)
+                self.remove_shard(closed.shard)
+        for shard in self.shards():
+            self.remove_shard(shard)
         return agrees
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Delete the memories with these ids in what an interrupted work has left."""
+        for manifest in self.unfinished():
+            with self.beside(manifest, Event()) as store:
+                store.erase(ids)
 
     def remove_shard(self, shard: str) -> None:
         """Delete this shard for good, and the alias if it stands for it."""
@@ -171,9 +256,9 @@ class Server:
         """The shards of the agent that are on the server, also those that no alias stands for."""
         connection = connection or self._connection()
         found = connection.ask(lambda client: client.get_collections()).collections
-        names = [collection.name for collection in found]
-        start = self._shard("")
-        return sorted(name.removeprefix(start) for name in names if name.startswith(start))
+        ours = re.compile(re.escape(self._shard("")) + r"(shard-[0-9]+)")
+        names = [ours.fullmatch(collection.name) for collection in found]
+        return sorted((name[1] for name in names if name), key=_number)
 
     def version(self) -> str:
         """The version of the server."""
@@ -189,7 +274,7 @@ class Server:
     def _shard(self, shard: str) -> str:
         return f"{self.name}.{shard}"
 
-    def _make(self, connection: Connection, manifest: Manifest) -> None:
+    def _make(self, connection: Connection, manifest: Manifest, *, ready: bool) -> None:
         from qdrant_client import models
 
         name, config, size = self._shard(manifest.shard), self.config, manifest.embedding.dimensions
@@ -210,29 +295,36 @@ class Server:
             # The memory of an agent is small, and each segment takes files and RAM of its own.
             default_segment_number=1,
         )
-        try:
-            connection.ask(
-                lambda client: client.create_collection(
-                    name,
-                    vectors_config={manifest.shard: vectors},
-                    sparse_vectors_config={WORDS: rarity} if manifest.words else None,
-                    shard_number=config.qdrant_shards,
-                    replication_factor=config.qdrant_replicas,
-                    write_consistency_factor=config.write_consistency,
-                    optimizers_config=optimizers,
-                    wal_config=log,
-                    quantization_config=_quantization(config.qdrant_quantization),
-                    metadata={_MANIFEST: metadata},
-                )
+        connection.ask(
+            lambda client: client.create_collection(
+                name,
+                vectors_config={manifest.shard: vectors},
+                sparse_vectors_config={WORDS: rarity} if manifest.words else None,
+                shard_number=config.qdrant_shards,
+                replication_factor=config.qdrant_replicas,
+                write_consistency_factor=config.write_consistency,
+                optimizers_config=optimizers,
+                wal_config=log,
+                quantization_config=_quantization(config.qdrant_quantization),
+                metadata={_MANIFEST: metadata, _READY: ready},
             )
-        except ExistsError:  # another's, or what an interrupted creation left
-            self._manifest(connection, name)
+        )
+        self._index(connection, manifest)
+
+    def _index(self, connection: Connection, manifest: Manifest) -> None:
+        from qdrant_client import models
+
+        name = self._shard(manifest.shard)
         for field, kind in INDEXES.items():
             connection.ask(
                 lambda client, field=field, kind=kind: client.create_payload_index(
                     name, field, models.PayloadSchemaType(kind), wait=True
                 )
             )
+
+
+def _number(shard: str) -> int:
+    return int(shard.rpartition("-")[2])
 
 
 def _quantization(kind: str) -> Any:
