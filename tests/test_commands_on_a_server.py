@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -343,7 +344,7 @@ class TestReembed:
         assert sum(text in {f"fact {n}" for n in range(150)} for text in texts) == 150 - 128
         after = memories(storage)
         assert len(after) == 149 and copied[0].payload["content"] not in after
-        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]} and unwell() == {}
+        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
 
     def test_what_was_forgotten_is_in_no_unfinished_one(
         self, ids: list[str], qdrant: QdrantServer, to_m: tuple[str, ...]
@@ -422,11 +423,14 @@ class TestMeanwhile:
             asyncio.run(new.store(TEXTS[1], ["more"]))
             asyncio.run(new.delete([ids[0]]))
 
+        others = Thread(target=act)  # they wait until the new collection is ready
+
         def before_the_second_copy() -> None:
-            qdrant.between(act, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
+            qdrant.between(others.start, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
 
         qdrant.between(before_the_second_copy, only=SWITCH)
         reembed()
+        others.join()
         after = memories(new)
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
@@ -467,8 +471,10 @@ class TestMeanwhile:
     @pytest.mark.parametrize(
         ("model", "moment"),
         [
-            ("m", f"POST /collections/{ALIAS}.shard-2/points/scroll"),
-            ("another", f"GET /collections/{ALIAS}.shard-2"),
+            ("m", f"PUT /collections/{ALIAS}.shard-2/points"),
+            ("another", f"POST /collections/{ALIAS}.shard-1/points"),
+            ("m", SWITCH),
+            ("another", SWITCH),
         ],
     )
     def test_two_at_once_lose_nothing(

@@ -313,23 +313,24 @@ def reembed(qdrant: QdrantServer) -> None:
     present = place.peek()
     assert present is not None
     generator = EmbeddingGenerator("text-embedding-3-small")
-    new = replace(
-        present,
-        embedding=Embedding(generator.model, None, 1536),
-        endpoint=generator.endpoint,
-        shard="shard-2",
-        words=False,
+    new = place.claim(
+        replace(
+            present,
+            embedding=Embedding(generator.model, None, 1536),
+            endpoint=generator.endpoint,
+            words=False,
+        )
     )
     with place.open(threading.Event()) as store:
         assert store is not None
         memories = store.newest(100)
     vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
     keys = [point_id(memory.content) for memory in memories]
-    place.make(new)
     with place.beside(new, threading.Event()) as store:
         entries = [clean_memory(memory) for memory in memories]
         store.upsert(entries, dict(zip(keys, vectors, strict=True)), utc_now())
-    place.switch("shard-2")
+    place.switch(new.shard)
+    place.finish(new.shard)
 
 
 CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
