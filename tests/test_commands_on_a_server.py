@@ -218,7 +218,7 @@ class TestDoctor:
         assert unwell() == {}
         said = run("doctor").stdout
         assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
-        assert "3 memories: hashes, vectors and indexes agree" in said
+        assert "3 memories: hashes and vectors agree" in said
         assert "nothing that a repair could mend" in run("doctor", "--repair").stderr
 
     def test_an_agent_without_a_memory(self, qdrant: QdrantServer) -> None:

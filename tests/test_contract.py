@@ -369,7 +369,7 @@ async def test_what_shares_words_only_is_found(
     make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (shard, server_collection):
-        monkeypatch.setattr(module, "_CANDIDATES", 20)
+        monkeypatch.setattr(module, "CANDIDATES", 20)
     question, notes = "what is e0502", [f"note {i}" for i in range(100)]
     vectors = await PlainVectors().generate_batch([question, *notes])
     cosines = place.cosines(vectors[0], vectors[1:])

@@ -146,7 +146,7 @@ class TestAMemoryMadeWithoutWords:
 async def test_the_exact_name_is_found_far_down_by_meaning(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "_CANDIDATES", 20)
+    monkeypatch.setattr(shards, "CANDIDATES", 20)
     notes, names = [f"note {i}" for i in range(100)], [f"E0502 {i}" for i in range(30)]
     question, model = "what is e0502", PlainVectors()
     vectors = np.array(await model.generate_batch([question, *notes, *names]))

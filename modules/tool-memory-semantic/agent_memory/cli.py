@@ -109,7 +109,7 @@ def forget(
     """Delete memories for good.
 
     Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
-    files on disk.
+    files on disk; a server takes them out of its files later.
     """
     from . import memories
 
@@ -191,7 +191,7 @@ def reembed(
 
     Says what it will take, and asks. Meanwhile the memory can be used as ever; interrupted, it
     stays as it was, and the same command goes on. With the model that it has, a memory of an older
-    version gets what it lacks, and nothing is embedded.
+    version gets what it lacks, one on a server is written anew, and nothing is embedded.
     """
     from . import upkeep
 
@@ -219,7 +219,7 @@ def doctor(session: "Session", offline: bool, repair: bool, yes: bool) -> None:
     """Check everything, and say what mends it.
 
     Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
-    files.
+    files. On a server it mends what was interrupted, and ids that two memories share.
     """
     from . import upkeep
 

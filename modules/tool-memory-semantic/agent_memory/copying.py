@@ -13,6 +13,8 @@ from uuid import UUID
 
 from memory_semantic import EmbeddingGenerator, Memory
 from memory_semantic.collection import EVERYWHERE, Collection
+from memory_semantic.errors import StorageError
+from memory_semantic.manifest import Embedding
 from memory_semantic.models import Entry, utc_now
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
@@ -47,6 +49,7 @@ async def memories_in(opener: Opener) -> dict[UUID, Memory]:
 async def copy(
     source: Opener,
     target: Opener,
+    embedding: Embedding,
     generator: EmbeddingGenerator | None,
     progress: Callable[[int, int], None],
     besides: Mapping[UUID, Memory] | None = None,
@@ -56,7 +59,8 @@ async def copy(
     as in `besides`, and those that cannot be merged with what is there.
 
     Vectors are copied as they are; with a `generator` the texts are embedded anew, unless one of
-    the stores `vectors` has theirs. `progress` is told how many of how many are done.
+    the stores `vectors` has theirs. They must be those of `embedding`, and `target` of that model.
+    `progress` is told how many of how many are done.
     """
     await _in(target, lambda store: None, None)  # made, also where there is nothing to copy
     memories = await memories_in(source)
@@ -78,7 +82,7 @@ async def copy(
             texts = [memories[key].content for key in fresh]
             new = await generator.generate_batch(texts) if texts else []
             made |= zip(fresh, new, strict=True)
-        await _in(target, partial(_put, entries, made), None)
+        await _in(target, partial(_put, entries, made, embedding), None)
         done += len(keys)
         progress(done, len(wanted))
     return memories
@@ -113,14 +117,19 @@ def _known(keys: Sequence[UUID], store: OpenStore[Collection]) -> set[UUID]:
 
 
 def _put(
-    entries: list[Entry], vectors: dict[UUID, list[float]], store: OpenStore[Collection]
+    entries: list[Entry],
+    vectors: dict[UUID, list[float]],
+    embedding: Embedding,
+    store: OpenStore[Collection],
 ) -> None:
+    if store.manifest.embedding != embedding:
+        raise StorageError("The memory there was given another embedding model meanwhile.")
     try:
         store.upsert(entries, vectors, utc_now())
     except ValueError:  # too many tags, with those that one has there
         if len(entries) > 1:
             for entry in entries:
-                _put([entry], vectors, store)
+                _put([entry], vectors, embedding, store)
 
 
 def _fault(point: _Point, copy: _Point | None, same_model: bool) -> str | None:

@@ -151,7 +151,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     except StorageError as error:
         yield _store_problem(error)
         return
-    for finding in _about_memories(problems, number, REPAIR):
+    for finding in _about_memories(problems, number, "hashes, vectors and indexes", REPAIR):
         yield finding
     for finding in _about_words(storage, manifest):
         yield finding
@@ -189,11 +189,11 @@ async def _about_server(storage: MemoryStorage, progress: ShowProgress) -> Async
     # Without a lock the ids alone can be mended; the rest is the server's.
     ids_only = problems and all("belongs to" in problem for problem in problems)
     mend = REPAIR if ids_only else "Restore the collection from a snapshot."
-    for finding in _about_memories(problems, number, mend):
+    for finding in _about_memories(problems, number, "hashes and vectors", mend):
         yield finding
     for finding in _about_words(storage, manifest):
         yield finding
-    if shards != [manifest.shard]:
+    if len(shards) > 1:
         yield Finding(
             "warning",
             "collections",
@@ -226,15 +226,15 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
 
 
-def _about_memories(problems: list[str], number: int, mend: str) -> Iterator[Finding]:
+def _about_memories(
+    problems: list[str], number: int, compared: str, mend: str
+) -> Iterator[Finding]:
     for problem in problems[:_SHOWN]:
         yield Finding("problem", "store", problem, mend)
     if len(problems) > _SHOWN:
         yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", mend)
     if not problems:
-        yield Finding(
-            "ok", "store", f"{number:,} memories: hashes, vectors and indexes agree with each other"
-        )
+        yield Finding("ok", "store", f"{number:,} memories: {compared} agree with each other")
 
 
 def _about_words(storage: MemoryStorage, manifest: Manifest | None) -> Iterator[Finding]:

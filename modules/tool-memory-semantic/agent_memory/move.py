@@ -51,12 +51,13 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
             f"The memory there has the model {present.embedding}: the texts are embedded anew.\n"
             f"{run(plan(texts, generator)).sentence}"
         )
+    embedding = (present or manifest).embedding
     confirm("Start?", yes)
     described = replace(manifest, shard="shard-1", memories=0)
 
     async def work() -> list[str]:
         with session.out.progress("Copying", number) as progress:
-            copied = await copy(old.place.open, target, generator, progress.done_of)
+            copied = await copy(old.place.open, target, embedding, generator, progress.done_of)
         with session.out.progress("Comparing", number) as progress:
             return await missing(
                 copied,
@@ -72,7 +73,7 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     problems = _resumable(work())
     if problems:
         shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
-        fail(f"{len(problems):,} memories did not arrive as they are; run it again.{shown}")
+        fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
     if not session.out.as_json:
         agree = "texts, tags and times" if generator else "texts, tags, times and vectors"
         session.out.line(f"{counted(number)} of {session.agent} in {place_of(new)}: {agree} agree.")
@@ -104,15 +105,20 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
                 return False
             if not set(memory.tags) <= set(copy.tags):
                 return False
-        # The same server by another name would have nothing any more.
-        return new.place.peek(Event()) is not None
+        try:  # the same server by another name would have nothing that is ready
+            return new.place.peek(Event()) is not None
+        except AgentMemoryError:
+            return False
 
     server = server_of(old)
     if not server:
         rebuild.give_up(old)
     removed = run(run_blocking(lambda _: (server or old.folder).remove(agreed)))
     if not removed:
-        fail("Meanwhile others have stored more there: nothing was deleted. Run it again.")
+        fail(
+            "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
+            "both places are one."
+        )
     for kept in sorted(old.folder.path.glob("damaged-*")) if not server else ():
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"

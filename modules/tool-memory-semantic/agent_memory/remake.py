@@ -10,7 +10,7 @@ from threading import Event
 from typing import TypeVar
 from uuid import UUID
 
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError
 from memory_semantic.collection import EVERYWHERE, Collection, Hit, Point
 from memory_semantic.manifest import Embedding, Manifest
 from memory_semantic.open_store import OpenStore
@@ -41,30 +41,41 @@ async def remake(
     begun = [each for each in await _in_thread(server.unfinished) if each.embedding == made]
     new = await _in_thread(partial(server.claim, wanted))
     source, target = _opener(server, present), _opener(server, new)
-    embed = None if made == present.embedding else generator
+    same = made == present.embedding
     vectors = [_opener(server, manifest) for manifest in begun]
-    before = await copy(source, target, embed, progress, vectors=vectors)
-    same = embed is None
+    put = partial(copy, source, target, made, None if same else generator, progress)
+    before = await put(vectors=vectors)
     problems = await missing(before, source, target, same_model=same, progress=progress)
     if problems:
         raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
     current = await storage.manifest()
     if current is None or current.shard != present.shard:
         raise StorageError("Another has made this memory anew meanwhile. It is as they left it.")
-    await _in_thread(partial(server.switch, new.shard))
     try:
+        await _in_thread(partial(server.switch, new.shard))
         after = await memories_in(source)
         changed = [key for key in before if before[key] != after.get(key)]
         await _take_out(target, changed)
-        await copy(source, target, embed, progress, besides=before)
-        await _in_thread(partial(server.finish, new.shard))
+        await put(besides=before)
     except BaseException:
         await _in_thread(partial(server.switch, present.shard))
         raise
+    # From here on others may have stored in it, whether or not the server's answer arrives.
+    await _in_thread(partial(server.finish, new.shard))
     for shard in await _in_thread(server.shards):
         if shard != new.shard:
             await _in_thread(partial(server.remove_shard, shard))
     return len(after)
+
+
+async def unembedded(storage: MemoryStorage, server: Server, made: Embedding) -> list[Memory]:
+    """The memories that a remake with `made` has still to embed."""
+    memories = await memories_in(storage.place.open)
+    for begun in await _in_thread(server.unfinished):
+        if begun.embedding == made:
+            for key in await memories_in(_opener(server, begun)):
+                memories.pop(key, None)
+    return list(memories.values())
 
 
 async def draw_anew(storage: MemoryStorage) -> int:

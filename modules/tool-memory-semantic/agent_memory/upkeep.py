@@ -35,17 +35,19 @@ def reembed(
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     manifest = run(storage.manifest())
     made = run(model_of(generator))
-    source = rebuild.whole(storage)
+    source, server = rebuild.whole(storage), session.server
     if manifest and manifest.embedding != made:
-        texts = storage.get_recent(ALL) if session.server else None
-        expected = run(plan(run(texts or rebuild.unembedded(storage, source, made)), generator))
+        if server:
+            left = remake.unembedded(storage, server, made)
+        else:
+            left = rebuild.unembedded(storage, source, made)
+        expected = run(plan(run(left), generator))
         session.out.note(
             f"{session.agent}: from {manifest.embedding} to {made}.\n{expected.sentence}"
         )
         confirm("Start?", yes)
-    if session.server:
-        work = partial(remake.remake, storage, session.server, generator, made)
-        number = _embedding(session, work)
+    if server:
+        number = _embedding(session, partial(remake.remake, storage, server, generator, made))
     elif manifest and manifest.embedding == made:
         rebuild.give_up(storage)
         if storage.lexical_weight(made.model) and not manifest.words:

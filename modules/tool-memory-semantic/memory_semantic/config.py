@@ -43,6 +43,7 @@ class StorageConfig:
         self.qdrant_url = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip() or HERE
         if self.qdrant_url != HERE:
             clean_base_url(self.qdrant_url, "qdrant_url", "http://localhost:6333")
+            self.qdrant_url = self.qdrant_url.rstrip("/")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":

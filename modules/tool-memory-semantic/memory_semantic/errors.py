@@ -59,6 +59,8 @@ def explained(outcome: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
+        if str(error).endswith(outcome()):  # said already
+            raise
         raise type(error)(f"{error} {outcome()}") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -54,6 +54,11 @@ class AgentFolder:
         """Whether there is a store, in whatever state."""
         return self.database.exists()
 
+    @property
+    def holds_memories(self) -> bool:
+        """Whether there is more than what an interrupted creation leaves at its beginning."""
+        return any((*self.database.glob(manifests.NAME), *self.database.glob("shard-*")))
+
     def peek(self, cancelled: Event | None = None) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
         with explained(lambda: UNCHANGED):

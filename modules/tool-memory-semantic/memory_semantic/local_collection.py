@@ -7,7 +7,7 @@ from uuid import UUID
 
 from . import disk
 from . import manifest as manifests
-from .collection import Hit, Point
+from .collection import Hit, Point, Where
 from .errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, damage
 from .manifest import Manifest
 from .shard import ENGINE, Shard
@@ -38,6 +38,10 @@ class LocalCollection(Shard):
         self.upsert(points)
         self.use(self._manifest.shard, self.count())
         return set()
+
+    def newest(self, limit: int, where: Where) -> list[Hit]:
+        """As `Collection` says; the engine makes room for as many as it is asked for."""
+        return super().newest(min(limit, max(1, self._manifest.memories)), where)
 
     def delete(self, doomed: Sequence[Hit]) -> None:
         """As `Collection` says; nothing of them remains in the files."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from . import ranking
 from .collection import EVERYWHERE, Collection, Hit, Point, Where
-from .errors import UNCHANGED, DamagedStoreError, StorageError, damage
+from .errors import DamagedStoreError, StorageError, damage
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 
@@ -18,6 +18,8 @@ C = TypeVar("C", bound=Collection, covariant=True)
 # How often memories are merged anew because others changed them at the same moment: each time one
 # of the others got through.
 _MERGES = 20
+# Ids that are looked for at once.
+_IDS = 256
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class OpenStore(Generic[C]):
             if len(tags) > MAX_TAGS:
                 raise ValueError(
                     f"With the tags that it has, this memory would have {len(tags)}; at most "
-                    f"{MAX_TAGS} are possible. {UNCHANGED} Store it again with fewer new tags."
+                    f"{MAX_TAGS} are possible. {self.collection.outcome} Store it again with fewer "
+                    "new tags."
                 )
             time = entry.timestamp or now
             if before:
@@ -164,8 +167,11 @@ class OpenStore(Generic[C]):
         return len(doomed)
 
     def _with_ids(self, ids: Sequence[str]) -> list[Hit]:
-        # One more than there are ids: if two have the same, all of the answer may be theirs.
-        hits = self.collection.newest(2 * len(ids), Where(ids=tuple(ids)))
+        hits: list[Hit] = []
+        for start in range(0, len(ids), _IDS):
+            some = tuple(ids[start : start + _IDS])
+            # Twice as many as there are ids: if two have one, all of the answer may be theirs.
+            hits += self.collection.newest(2 * len(some), Where(ids=some))
         for memory_id, number in Counter(hit.payload["id"] for hit in hits).items():
             if number > 1:
                 raise StorageError(

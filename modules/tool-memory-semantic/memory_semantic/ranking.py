@@ -9,6 +9,7 @@ rarity of a word that `n` of the `N` memories with words contain is
 ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. With weight 0 the similarity is the cosine.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,6 +18,17 @@ from unicodedata import normalize
 from zlib import crc32
 
 from .models import RECENCY_BOOST, RECENCY_WINDOW, Memory
+
+# Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
+# those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
+CANDIDATES = 10_000
+# The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
+NO_COSINE = -10.0
+
+
+def rarity(memories: int, containing: int = 0) -> float:
+    """The rarity of a word, from 0, among so many memories."""
+    return math.log(1 + (memories - containing + 0.5) / (containing + 0.5))
 
 
 def words(text: str) -> list[int]:

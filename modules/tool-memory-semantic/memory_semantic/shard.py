@@ -6,7 +6,6 @@ survive a fork, and two handles on one shard lose writes.
 """
 
 import logging
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from .collection import EVERYWHERE, Hit, Point, Where
 from .disk import kept_in_cache
 from .errors import REPAIR, DamagedStoreError, StorageError
 from .models import timestamp_text
-from .ranking import words
+from .ranking import CANDIDATES, NO_COSINE, rarity, words
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +39,6 @@ _READ_ALWAYS = (
 
 # The name of the sparse vector that holds a text's words; the dense one has none.
 _WORDS = "words"
-# Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
-# those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
-_CANDIDATES = 10_000
-# The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
-_NO_COSINE = -10.0
 
 
 class Shard:
@@ -149,9 +143,9 @@ class Shard:
             return edge.QueryRequest(
                 limit,
                 prefetches=[
-                    edge.Prefetch(_CANDIDATES, query=meaning, filter=filter),
-                    by_words := edge.Prefetch(_CANDIDATES, query=_containing(asked), filter=filter),
-                    edge.Prefetch(_CANDIDATES, query=meaning, prefetches=[by_words]),
+                    edge.Prefetch(CANDIDATES, query=meaning, filter=filter),
+                    by_words := edge.Prefetch(CANDIDATES, query=_containing(asked), filter=filter),
+                    edge.Prefetch(CANDIDATES, query=meaning, prefetches=[by_words]),
                 ],
                 query=similarity,
                 with_payload=True,
@@ -174,7 +168,7 @@ class Shard:
         with _engine_errors("read the store"):
             records, _ = self._handle.scroll(
                 edge.ScrollRequest(
-                    limit=min(limit, max(1, self.count())),
+                    limit=limit,
                     filter=_filter(where),
                     with_payload=True,
                     order_by=edge.OrderBy("timestamp", edge.Direction.Desc),
@@ -227,7 +221,7 @@ class Shard:
         """
         alone = [edge.QueryRequest(1, query=_containing([word])) for word in asked]
         answers = self._handle.query_batch(edge.QueryBatchRequest(alone))
-        unknown = math.log(1 + (self.count() + 0.5) / 0.5)
+        unknown = rarity(self.count())
         return sum(answer[0].score if answer else unknown for answer in answers)
 
 
@@ -248,7 +242,7 @@ def _similarity(weight: float, rarity: float) -> edge.Formula:
     total = edge.Expression.Sum([edge.Expression.Max([nearest, cosine]), overlap])
     return edge.Formula(
         edge.Expression.Mult([edge.Expression.Constant(1 / (1 + weight)), total]),
-        {"$score[0]": _NO_COSINE, "$score[1]": 0.0, "$score[2]": _NO_COSINE},
+        {"$score[0]": NO_COSINE, "$score[1]": 0.0, "$score[2]": NO_COSINE},
     )
 
 

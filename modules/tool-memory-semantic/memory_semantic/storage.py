@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Event
@@ -203,7 +203,10 @@ class MemoryStorage:
             self._require_none_left()
             return without_store
 
-        return await run_blocking(run)
+        for _ in range(_PLANS):
+            with suppress(ReplacedStoreError):
+                return await run_blocking(run)
+        raise StorageError(f"The store keeps being made anew. {UNCHANGED}")
 
     async def _put(self, entries: list[Entry], known: set[UUID]) -> list[Stored]:
         """Store the entries, those whose texts are `known` without embedding them again."""
@@ -269,15 +272,16 @@ class MemoryStorage:
         self, made: Embedding, endpoint: str | None, present: Manifest | None = None
     ) -> Manifest:
         """What a new store for these embeddings, from the service at `endpoint`, would be; it may
-        take the place of the `present` one, which keeps its words if it keeps its model.
+        take the place of the `present` one, which keeps its words and its service with its model.
         """
-        kept = present is not None and present.words and present.embedding == made
+        same = present is not None and present.embedding == made
         return Manifest(
             agent=self.agent_id,
             embedding=made,
-            endpoint=endpoint,
+            endpoint=present.endpoint if present and same else endpoint,
             created=self._clock(),
-            words=kept or self.lexical_weight(made.model) > 0,
+            words=(present is not None and same and present.words)
+            or self.lexical_weight(made.model) > 0,
         )
 
     def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
@@ -328,7 +332,7 @@ class MemoryStorage:
         """Where a server is to be used that has no memory of the agent, but this machine has one,
         nothing is begun anew, and nobody is told that there is nothing.
         """
-        if self.place is not self.folder and self.folder.exists:
+        if self.place is not self.folder and self.folder.holds_memories:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
                 f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "

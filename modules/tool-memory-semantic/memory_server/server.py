@@ -185,14 +185,16 @@ class Server:
         return [each[0] for each in found if each and not each[1]]
 
     def restore(self) -> str | None:
-        """Let the alias stand for the newest shard that is ready; returns that if it did not."""
+        """Where the alias stands for nothing that is ready, let it stand for the newest shard that
+        is; returns that.
+        """
         connection = self._connection()
+        present = self._described(connection, self.name)
+        if present and present[1]:
+            return None
         for shard in reversed(self.shards(connection)):
             found = self._described(connection, self._shard(shard))
             if found and found[1]:
-                present = self._described(connection, self.name)
-                if present and present[0].shard == shard:
-                    return None
                 self.switch(shard, connection)
                 return shard
         if self._is_empty(connection):  # what an interrupted removal left
@@ -237,8 +239,9 @@ class Server:
             if not agrees:
                 self.switch(present.shard)
                 self.remove_shard(closed.shard)
-        for shard in self.shards():
-            self.remove_shard(shard)
+        if agrees:
+            for shard in self.shards():
+                self.remove_shard(shard)
         return agrees
 
     def forget(self, ids: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ new, or whose revision is the one that was read before; whether it did is read b
 Qdrant's conditional update, `update_filter`.)
 """
 
-import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +19,7 @@ from memory_semantic.errors import (
     StorageError,
 )
 from memory_semantic.manifest import Manifest
-from memory_semantic.ranking import words
+from memory_semantic.ranking import CANDIDATES, NO_COSINE, rarity, words
 
 from .connection import RefusedError
 
@@ -37,9 +36,6 @@ WORDS = "words"  # the sparse vector; the dense one has the name of the shard
 _BATCH = 128
 # More than so many of the newest are sorted here: the server does not page what it sorts.
 _SORTED = 1_000
-# As in the embedded shard: for so many the similarity with words is worked out.
-_CANDIDATES = 10_000
-_NO_COSINE = -10.0
 # Twice as many as are asked for are found by the quantized vectors, and compared by the true ones.
 _OVERSAMPLING = 2.0
 # A delete is made again where the memory was copied into another collection meanwhile.
@@ -141,16 +137,16 @@ class ServerCollection:
                     with_payload=True,
                 )
             by_meaning = models.Prefetch(
-                query=vector, using=name, filter=filter, params=params, limit=_CANDIDATES
+                query=vector, using=name, filter=filter, params=params, limit=CANDIDATES
             )
             by_words = models.Prefetch(
-                query=_sparse(asked), using=WORDS, filter=filter, limit=_CANDIDATES
+                query=_sparse(asked), using=WORDS, filter=filter, limit=CANDIDATES
             )
             their_meaning = models.Prefetch(
                 query=vector,
                 using=name,
                 params=models.SearchParams(exact=True),
-                limit=_CANDIDATES,
+                limit=CANDIDATES,
                 prefetch=[by_words],
             )
             return models.QueryRequest(
@@ -211,18 +207,25 @@ class ServerCollection:
 
         keys = models.HasIdCondition(has_id=[str(hit.id) for hit in doomed])
         # Who deletes one of them and stores its text again has another memory, with another id.
-        same = models.Filter(must=[keys, _any("id", [hit.payload["id"] for hit in doomed])])
+        ids = _any("id", [hit.payload["id"] for hit in doomed])
+        same = models.Filter(must=[keys, ids])
+        # One that is not ready has the vector under another name: nothing is deleted there.
+        here = models.HasVectorCondition(has_vector=self._manifest.shard)
+        doomed_here = models.Filter(must=[keys, ids, here])
         for _ in range(_DELETES):
             self._ask(
                 lambda client: client.delete(
                     self._name,
-                    models.FilterSelector(filter=same),
+                    models.FilterSelector(filter=doomed_here),
                     wait=True,
                     ordering=models.WriteOrdering.MEDIUM,
                 )
             )
+            replaced = self._replaced()  # as soon as it is ready
             if not self._ask(lambda client: client.count(self._name, same, exact=True)).count:
                 return
+            if replaced:
+                raise _replaced_error()
         raise StorageError("Memories were restored while they were deleted.")
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Any]]:
@@ -243,10 +246,7 @@ class ServerCollection:
         except RefusedError as error:
             # The vector has the name of the shard, so that one of another model is refused.
             if self._replaced():
-                raise ReplacedStoreError(
-                    "The memory was given another embedding model while this call was running. "
-                    "Try again."
-                ) from error
+                raise _replaced_error() from error
             raise
 
     def _vectors(self, point: Point) -> Any:
@@ -273,7 +273,11 @@ class ServerCollection:
         answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
         known = [answer.points[0].score for answer in answers if answer.points]
         unknown = len(answers) - len(known)
-        return sum(known) + (unknown * math.log(1 + (self.count() + 0.5) / 0.5) if unknown else 0)
+        return sum(known) + (unknown * rarity(self.count()) if unknown else 0)
+
+
+def _replaced_error() -> ReplacedStoreError:
+    return ReplacedStoreError("The memory was made anew while this call was running. Try again.")
 
 
 def _sparse(asked: Sequence[int]) -> "models.SparseVector":
@@ -300,7 +304,7 @@ def _similarity(weight: float, rarity: float) -> "models.FormulaQuery":
     total = models.SumExpression(sum=[larger, overlap])
     return models.FormulaQuery(
         formula=models.MultExpression(mult=[1 / (1 + weight), total]),
-        defaults={nearest: _NO_COSINE, contained: 0.0, cosine: _NO_COSINE},
+        defaults={nearest: NO_COSINE, contained: 0.0, cosine: NO_COSINE},
     )
 
 
