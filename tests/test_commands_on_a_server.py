@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -434,6 +435,69 @@ class TestMeanwhile:
         after = memories(new)
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
+
+    def test_an_end_whose_answer_is_lost_is_an_end(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        make_storage: MakeStorage,
+        server: EmbeddingsServer,
+        qdrant: QdrantServer,
+    ) -> None:
+        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
+        qdrant.fail(503, times=3, only=f"PATCH /collections/{ALIAS}.shard-2", after=True)
+        reembed(code=1)
+        asyncio.run(new.store("stored afterwards"))
+        run("doctor", "--repair", "--yes")
+        assert memories(new).keys() == {*TEXTS, "stored afterwards"}
+        reembed()
+        assert memories(new).keys() == {*TEXTS, "stored afterwards"} and unwell() == {}
+
+    def test_killed_before_its_end_it_can_be_repaired(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+    ) -> None:
+        settings(qdrant_timeout="1", base_url=server.base_url)
+        qdrant.fail(503, times=3, only=f"PATCH /collections/{ALIAS}.shard-2")
+        reembed(code=1)
+        assert "doctor --repair" in run("list", code=1).stderr
+        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
+        run("doctor", "--repair", "--yes")
+        assert memories(storage).keys() == {*TEXTS}
+
+    @pytest.mark.parametrize("known", [False, True])
+    def test_a_delete_that_meets_it_is_a_delete(
+        self,
+        ids: list[str],
+        reembed: Callable[..., Result],
+        storage: MemoryStorage,
+        qdrant: QdrantServer,
+        known: bool,
+    ) -> None:
+        deleted: list[int] = []
+        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([ids[0]]))))
+
+        def in_the_midst() -> None:
+            """The delete has read the old collection when the alias stands for the new one."""
+            delete.start()
+            while not any(path.endswith("points/scroll") for _, path in qdrant.requests[seen:]):
+                time.sleep(0.01)
+
+        def touched() -> None:
+            if known:
+                asyncio.run(storage.store(TEXTS[0], ["touched"]))
+
+        seen = len(qdrant.requests)
+        qdrant.slow(0.5, only=f"POST /collections/{ALIAS}/points/delete")
+        qdrant.between(touched, only=f"PUT /collections/{ALIAS}.shard-2/points")
+        qdrant.between(in_the_midst, only=SWITCH)
+        reembed()
+        delete.join()
+        assert deleted == [1] and memories(storage).keys() == {*TEXTS[1:]}
 
     def test_one_forgotten_and_stored_again_keeps_its_new_id(
         self,

@@ -289,6 +289,28 @@ class TestMeanwhile:
         result = move("--to", qdrant.url, "--remove-source", code=1)
         assert "others have stored more" in result.stderr and "new" in memories(here)["fact 0"].tags
 
+    def test_what_is_stored_on_the_server_meanwhile_keeps_all_of_it_there(
+        self, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        settings(qdrant_url=qdrant.url)
+        fill(there, 3)
+        claim = "PUT /collections/agent-memory.sam.shard-2"
+        qdrant.between(lambda: asyncio.run(there.store("late")), only=claim)
+        said = move("--to", "local", "--remove-source", code=1)
+        assert "others have stored more" in said.stderr
+        assert len(memories(there)) == 4 and "late" in memories(there) and healthy(there)
+
+    def test_a_memory_made_there_with_another_model_is_not_mixed(
+        self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
+    ) -> None:
+        fill(here, 3)
+        config = {"qdrant_url": qdrant.url, "storage_root": there.config.storage_root}
+        first = MemoryStorage("sam", config, embeddings=PlainVectors())
+        make = f"PUT /collections/{ALIAS}.shard-1"
+        qdrant.between(lambda: asyncio.run(first.store("theirs")), only=make)
+        assert "another embedding model" in move("--to", qdrant.url, code=1).stderr
+        assert asyncio.run(first.count()) == 1 and len(memories(here)) == 3
+
     def test_on_the_server_nothing_new_is_deleted_up_to_the_last_request(
         self, there: MemoryStorage, here: MemoryStorage, qdrant: QdrantServer
     ) -> None:

@@ -97,6 +97,14 @@ async def test_a_memory_of_this_machine_is_not_passed_over(
     assert await alice.store("x") and await alice.count() == 1
 
 
+async def test_what_an_interrupted_creation_left_here_is_no_memory(
+    make_storage: MakeStorage, qdrant: QdrantServer, root: Path
+) -> None:
+    (root / "sam" / "qdrant.db").mkdir(mode=0o700, parents=True)
+    storage = make_storage(qdrant_url=qdrant.url)
+    assert await storage.search("x") == [] and await storage.store("x")
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError
 from memory_semantic.collection import EVERYWHERE, Collection, Hit, Point
+from memory_semantic.errors import explained
 from memory_semantic.manifest import Embedding, Manifest
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
@@ -21,6 +22,10 @@ from .copying import Opener, copy, memories_in, missing
 from .rebuild import ALL
 
 T = TypeVar("T")
+
+# How an error of a remake ends.
+_AS_IT_WAS = "The memory is as it was. Run it again to go on."
+_ALMOST = "The memory is made anew; if calls wait for it: agent-memory doctor --repair"
 
 
 async def remake(
@@ -38,30 +43,34 @@ async def remake(
     if present is None:
         raise StorageError(f"The agent {storage.agent_id!r} has no memory on the server.")
     wanted = storage.new_manifest(made, generator.endpoint, present)
-    begun = [each for each in await _in_thread(server.unfinished) if each.embedding == made]
-    new = await _in_thread(partial(server.claim, wanted))
-    source, target = _opener(server, present), _opener(server, new)
-    same = made == present.embedding
-    vectors = [_opener(server, manifest) for manifest in begun]
-    put = partial(copy, source, target, made, None if same else generator, progress)
-    before = await put(vectors=vectors)
-    problems = await missing(before, source, target, same_model=same, progress=progress)
-    if problems:
-        raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
-    current = await storage.manifest()
-    if current is None or current.shard != present.shard:
-        raise StorageError("Another has made this memory anew meanwhile. It is as they left it.")
-    try:
-        await _in_thread(partial(server.switch, new.shard))
-        after = await memories_in(source)
-        changed = [key for key in before if before[key] != after.get(key)]
-        await _take_out(target, changed)
-        await put(besides=before)
-    except BaseException:
-        await _in_thread(partial(server.switch, present.shard))
-        raise
+    with explained(lambda: _AS_IT_WAS):
+        begun = [each for each in await _in_thread(server.unfinished) if each.embedding == made]
+        new = await _in_thread(partial(server.claim, wanted))
+        source, target = _opener(server, present), _opener(server, new)
+        same = made == present.embedding
+        vectors = [_opener(server, manifest) for manifest in begun]
+        put = partial(copy, source, target, made, None if same else generator, progress)
+        before = await put(vectors=vectors)
+        problems = await missing(before, source, target, same_model=same, progress=progress)
+        if problems:
+            raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
+        current = await storage.manifest()
+        if current is None or current.shard != present.shard:
+            raise StorageError(
+                "Another has made this memory anew meanwhile. It is as they left it."
+            )
+        try:
+            await _in_thread(partial(server.switch, new.shard))
+            after = await memories_in(source)
+            changed = [key for key in before if before[key] != after.get(key)]
+            await _take_out(target, changed)
+            await put(besides=before)
+        except BaseException:
+            await _in_thread(partial(server.switch, present.shard))
+            raise
     # From here on others may have stored in it, whether or not the server's answer arrives.
-    await _in_thread(partial(server.finish, new.shard))
+    with explained(lambda: _ALMOST):
+        await _in_thread(partial(server.finish, new.shard))
     for shard in await _in_thread(server.shards):
         if shard != new.shard:
             await _in_thread(partial(server.remove_shard, shard))
