@@ -230,9 +230,9 @@ class Server:
         if present is None:
             return False
         closed = self.claim(present)
-        self.switch(closed.shard)
         agrees = False
         try:
+            self.switch(closed.shard)
             with self.beside(present, Event()) as store:
                 agrees = agreed(store)
         finally:
