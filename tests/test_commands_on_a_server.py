@@ -16,7 +16,7 @@ from click import Context
 from click.testing import CliRunner, Result
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
 from memory_semantic.manifest import Embedding
 from memory_semantic.models import point_id
 from memory_server import Server, connection
@@ -435,6 +435,23 @@ class TestMeanwhile:
         after = memories(new)
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
+
+    def test_the_service_of_a_memory_stays_known(
+        self,
+        make_storage: MakeStorage,
+        server: EmbeddingsServer,
+        qdrant: QdrantServer,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        private = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
+        asyncio.run(private.store("x"))
+        generator = EmbeddingGenerator("m", base_url=server.base_url)
+        monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
+        made, place = Embedding("m", None, 1536), private.place
+        assert isinstance(place, Server)
+        asyncio.run(remake.remake(private, place, generator, made, lambda done, of: None))
+        kept = asyncio.run(private.manifest())
+        assert kept and kept.shard == "shard-2" and kept.endpoint in server.base_url
 
     def test_an_end_whose_answer_is_lost_is_an_end(
         self,

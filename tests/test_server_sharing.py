@@ -63,6 +63,25 @@ def before(qdrant: QdrantServer, request_number: int, hook: Callable[[], object]
     qdrant.between(hook)
 
 
+async def test_what_cannot_be_merged_after_all_says_that_some_may_be_stored(
+    storage: MemoryStorage, other: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    theirs = [f"theirs {number}" for number in range(15)]
+    qdrant.between(lambda: asyncio.run(other.store("contested", theirs)), UPSERT)
+    ours = [f"ours {number}" for number in range(15)]
+    with pytest.raises(ValueError, match="may or may not have been stored"):
+        await storage.store_many(["first", ("contested", ours)])
+    assert await tags_of(storage) == {"first": set(), "contested": set(theirs)}
+
+
+async def test_a_check_while_others_store_finds_nothing(
+    storage: MemoryStorage, other: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    await storage.store_many([("known", ["a"]), "more"])
+    qdrant.between(lambda: asyncio.run(other.upsert([("known", ["b"]), "new"])), "query/batch")
+    assert await storage.check() == []
+
+
 # A worker loads all it needs, says so, and waits for the others.
 READY = """
 import memory_server.connection

@@ -25,8 +25,8 @@ TRIES = 3
 MAX_WAIT_SECONDS = 10.0
 
 _NEEDS_CLIENT = (
-    "qdrant_url is set, but the client of the server is not installed. Install it: uv pip install "
-    f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21"'
+    "qdrant_url is set, but the client of the server is not installed. Install it (uv pip install "
+    f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21").'
 )
 
 
@@ -94,8 +94,8 @@ class Connection:
             failure = StorageError(f"{server} has too much to do (HTTP 429). Try again later.")
         except ResponseHandlingException as error:
             failure = StorageError(f"{server} {_silence(error)}")
-        except Exception as error:
-            failure = StorageError(f"{server} {_NONSENSE} ({type(error).__name__})")
+        except Exception:
+            failure = StorageError(f"{server} {_NONSENSE}")
         raise failure  # not from those, which hold what the server said
 
 
