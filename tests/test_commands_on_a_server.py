@@ -451,7 +451,8 @@ class TestMeanwhile:
         assert isinstance(place, Server)
         asyncio.run(remake.remake(private, place, generator, made, lambda done, of: None))
         kept = asyncio.run(private.manifest())
-        assert kept and kept.shard == "shard-2" and kept.endpoint in server.base_url
+        assert kept and kept.shard == "shard-2" and kept.endpoint
+        assert kept.endpoint in server.base_url
 
     def test_an_end_whose_answer_is_lost_is_an_end(
         self,
