@@ -197,7 +197,7 @@ async def _about_server(storage: MemoryStorage, progress: ShowProgress) -> Async
         yield Finding(
             "warning",
             "collections",
-            f"{len(shards) - 1} more of this agent, which an interrupted reembed left",
+            f"{len(shards) - 1} more of this agent, which a reembed makes now, or left when interrupted",
             f"agent-memory reembed --model {manifest.embedding.model}",
         )
 
