@@ -197,7 +197,7 @@ async def _about_server(storage: MemoryStorage, progress: ShowProgress) -> Async
         yield Finding(
             "warning",
             "collections",
-            f"{len(shards) - 1} more of this agent, which a reembed makes now, or left when interrupted",
+            f"{len(shards) - 1} more of this agent: of a reembed under way, or an interrupted one",
             f"agent-memory reembed --model {manifest.embedding.model}",
         )
 
