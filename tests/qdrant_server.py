@@ -109,8 +109,6 @@ class QdrantServer:
             f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
             f"POST {one}/points/count": (m.CountRequest, self._count),
             f"POST {one}/points/delete": (m.PointsSelector, local.delete),
-            f"POST {one}/points/payload": (m.SetPayload, self._set_payload),
-            f"POST {one}/points/query": (m.QueryRequest, self._query),
             f"POST {one}/points/query/batch": (m.QueryRequestBatch, self._query_batch),
         }
 
@@ -292,15 +290,8 @@ class QdrantServer:
     def _count(self, name: str, asked: m.CountRequest) -> m.CountResult:
         return self.client.count(name, asked.filter)
 
-    def _query(self, name: str, asked: m.QueryRequest) -> object:
-        return self.client.query_batch_points(name, [asked])[0]
-
     def _query_batch(self, name: str, asked: m.QueryRequestBatch) -> object:
         return self.client.query_batch_points(name, asked.searches)
-
-    def _set_payload(self, name: str, asked: m.SetPayload) -> m.UpdateResult:
-        points: Any = asked.filter if asked.points is None else asked.points
-        return self.client.set_payload(name, asked.payload, points, key=asked.key)
 
 
 class Listener(ThreadingHTTPServer):

@@ -137,6 +137,22 @@ def test_a_setting_that_is_wrong_is_named(make_storage: MakeStorage, name: str, 
         make_storage(**{"qdrant_url": "http://127.0.0.1:9", name: value})
 
 
+async def test_a_key_for_the_alias_alone_is_enough_for_an_agent(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url)
+    memory_id = await storage.store("known")
+    qdrant.clear()
+    await storage.store_many(["known", "new"])
+    await storage.search("which word is not known?", tags=["x"])
+    assert await storage.get(memory_id) and await storage.get_recent(5) and await storage.count()
+    assert await storage.delete([memory_id]) == 1 and await storage.check() == []
+    assert all(f"{path}/".startswith(f"/collections/{ALIAS}/") for _, path in qdrant.requests)
+    assert {method for method, path in qdrant.requests if path == f"/collections/{ALIAS}"} == {
+        "GET"
+    }
+
+
 async def test_a_memory_is_made_as_the_settings_say(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
