@@ -132,13 +132,19 @@ def _put(
                 _put([entry], vectors, embedding, store)
 
 
-def _fault(point: _Point, copy: _Point | None, same_model: bool) -> str | None:
+def lacking(memory: Memory, copy: Memory | None) -> str | None:
+    """What a copy of the memory, which may have been merged with what was there, lacks of it."""
     if copy is None:
         return "it is not there"
-    if not set(point.memory.tags) <= set(copy.memory.tags):
+    if not set(memory.tags) <= set(copy.tags):
         return "tags are not there"
-    if copy.memory.timestamp < point.memory.timestamp:
-        return "its time is an older one"
+    return "its time is an older one" if copy.timestamp < memory.timestamp else None
+
+
+def _fault(point: _Point, copy: _Point | None, same_model: bool) -> str | None:
+    fault = lacking(point.memory, copy and copy.memory)
+    if copy is None or fault:
+        return fault
     numbers = zip(point.vector, copy.vector, strict=True) if same_model else ()
     if not all(abs(one - other) <= _TOLERANCE for one, other in numbers):
         return "its vector is another"

@@ -14,7 +14,7 @@ from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
 
 from . import rebuild
-from .copying import copy, memories_in, missing
+from .copying import copy, lacking, memories_in, missing
 from .options import BadInputError
 from .output import counted
 from .plan import plan
@@ -99,12 +99,9 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
     copied = run(memories_in(new.place.open))
 
     def agreed(store: OpenStore[Collection]) -> bool:
-        for hit in store.collection.newest(rebuild.ALL, EVERYWHERE):
-            memory, copy = store.memory(hit), copied.get(hit.id)
-            if copy is None or copy.timestamp < memory.timestamp:
-                return False
-            if not set(memory.tags) <= set(copy.tags):
-                return False
+        hits = store.collection.newest(rebuild.ALL, EVERYWHERE)
+        if any(lacking(store.memory(hit), copied.get(hit.id)) for hit in hits):
+            return False
         try:  # the same server by another name would have nothing that is ready
             return new.place.peek(Event()) is not None
         except AgentMemoryError:

@@ -55,7 +55,7 @@ class LocalCollection(Shard):
         """A new shard takes the place of the present one, whose files are removed when it is
         closed. The one write of the manifest is the swap.
         """
-        name = self.next_shard()
+        name = self._next_shard()
         self.copy_to(
             self._database / name,
             self._manifest.embedding.dimensions,
@@ -71,7 +71,7 @@ class LocalCollection(Shard):
         """Let the shard in the folder `shard`, which is moved here, take the place of the present
         one; `manifest` describes it.
         """
-        name = self.next_shard()
+        name = self._next_shard()
         shard.rename(self._database / name)
         self._manifest.words = manifest.words
         self._manifest.embedding = manifest.embedding
@@ -79,8 +79,7 @@ class LocalCollection(Shard):
         self.outcome = "Run `agent-memory doctor`."
         self.use(name, manifest.memories)
 
-    def next_shard(self) -> str:
-        """The name for a shard that is to take the place of the present one."""
+    def _next_shard(self) -> str:
         return f"shard-{int(self._manifest.shard.rpartition('-')[2]) + 1}"
 
     def use(self, shard: str, memories: int) -> None:

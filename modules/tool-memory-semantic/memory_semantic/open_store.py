@@ -9,7 +9,7 @@ from uuid import UUID
 
 from . import ranking
 from .collection import EVERYWHERE, Collection, Hit, Point, Where
-from .errors import DamagedStoreError, StorageError, damage
+from .errors import StorageError, damage
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 
@@ -144,7 +144,7 @@ class OpenStore(Generic[C]):
         if len(candidates) < limit:  # all others score 0, and of equals the newest come first
             for hit in self.collection.newest(limit, where):
                 if len(found) < limit and hit.id not in found and self.collection.exclusive:
-                    raise self._damage("a search does not find all memories")
+                    raise damage(self.manifest.agent, "a search does not find all memories")
                 candidates.setdefault(hit.id, hit)
         return ranking.rank(
             ((self.memory(hit), hit.similarity) for hit in candidates.values()), now, limit
@@ -200,8 +200,5 @@ class OpenStore(Generic[C]):
         except ValueError:
             memory = None
         if memory is None or point_id(memory.content) != hit.id:
-            raise self._damage("a memory in it is not what was stored")
+            raise damage(self.manifest.agent, "a memory in it is not what was stored")
         return memory
-
-    def _damage(self, sign: str) -> DamagedStoreError:
-        return damage(self.manifest.agent, sign)

@@ -26,9 +26,9 @@ CANDIDATES = 10_000
 NO_COSINE = -10.0
 
 
-def rarity(memories: int, containing: int = 0) -> float:
-    """The rarity of a word, from 0, among so many memories."""
-    return math.log(1 + (memories - containing + 0.5) / (containing + 0.5))
+def rarity_of_unknown(memories: int) -> float:
+    """The rarity of a word that none of so many memories contains."""
+    return math.log(1 + (memories + 0.5) / 0.5)
 
 
 def words(text: str) -> list[int]:

@@ -18,7 +18,7 @@ from .collection import EVERYWHERE, Hit, Point, Where
 from .disk import kept_in_cache
 from .errors import REPAIR, DamagedStoreError, StorageError
 from .models import timestamp_text
-from .ranking import CANDIDATES, NO_COSINE, rarity, words
+from .ranking import CANDIDATES, NO_COSINE, rarity_of_unknown, words
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class Shard:
         """
         alone = [edge.QueryRequest(1, query=_containing([word])) for word in asked]
         answers = self._handle.query_batch(edge.QueryBatchRequest(alone))
-        unknown = rarity(self.count())
+        unknown = rarity_of_unknown(self.count())
         return sum(answer[0].score if answer else unknown for answer in answers)
 
 

@@ -274,14 +274,13 @@ class MemoryStorage:
         """What a new store for these embeddings, from the service at `endpoint`, would be; it may
         take the place of the `present` one, which keeps its words and its service with its model.
         """
-        same = present is not None and present.embedding == made
+        kept = present if present and present.embedding == made else None
         return Manifest(
             agent=self.agent_id,
             embedding=made,
-            endpoint=present.endpoint if present and same else endpoint,
+            endpoint=kept.endpoint if kept else endpoint,
             created=self._clock(),
-            words=(present is not None and same and present.words)
-            or self.lexical_weight(made.model) > 0,
+            words=bool(kept and kept.words) or self.lexical_weight(made.model) > 0,
         )
 
     def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:

@@ -19,7 +19,7 @@ from memory_semantic.errors import (
     StorageError,
 )
 from memory_semantic.manifest import Manifest
-from memory_semantic.ranking import CANDIDATES, NO_COSINE, rarity, words
+from memory_semantic.ranking import CANDIDATES, NO_COSINE, rarity_of_unknown, words
 
 from .connection import RefusedError
 
@@ -273,7 +273,7 @@ class ServerCollection:
         answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
         known = [answer.points[0].score for answer in answers if answer.points]
         unknown = len(answers) - len(known)
-        return sum(known) + (unknown * rarity(self.count()) if unknown else 0)
+        return sum(known) + (unknown * rarity_of_unknown(self.count()) if unknown else 0)
 
 
 def _replaced_error() -> ReplacedStoreError:
