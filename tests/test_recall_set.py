@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from languages import LANGUAGES
 from scoring import Answer, Question, score, separation
 
 SET = Path(__file__).parent.parent / "benchmarks/recall"
@@ -46,6 +47,15 @@ def test_questions_have_the_answers_that_their_kind_asks_for() -> None:
         answers = set(question["answers"])
         assert bool(answers) == (question["kind"] != "none"), question
         assert answers <= allowed.get(question["kind"], set(MEMORIES)), question
+
+
+def test_every_fact_and_its_question_are_there_in_every_language() -> None:
+    facts = lines("languages.jsonl")
+    assert len(facts) == 40
+    for language in LANGUAGES:
+        pairs = [fact[language] for fact in facts]
+        assert len({text for pair in pairs for text in pair}) == 80
+        assert all(memory != question and memory and question for memory, question in pairs)
 
 
 def test_chains_go_forward_in_time() -> None:
