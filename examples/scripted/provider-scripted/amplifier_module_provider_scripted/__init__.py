@@ -36,9 +36,9 @@ class ScriptedProvider:
             ToolCall(
                 id=f"call-{next(self._numbers)}", name=call["tool"], arguments=call["arguments"]
             )
-            for call in (turn if isinstance(turn, list) else [])
+            for call in ([] if isinstance(turn, str) else turn)
         ]
-        text = "I am looking it up." if calls else turn or "Done."
+        text = turn if isinstance(turn, str) else "I am looking it up."
         return ChatResponse(content=[TextBlock(text=text)], tool_calls=calls or None)
 
     def parse_tool_calls(self, response: ChatResponse) -> list[ToolCall]:
