@@ -20,6 +20,7 @@ from memory_semantic.errors import AgentMemoryError
 from memory_semantic.masking import mask
 from memory_semantic.models import MAX_RESULTS, MEMORY_ID, Memory, utc_now
 
+from .display import show
 from .settings import project_of, read
 from .tokens import estimate
 
@@ -116,20 +117,22 @@ class Recall:
         """What `data["prompt"]` brings to mind; nothing for the prompts of sub-agents."""
         if data.get("parent_id"):
             return HookResult()
-        started, found, result = time.perf_counter(), _Found(), {}
+        started, found = time.perf_counter(), _Found()
         try:
             async with asyncio.timeout(MAX_SECONDS):
                 await self._look_up(data.get("prompt"), found)
         except Exception as error:  # what was found before is still good
-            result = await self._failed(error)
+            await self._failed(error)
         limit = self._coordinator.injection_size_limit
         text, count = block(found.memories, found.tokens, limit, masked=found.masked)
-        if count:
-            took = round((time.perf_counter() - started) * 1000)
-            told = {"agent_id": found.agent_id, "count": count, "chars": len(text)}
-            await self._coordinator.hooks.emit("memory:injected", {**told, "query_time_ms": took})
-            result |= {"action": "inject_context", "context_injection": text}
-        return HookResult(**result, context_injection_role="user")
+        if not count:
+            return HookResult()
+        took = round((time.perf_counter() - started) * 1000)
+        told = {"agent_id": found.agent_id, "count": count, "chars": len(text)}
+        await self._coordinator.hooks.emit("memory:injected", {**told, "query_time_ms": took})
+        return HookResult(
+            action="inject_context", context_injection=text, context_injection_role="user"
+        )
 
     async def _look_up(self, prompt: object, found: _Found) -> None:
         # The engine takes a third of a second to load, which the event loop has not.
@@ -170,12 +173,11 @@ class Recall:
             others = [each for each in found.memories if each.id not in ids]
             found.memories = close[: settings.relevant] + others
 
-    async def _failed(self, error: Exception) -> dict[str, Any]:
-        """Tell that it failed: an event each time, the person once, as a part of the answer."""
+    async def _failed(self, error: Exception) -> None:
         kind = {"error": type(error).__name__}
         await self._coordinator.hooks.emit("memory:inject_failed", kind)
         if self._warned:
-            return {}
+            return
         self._warned = True
         why = f"It failed unexpectedly ({type(error).__name__})."  # its text may quote the prompt
         if isinstance(error, TimeoutError):
@@ -184,7 +186,7 @@ class Recall:
             why = str(error)
         message = f"Long-term memory was not looked up for this prompt. {why}"
         logger.warning("%s", message)
-        return {"user_message": message, "user_message_level": "warning"}
+        show(self._coordinator, message, "warning", source=NAME)
 
 
 def asked(prompt: object) -> str:
