@@ -22,7 +22,8 @@ class StorageConfig:
     it for. `lexical_weight` is how much shared words count beside the meaning; None stands for 0.3
     with the built-in model and 0 with others. `lock_timeout` is the seconds that a call waits for
     other calls on the same memory.
-    `mask_secrets` is for the tools: whether they mask credentials.
+    `mask_secrets` is for the tools: whether they mask credentials; `read_only` too: whether a
+    session gets `memory_search` alone.
     `qdrant_url` is the address of a Qdrant server that keeps the memories instead, by default what
     QDRANT_URL says; `local` stands for this machine.
     """
@@ -35,6 +36,7 @@ class StorageConfig:
     max_query_results: Annotated[int, msgspec.Meta(ge=1, le=MAX_RESULTS)] = MAX_RESULTS
     lock_timeout: Annotated[float, msgspec.Meta(ge=0)] = LOCK_SECONDS
     mask_secrets: bool = True
+    read_only: bool = False
     qdrant_url: str = ""
 
     def __post_init__(self) -> None:

@@ -25,13 +25,18 @@ EVENTS = ["memory:stored", "memory:searched"]
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
-    """Give the session of `coordinator` its two memory tools. Opens and contacts nothing."""
-    for tool in (MemoryStoreTool, MemorySearchTool):
-        await coordinator.mount("tools", tool(coordinator, config or {}), name=tool.name)
+    """Give the session of `coordinator` its two memory tools, with `read_only` the one that
+    searches. Opens and contacts nothing.
+    """
+    config = config or {}
+    # The settings are checked at each call; what `read_only` says, if wrong, is no leave to write.
+    writable = str(config.get("read_only") or "").strip().lower() in ("", "false", "0")
+    for tool in (MemoryStoreTool, MemorySearchTool) if writable else (MemorySearchTool,):
+        await coordinator.mount("tools", tool(coordinator, config), name=tool.name)
     coordinator.register_contributor(
         "observability.events", "tool-memory-semantic", lambda: list(EVENTS)
     )
-    logger.info("Mounted memory_store and memory_search")
+    logger.info("Mounted %s", "memory_store and memory_search" if writable else "memory_search")
 
 
 class _MemoryTool:
