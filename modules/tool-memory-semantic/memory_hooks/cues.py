@@ -8,8 +8,11 @@ which something is to be forgotten, or that speaks of a password, is left alone.
 import re
 from typing import NamedTuple
 
+from .human_words import phrases, speaks_of_secrets, to_be_forgotten
+
 # Lengths of a text that is kept. An introduction below the second is kept with what follows it.
 MIN_CHARS, INTRODUCTION_CHARS, MAX_CHARS = 10, 30, 1_000
+_INTRODUCED = 2  # sentences
 
 
 class Found(NamedTuple):
@@ -19,107 +22,97 @@ class Found(NamedTuple):
     text: str
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
-
-
-# Where an imperative can stand.
-_START = r"(?:^|[,;:–—-] |\b(?:and|but|so|please|pls|also|oh|ok) )"
-
-# Whoever says one of these does not want the turn kept, or speaks of what must not be.
-_LEAVE = _any(
-    r"\b(?:don'?t|do not|not|never|no need to) (?:\w+ )?(?:remember|store|save|record|note|memori[sz]e"
-    r"|write|keep|capture)(?: of)? (?:this|that|it|any|what)\b",
-    r"\bforget (?:this|that|it|what|about|everything)\b|off the record|\bnot be recorded\b",
-    r"\bnicht (?:merken|speichern)|기억하지 ?마|저장하지 ?마|覚えないで|記録しないで",
-    r"\b(?:passwords?|passwd|passphrase|passwort|kennwort|credentials?|tokens?|pin code)\b",
-    r"\bpass (?:for|is)\b|\bkeys?(?: is| for|[:=])|\b(?:api|access|private|secret|ssh)[ -]?keys?\b",
-    r"\bsecret is\b|비밀번호|パスワード|暗証",
-)
-_NOT_SAID = _any(
-    r"[?？]\W*$|ですか|(?:^|[,;–-] )(?:(?:and|but|so|ok|hm+|then),? )?(?:what|why|how|which|who|where)\b",
-    r"(?:^|[,;–-] )(?:(?:and|but|so|ok|hm+|then),? )?"
-    r"(?:can|could|would|should|shall|do|does|did|is|are|was) (?:i|we|you|it|the|there|that|this)\b",
-    r"\b(?:maybe|perhaps|might|suppose|imagine|hypothetical\w*|i wish|some ?day|vielleicht)\b|at some point",
-    r"\bif (?:i|we|you|they|it) (?:had|were|was|wanted|went|could|would)\b|\bthink(?:ing)? aloud",
-    r"\b(?:not|n't|nothing|un)[ -]?(?:\w+ ){0,2}(?:decided|settled|sure|final)\b|\bdecided nothing\b",
-    r"\b(?:today|tonight|for now|right now|temp\w*|for the moment|this (?:time|once)|yet|quick\w*)\b",
-    r"\bthis (?:run|build|test|branch|session|screenshot)\b|\b(?:just|only) for (?:this|the)\b",
-    r"\b(?:try|see) (?:if|what|how|whether|it)\b|\bfirst\W*$|\b(?:heute|diesmal)\b|오늘|이번만|今[日回]だけ",
-    r"\b(?:docs?|page|article|readme|they|he|she|paper|book|log) (?:says?|said|writes?|wrote|reads)\b",
-    r"\btypo\b|🙄|🙃|\blol\b|\bhaha|\byeah,? right\b",
-)
+# Asked, supposed, undecided, for now, reported, or not meant.
+_NOT_SAID = phrases(r"""
+    [?\uff1f]\W*$|ですか
+    HEAD (what|why|how)
+    ^((and|so|but) )?(which|who|where)\b
+    HEAD (can|could|would|should|shall|do|does|did|is|are|was) (i|we|you|it|the|there|that|this)
+    (maybe|perhaps|might|suppose|imagine|hypothetical\w*|i wish|some ?day|at some point|vielleicht)
+    (if (i|we|you|they|it) (had|were|was|wanted|went|could|would)|think(ing)? aloud)
+    (not|nothing|have ?n'?t|has ?n'?t|un)[ -]?(\w+ ){0,2}(decided|settled|sure|final)
+    (today|tonight|(for|right) now|for the moment|this (time|once)|temp\w*|yet|quick\w*|heute)
+    (this (run|build|test|branch|session|screenshot)|(just|only) for (this|the))
+    (try|see) (if|what|how|whether|it)
+    (docs?|page|article|readme|they|he|she|paper|book|log) (says?|said|writes?|wrote|reads)
+    (decided nothing|typo|lol|haha\w*|yeah,? right)
+    first\W*$|오늘|이번만|今[日回]だけ|🙄|🙃
+""")
 CUES: dict[str, re.Pattern[str]] = {
-    "explicit": _any(
-        rf"{_START}(?:always )?remember\b(?! when| how| what| the | to (?!always|never))",
-        r"\b(?:keep|bear) in mind\b|\bdon'?t forget (?!to )|\bplease note\b|\bfor the record\b",
-        r"\bmake a note\b|\bnote (?:to|for) (?:self|you)\b|\bfor (?:your|future) (?:info|reference)|\bfyi\b",
-        r"^important\b|\b(?:need|good|important|worth) (?:to know|knowing|remembering)\b",
-        r"\bmerk dir\b|\bdenk (?:bitte )?daran\b|기억해|잊지 ?마|覚えておいて|忘れないで",
-    ),
-    "decision": _any(
-        r"\b(?:we|i)(?: have|'ve)?(?: all| just| now)? (?:decided|agreed|settled|opted)\b",
-        r"\b(?:we|i)(?: will|'ll|'re| are|'m| am)(?: now)? (?:go(?:ing)? with|stay(?:ing)?|stick|use)\b",
-        r"\blet'?s (?:go with|stick|use|stay|standardi[sz]e|not (?:use|do)|only|always|never)\b",
-        r"\bwe (?:stay|stick|keep to|go) (?:on|with|to)\b|\bit(?:'s| is) (?:settled|final|decided)\b",
-        r"\b(?:do not|don'?t) (?:take|use|introduce) (?!it|this|that|these|a |an |the |any )\w+",
-        r"\bmade up my mind\b|\bwir (?:haben (?:uns )?entschieden|bleiben bei|nehmen)\b",
-        r"하기로 했|(?:로 가|하)자\b|ことにし(?:た|ました)|に決め(?:た|ました)",
-    ),
-    "preference": _any(
-        r"\bi (?:much |really |strongly )?prefer\b|\bi(?:'d| would) (?:much )?rather\b|^preference\b",
-        r"\bi (?:don'?t|do not) (?:want|like) (?:any|to see|you to|your|seeing|it when)\b|\bi hate (?:it )?when",
-        r"\bkeep (?:your |the |all )?(?:answers|replies|responses|explanations|summaries|messages)\b",
-        r"\bmy preference\b|\bich (?:mag|bevorzuge|möchte) (?:kein|lieber)",
-    ),
-    "rule": _any(
-        r"\b(?:from now(?: on)?|going forward|from here on|in future|from day one|ever again|as a rule)\b",
-        r"\b(?:the|our|team|company) (?:rule|policy|convention)\b|\bwithout exception\b|\bunless (?:i|we)\b",
-        rf"{_START}(?:never|always|(?:do not|don'?t) ever) (?!mind|the |a |my |\w+ed\b)\w+",
-        r"\b(?:we|i) (?:always|never) (?!forget|get|got|had|know|knew|remember|see|saw|did|made|\w+ed\b)",
-        r"\b(?:must|may) (?:not|never|always|only)\b|\bha(?:s|ve) to be (?!the|an?\b)|\bnot allowed\b",
-        r"\b(?:do not|don'?t|no|only|must|use|all)\b.*\b(?:anywhere|everywhere|elsewhere|ever|at all)\b",
-        r"\b(?:for|in) (?:all|every|each|any) (?:of )?(?:our|my|new|future|next|later|single)\b",
-        r"\bevery(?! ?time)\w*(?: \w+){0,3} (?:we|i|you) (?!\w+ed\b)\w+",
-        r"\b(?:all|every|no|never|always|only)\b.*\bin (?:this|our) (?:project|repo\w*|code ?base|house|company)",
-        r"\bonly(?= ?(?:[.,;!]|$|ok\b|please|pls))|\b(?:pls|please) no \w+|^no (?!idea|need).*\b(?:please|pls)\b",
-        r"\binsist(?:s|ed)?\b|\b(?:vetoed|banned|forbidden|mandatory)\b",
-        r"\bab (?:jetzt|sofort)\b|\bkünftig\b|\bgrundsätzlich\b|\bbitte kein|앞으로|항상|반드시|今後|必ず|常に",
-    ),
-    "lesson": _any(r"\bturn(?:s|ed) out\b|\bwe(?:'ve)? learn(?:ed|t)\b|\blessons? learn(?:ed|t)\b"),
-    "fact": _any(
-        r"\bi work (?:from|for|at)\b|\bi(?:'m| am) based in\b|\bwe (?:support|deploy|use)\b",
-        r"\bin charge of\b|\bresponsible for\b|\bthe one for\b|\b(?:deadline|code freeze) is\b",
-    ),
+    "explicit": phrases(r"""
+        START (always )?remember(?! when| how| what| the | to (?!always|never))
+        ((keep|bear) in mind|don'?t forget(?! to)|please note|for the record|make a note|fyi)
+        (note (to|for) (self|you)|for (your|future) (info\w*|reference)|write (this|that) down)
+        ((need|good|important|worth) (to know|knowing|remembering)|merk dir|denk (bitte )?daran)
+        ^important|기억해|잊지 ?마|覚えておいて|忘れないで
+    """),
+    "decision": phrases(r"""
+        (we|i)( have|'ve)?( all| just| now)? (decided|agreed|settled|opted)
+        (we|i)( will|'ll|'re| are|'m| am)( now)? (go(ing)? with|stay(ing)?|stick|use)
+        let'?s (go with|stick|use|stay|standardi[sz]e|not (use|do)|only|always|never)
+        (we (stay|stick|keep to|go) (on|with|to)|it('s| is) (settled|final|decided)|made up my mind)
+        (do not|don'?t) (take|use|introduce) (?!it|this|that|these|a |an |the |any )\w+
+        wir (haben (uns )?entschieden|bleiben bei|nehmen)
+        하기로 했|(로 가|하)자(?!\w)|(ことにし|に決め)(た|ました)
+    """),
+    "preference": phrases(r"""
+        (i (much |really )?prefer|i('d| would) (much )?rather|my preference|i hate (it )?when)
+        (i (don'?t|do not) (want|like) (any|to see|you to|your|seeing|it when))
+        keep (your |the |all )?(answers|replies|responses|explanations|summaries|messages)
+        ich (mag|bevorzuge|möchte) (kein\w*|lieber)
+        ^preference
+    """),
+    "rule": phrases(r"""
+        (from now( on)?|going forward|from here on|in future|from day one|ever again|as a rule)
+        ((the|our|team|company) (rule|policy|convention)|without exception|unless (i|we))
+        START (never|always|(do not|don'?t) ever) (?!mind|the |a |my |\w+ed\b)\w+
+        (we|i) (always|never) (?!forget|get|got|had|know|knew|remember|see|saw|did|made|\w+ed\b)\w+
+        (must|may) (not|never|always|only)|not allowed|ha(s|ve) to be (?!the|an?\b)\w+
+        (do not|don'?t|no|only|must|use|all)\b.*\b(anywhere|everywhere|elsewhere|ever|at all)
+        (for|in) (all|every|each|any) (of )?(our|my|new|future|next|later|single)
+        every(?! ?time)\w*( \w+){0,3} (we|i|you) (?!\w+ed\b)\w+
+        (all|every|no|never|always|only)\b.*\bin (this|our) (project|repo\w*|code ?base|house)
+        only(?= ?([.,;!]|$|ok\b|please|pls))
+        ((pls|please) no \w+|(insist(s|ed)?|vetoed|banned|forbidden|mandatory))
+        ^no (?!idea|need).*\b(please|pls)\b
+        (ab (jetzt|sofort)|künftig|grundsätzlich|bitte kein\w*)
+        앞으로|항상|반드시|今後|必ず|常に
+    """),
+    "lesson": phrases(r"(turn(s|ed) out|we('ve)? learn(ed|t)|lessons? learn(ed|t))"),
+    "fact": phrases(r"""
+        (i work (from|for|at)|i('m| am) based in|we (support|deploy|use))
+        (in charge of|responsible for|the one for|(deadline|code freeze) is)
+    """),
 }
 # A lesson is also a cause together with what became of it.
-_CAUSE = _any(
-    r"\b(?:came from|because|caused by|due to|culprit|root cause|reason (?:is|was)|since the)\b",
-    r"\bit was\b|\w (?:was|were) (?:the|a|that|when|on|not)\b|\bso every\b|\bes lag an\b|원인|原因",
-)
-_SOLVED = _any(
-    r"\b(?:is|are|'?s|completely|all) (?:now )?(?:fixed|solved|gone|fine|green|stable|solid)\b",
-    r"\b(?:solved|fixed|fixes) (?:it|that)\b|\bsolved\.|\b(?:works|fine|green|right) (?:again|now)\b",
-    r"\bfound it\b|\brock solid\b|고쳤|解決しました",
-)
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_CAUSE = phrases(r"""
+    (came from|because|caused by|due to|culprit|root cause|reason (is|was)|since the|so every)
+    (it was|\w+ (was|were) (the|a|that|when|on|not)|es lag an)
+    원인|原因
+""")
+_SOLVED = phrases(r"""
+    (is|are|completely|all) (now )?(fixed|solved|gone|fine|green|stable|solid)
+    ((solved|fixed|fixes) (it|that)|(works|fine|green|right) (again|now)|found it|rock solid)
+    solved\.|고쳤|解決しました
+""")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
 def found(words: str) -> list[Found]:
     """What of a human's own `words` is worth keeping, in their order."""
-    if _LEAVE.search(words):
+    if to_be_forgotten(words) or speaks_of_secrets(words):
         return []
     found = []
     for paragraph in re.split(r"\n{2,}", words):
         sentences = [each.strip() for each in _SENTENCES.split(paragraph) if each.strip()]
         said = [each for each in sentences if not _NOT_SAID.search(each)]
-        lesson = bool(_SOLVED.search(paragraph))
+        solved = _SOLVED.search(paragraph)
         for number, sentence in enumerate(said):
             kind = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            if kind is None and lesson and _CAUSE.search(sentence):
+            if kind is None and solved and _CAUSE.search(sentence):
                 kind = "lesson"
             if kind == "explicit" and (len(sentence) < INTRODUCTION_CHARS or sentence[-1] == ":"):
-                sentence = " ".join(said[number : number + 3])
+                sentence = " ".join(said[number : number + 1 + _INTRODUCED])
             if kind and MIN_CHARS <= len(sentence) <= MAX_CHARS:
                 found.append(Found(kind, sentence))
     return found
