@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plots import Plots, draw_processes, draw_recall, draw_sizes, draw_space, draw_tuning
+from report_recall_hook import section as recall_hook
 from results import (
     NONE,
     OURS,
@@ -86,6 +87,7 @@ def write(results: dict[str, Any], folder: Path) -> None:
         "## Does a search find the right memory?\n\n" + _part(results, "recall", _recall, plots),
         "## Tokens\n\n" + _part(results, "tokens", _tokens, plots),
         "## Money\n\n" + _part(results, "money", _money, plots),
+        "## Recall before a prompt\n\n" + _part(results, "recall_hook", recall_hook, plots),
         "## Where others are better\n\n" + _better(parts),
         "## What is not measured\n\n" + _bullets(_missing(results)),
         COMMANDS,

@@ -40,7 +40,7 @@ from results import is_ours
 from stores.peers import NOT_TRIED
 
 ROOT = Path(__file__).parent.parent
-PARTS = ["recall", "tokens", "money", "growth", "several"]
+PARTS = ["recall", "tokens", "money", "growth", "several", "recall_hook"]
 SIZES = [100, 1_000, 10_000, 100_000]
 PROCESSES = [1, 2, 4, 8]
 PRICES = {"text-embedding-3-small": 0.02, "text-embedding-3-large": 0.13}
@@ -91,6 +91,12 @@ def measure_recall(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     yield {**found, "weight": recall.WEIGHT}
 
 
+def measure_recall_hook(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    import recall_hook
+
+    yield recall_hook.measure(options.quick, log)
+
+
 def measure_money(options: argparse.Namespace, parts: dict[str, Any]) -> dict[str, Any]:
     import money
 
@@ -108,6 +114,7 @@ STEPS = {
     "tokens": measure_tokens,
     "growth": measure_growth,
     "several": measure_several,
+    "recall_hook": measure_recall_hook,
 }
 
 

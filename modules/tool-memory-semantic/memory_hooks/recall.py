@@ -42,7 +42,7 @@ MAX_SHOWN_CHARS = 600
 _RECENT_LOOKED_THROUGH = 100
 
 # From which cosine on a memory is close to a prompt, by embedding model. For the built-in one it is
-# measured by benchmarks/recall_before_prompt.py. For OpenAI's it is not: published examples have
+# measured by benchmarks/recall_hook.py. For OpenAI's it is not: published examples have
 # 0.08 to 0.25 for questions off topic and 0.44 for those on topic with the newer two, and 0.77 to
 # 0.79 off topic with ada. Other models differ; where it is too low, the budget still holds.
 MIN_COSINE = {"local": 0.24, "text-embedding-ada-002": 0.8}
@@ -167,24 +167,24 @@ class Recall:
             close = [
                 each
                 for each in await storage.search(query, MAX_RESULTS)
-                if wanted(each) and _cosine(each) >= least
+                if wanted(each) and cosine(each) >= least
             ]
             ids = {each.id for each in close[: settings.relevant]}
             others = [each for each in found.memories if each.id not in ids]
             found.memories = close[: settings.relevant] + others
 
     async def _failed(self, error: Exception) -> None:
-        kind = {"error": type(error).__name__}
+        kind = {"kind": type(error).__name__}
         await self._coordinator.hooks.emit("memory:inject_failed", kind)
         if self._warned:
             return
         self._warned = True
         why = f"It failed unexpectedly ({type(error).__name__})."  # its text may quote the prompt
         if isinstance(error, TimeoutError):
-            why = f"It took longer than {MAX_SECONDS:g} s."
+            why = f"It took longer than {MAX_SECONDS:g} s; what was found by then is there."
         elif isinstance(error, AgentMemoryError | ValueError):
             why = str(error)
-        message = f"Long-term memory was not looked up for this prompt. {why}"
+        message = f"Recall from long-term memory failed for this prompt. {why}"
         logger.warning("%s", message)
         show(self._coordinator, message, "warning", source=NAME)
 
@@ -225,7 +225,8 @@ def _line(memory: Memory, masked: bool) -> str:
     return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}] {content}\n"
 
 
-def _cosine(memory: Memory) -> float:
+def cosine(memory: Memory) -> float:
+    """The cosine of what a search found without counting shared words."""
     from memory_semantic.ranking import score
 
     # A cosine of 1 is scored as what recency raises every cosine by.
