@@ -51,7 +51,8 @@ _BLOCKS = re.compile(
     | <(?P<tag>[a-zA-Z][\w-]*)\b[^>]*>.*?(?:</(?P=tag)>|\Z) | <!--.*?(?:-->|\Z)  # tagged blocks
     | ^[-=*_]{3,}\s*$.*?(?:^[-=*_]{3,}\s*$|\Z)  # between two rules
     | :[ \t]*\n[ \t]*\n.*  # "the sniffer says:", an empty line, and all that follows
-    | \b(?:write|put|add|draft|say|answer|reply|send)\b(?![^:\n]*\b(?:down|memory)\b)[^:\n]*:\s.*
+    | (?:^|[.,;!]\s|\b(?:please|pls|and|can\ you|could\ you)\s)  # "write a comment: …"
+      (?:write|put|add|draft|say|answer|reply|send)\b(?![^:\n]*\b(?:down|memory)\b)[^:\n]*:\s.*
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
