@@ -77,9 +77,12 @@ async def converse(
     turns: list[Any] | None = None,
     after: list[dict[str, Any]] | None = None,
     settings: dict[str, Any] | None = None,
+    display: bool = True,
     **options: Any,
 ) -> Conversation:
-    """A conversation with these prompts, that goes on `after` the messages of an earlier one."""
+    """A conversation with these prompts, that goes on `after` the messages of an earlier one, with
+    or without a `display` for the person.
+    """
     talk = Conversation()
 
     async def record(event: str, data: dict[str, Any]) -> HookResult:
@@ -87,7 +90,7 @@ async def converse(
         return HookResult()
 
     async with scripted_session(turns or [], memory, hooks={NAME: settings or {}}, **options) as s:
-        s.coordinator.display_system = talk
+        s.coordinator.display_system = talk if display else None
         for event in ("memory:injected", "memory:inject_failed"):
             s.coordinator.hooks.register(event, record, name=event)
         context = s.coordinator.get("context")
@@ -105,6 +108,10 @@ async def converse(
             asked = [message.model_dump(mode="json") for message in request.messages]
             talk.requests.append([(each["role"], json.dumps(each["content"])) for each in asked])
     return talk
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name.startswith("memory_hooks")]
 
 
 @each_loop
@@ -229,8 +236,10 @@ async def test_a_failure_is_told_once_and_breaks_no_turn(
     assert len(talk.requests) == 2 and talk.recalled == []
     assert len(talk.shown) == 1 and "damaged" in talk.shown[0]
     assert [event for event, _ in talk.events] == ["memory:inject_failed"] * 2
-    told = [record for record in caplog.records if record.name.startswith("memory_hooks")]
-    assert len(told) == 1 and told[0].levelno == logging.WARNING
+    assert not logged(caplog)
+    await converse(memory, QUESTION, QUESTION, display=False)
+    [record] = logged(caplog)
+    assert record.levelno == logging.WARNING and "damaged" in record.getMessage()
 
 
 @pytest.mark.parametrize("plan", [None, {}])
@@ -351,7 +360,7 @@ async def test_events_and_logs_tell_what_happened_and_not_what_was_said(
     assert event == "memory:injected"
     assert {"agent_id": "sam", "count": 1, "chars": len(talk.recalled[0])}.items() <= data.items()
     assert "PostgreSQL" not in json.dumps(data) and "database" not in json.dumps(data)
-    assert not any(record.name.startswith("memory_hooks") for record in caplog.records)
+    assert not logged(caplog)
 
 
 async def test_mounts_without_looking_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -185,8 +185,8 @@ class Recall:
         elif isinstance(error, AgentMemoryError | ValueError):
             why = str(error)
         message = f"Recall from long-term memory failed for this prompt. {why}"
-        logger.warning("%s", message)
-        show(self._coordinator, message, "warning", source=NAME)
+        if not show(self._coordinator, message, "warning", source=NAME):
+            logger.warning("%s", message)
 
 
 def asked(prompt: object) -> str:
