@@ -213,5 +213,6 @@ async def test_a_model_that_is_slow_is_not_waited_for(
 
 def test_a_turn_shows_no_secret(root: Path) -> None:
     key = f"sk-{'c3' * 20}"
-    read = turn([f"Hello.\nUse {key} for it."], f"I used {key}.\nIt works.")
+    block = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END PRIVATE KEY-----"
+    read = turn([f"Hello.\nUse {key} for it."], f"I used {key}.\nIt works.\n{block}")
     assert (read.user, read.assistant) == ("Hello.", "It works.")

@@ -233,5 +233,5 @@ class Capture:
         elif isinstance(error, AgentMemoryError | ValueError):
             why = str(error)
         message = f"What was said may not have been captured as a memory. {why}"
-        logger.warning("%s", message)
-        show(self._coordinator, message, "warning", source=NAME)
+        if not show(self._coordinator, message, "warning", source=NAME):
+            logger.warning("%s", message)

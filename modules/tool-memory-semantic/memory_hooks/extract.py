@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from amplifier_core.message_models import ChatRequest, Message
+from memory_semantic.errors import AgentMemoryError
+from memory_semantic.masking import mask
 
 from .cues import CUES, MAX_CHARS, MIN_CHARS, Found
 from .human_words import human_words, speaks_of_secrets, to_be_forgotten
@@ -39,7 +41,11 @@ passage that it comes from, copied character by character from one turn. At most
 memories; an empty list is a good answer."""
 
 
-_NOT_ASKED_FOR = "The model's answer is not the JSON that was asked for."
+class AnswerError(AgentMemoryError):
+    """There is no answer of a model that anything could be taken from."""
+
+    def __init__(self, what: str = "Its answer is not the JSON that was asked for.") -> None:
+        super().__init__(f"The session's model was to read the turns. {what}")
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,8 @@ def turn(prompts: list[str], reply: str) -> Turn:
     """The turn as the model may read it: own words alone, nothing that speaks of a secret."""
     words = "\n\n".join(map(human_words, prompts))
     return Turn(
-        _without_secrets(words)[:MAX_WORDS_CHARS],
-        _without_secrets(reply)[:MAX_REPLY_CHARS],
+        _without_secrets(words, MAX_WORDS_CHARS),
+        _without_secrets(reply, MAX_REPLY_CHARS),
         private=to_be_forgotten(words),
     )
 
@@ -64,7 +70,7 @@ def turn(prompts: list[str], reply: str) -> Turn:
 async def extract(coordinator: Any, turns: list[Turn], model_role: str) -> list[Found]:
     """What the model says is worth keeping of `turns`, after one request.
 
-    Raises ValueError if there is no model or its answer is not what was asked for, and whatever
+    Raises AnswerError if there is no model or its answer is not what was asked for, and whatever
     the provider raises.
     """
     provider, model = await _provider(coordinator, model_role)
@@ -85,19 +91,19 @@ async def extract(coordinator: Any, turns: list[Turn], model_role: str) -> list[
 
 
 def parse(answer: str) -> list[tuple[Found, str]]:
-    """The statements in the model's `answer`, each with its quote. Raises ValueError for an answer
+    """The statements in the model's `answer`, each with its quote. Raises AnswerError for an answer
     that is not exactly what was asked for; a fence around it is allowed.
     """
     bare = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         memories = json.loads(bare)["memories"]
         statements = [(each["kind"], each["statement"].strip(), each["quote"]) for each in memories]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(_NOT_ASKED_FOR) from error
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise AnswerError from None  # it may quote the turns
     if len(statements) > MAX_STATEMENTS or any(
         kind not in CUES or not isinstance(quote, str) for kind, _, quote in statements
     ):
-        raise ValueError(_NOT_ASKED_FOR)
+        raise AnswerError
     return [(Found(kind, statement), quote) for kind, statement, quote in statements]
 
 
@@ -116,9 +122,12 @@ def _squeezed(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _without_secrets(text: str) -> str:
-    lines = text.splitlines()
-    return "\n".join(line for line in lines if not speaks_of_secrets(line))
+def _without_secrets(text: str, max_chars: int) -> str:
+    """The beginning of `text`, without lines that show or speak of a secret; one may be cut, but
+    only where it would not be shown.
+    """
+    lines = mask(text[: 2 * max_chars])[0].splitlines()
+    return "\n".join(line for line in lines if not speaks_of_secrets(line))[:max_chars]
 
 
 async def _provider(coordinator: Any, model_role: str) -> tuple[Any, str | None]:
@@ -130,5 +139,5 @@ async def _provider(coordinator: Any, model_role: str) -> tuple[Any, str | None]
             if preferred.provider.lower() in name.lower():
                 return provider, preferred.model
     if not providers:
-        raise ValueError("The session has no model.")
+        raise AnswerError("It has none.")
     return min(providers.values(), key=lambda each: getattr(each, "priority", 100)), None
