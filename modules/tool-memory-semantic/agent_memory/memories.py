@@ -60,7 +60,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
             "model": manifest.embedding.model if manifest else None,
             "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
-    except (AgentMemoryError, ValueError) as error:
+    except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
 
 

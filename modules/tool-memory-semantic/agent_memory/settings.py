@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_semantic.config import StorageConfig
+from memory_semantic.errors import InputError
 from memory_semantic.identity import ENVIRONMENT_VARIABLE, validate_agent_id
 
 MODULE = "tool-memory-semantic"
@@ -31,7 +32,7 @@ class Settings:
     problems: list[str] = field(default_factory=list)
 
     def storage(self) -> StorageConfig:
-        """The checked settings. Raises ValueError for one that is wrong."""
+        """The checked settings. Raises InputError for one that is wrong."""
         return StorageConfig.parse(self.config)
 
 
@@ -71,11 +72,11 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder. Raises ValueError if there is no home for it."""
+    """Amplifier's own folder. Raises InputError if there is no home for it."""
     try:
         return Path("~/.amplifier").expanduser()
     except RuntimeError:
-        raise ValueError("There is no home folder. Set HOME.") from None
+        raise InputError("There is no home folder. Set HOME.") from None
 
 
 def load_keys() -> None:
@@ -109,9 +110,9 @@ def _yaml(path: Path) -> Mapping[str, Any]:
         content = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise ValueError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
+        raise InputError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
     if content is not None and not isinstance(content, Mapping):
-        raise ValueError("it holds no settings")
+        raise InputError("it holds no settings")
     return content or {}
 
 

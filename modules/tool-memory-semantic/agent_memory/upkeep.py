@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import click
-from memory_semantic import EmbeddingGenerator, Memory, StorageError
+from memory_semantic import EmbeddingGenerator, InputError, Memory, StorageError
 from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
 from memory_semantic.open_store import OpenStore
@@ -151,7 +151,7 @@ def _examine(session: Session, offline: bool) -> list[examination.Finding]:
     why = None
     try:
         storage = session.storage
-    except (click.UsageError, ValueError) as error:  # whose, or where, cannot be known
+    except (click.UsageError, InputError) as error:  # whose, or where, cannot be known
         storage, why = None, str(error)
     run(look())
     if why:

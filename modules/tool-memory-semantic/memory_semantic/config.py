@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from .errors import InputError
 from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url
 
 T = TypeVar("T")
@@ -47,13 +48,13 @@ class StorageConfig:
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":
-        """The settings in `config`. Raises ValueError for a value that is wrong."""
+        """The settings in `config`. Raises InputError for a value that is wrong."""
         return parsed(config, cls)
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
     """Those of the settings in `config` that the dataclass `into` has; blank texts are ignored,
-    because Amplifier expands an unset `${VAR}` to one. Raises ValueError for a value that is wrong.
+    because Amplifier expands an unset `${VAR}` to one. Raises InputError for a value that is wrong.
     """
     given = {
         key: value.strip() if isinstance(value, str) else value
@@ -65,14 +66,14 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$.")
         name = f"The setting {place.rstrip('`')} is wrong: " if place else ""
-        raise ValueError(f"{name}{what.rstrip('.')}.") from None
+        raise InputError(f"{name}{what.rstrip('.')}.") from None
 
 
 def _folder(root: str) -> str:
     try:
         folder = Path(root).expanduser().absolute()
     except RuntimeError:
-        raise ValueError("storage_root is in the home of a user that does not exist") from None
+        raise InputError("storage_root is in the home of a user that does not exist") from None
     if "\0" in root or "${" in root:
-        raise ValueError("storage_root cannot be a folder, or a variable was not expanded")
+        raise InputError("storage_root cannot be a folder, or a variable was not expanded")
     return str(folder)

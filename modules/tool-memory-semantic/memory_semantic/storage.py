@@ -14,7 +14,7 @@ from .check import check
 from .collection import Collection, Where
 from .config import StorageConfig
 from .embeddings import EmbeddingGenerator
-from .errors import UNCHANGED, ReplacedStoreError, StorageError
+from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
 from .manifest import Embedding, Manifest
@@ -76,7 +76,7 @@ class MemoryStorage:
     they name, `clock` that of the time. Making one creates and contacts nothing. Safe from many
     tasks, threads and processes; nothing stays open between calls.
 
-    Bad input is a ValueError; EmbeddingError and StorageError say what else went wrong.
+    Bad input is an InputError; EmbeddingError and StorageError say what else went wrong.
     """
 
     def __init__(
@@ -165,14 +165,14 @@ class MemoryStorage:
         any of them.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError("limit must be a whole number, 1 or more.")
+            raise InputError("limit must be a whole number, 1 or more.")
         where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
         return await self.operate(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
         if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise ValueError("Give a list of ids.")
+            raise InputError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
         return await self.operate(lambda store: store.erase(doomed), 0) if doomed else 0
 
@@ -211,7 +211,7 @@ class MemoryStorage:
     async def _put(self, entries: list[Entry], known: set[UUID]) -> list[Stored]:
         """Store the entries, those whose texts are `known` without embedding them again."""
         if len(entries) > MAX_BATCH:
-            raise ValueError(
+            raise InputError(
                 f"{len(entries):,} memories at once are too many; {MAX_BATCH:,} may be."
             )
         texts = {point_id(entry.text): entry.text for entry in entries}

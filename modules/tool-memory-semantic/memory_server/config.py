@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from memory_semantic.config import parsed
+from memory_semantic.errors import InputError
 
 # What a try at a request may take, in seconds.
 TRY_SECONDS = 10
@@ -41,11 +42,11 @@ class ServerConfig:
     def __post_init__(self) -> None:
         self.qdrant_api_key = self.qdrant_api_key or os.environ.get("QDRANT_API_KEY", "").strip()
         if not (self.qdrant_api_key.isascii() and self.qdrant_api_key.isprintable()):
-            raise ValueError("qdrant_api_key (or QDRANT_API_KEY) is not a key. Set it again.")
+            raise InputError("qdrant_api_key (or QDRANT_API_KEY) is not a key. Set it again.")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "ServerConfig":
-        """The settings in `config`. Raises ValueError for a value that is wrong."""
+        """The settings in `config`. Raises InputError for a value that is wrong."""
         return parsed(config, cls)
 
     @property
