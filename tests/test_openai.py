@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, error, vector_of
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
@@ -385,3 +386,18 @@ async def test_no_key_is_an_error_that_names_it(root: Path) -> None:
     with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
         await storage.store("x")
     assert not root.exists()
+
+
+@pytest.mark.parametrize("spelling", ["Local", "LOCAL", " local "])
+async def test_the_built_in_model_may_be_written_with_capitals(
+    openai: EmbeddingsServer, root: Path, command: Command, spelling: str
+) -> None:
+    config = {"storage_root": str(root), "embedding_model": spelling}
+    [stored] = await MemoryStorage("sam", config).upsert(["a private thought"])
+    assert stored.model == "local"
+    assert await MemoryStorage("sam", config).search("a thought")
+    assert EmbeddingGenerator(spelling).endpoint is None
+    await EmbeddingGenerator(spelling).generate("a private thought")
+    again = await asyncio.to_thread(command.json, "reembed", "--model", spelling, "--yes")
+    assert again["model"] == "local"
+    assert openai.requests == []

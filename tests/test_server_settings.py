@@ -1,10 +1,13 @@
 """The settings of a memory on a server: where they come from, and what becomes of them."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_memory.cli import cli
+from click.testing import CliRunner
 from conftest import MakeStorage, MakeTools
 from memory_semantic import StorageError
 from memory_semantic.errors import UNCHANGED
@@ -171,3 +174,21 @@ async def test_a_memory_is_made_as_the_settings_say(
     assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
     assert made["quantization_config"] == {"binary": {"always_ram": True}}
     assert not other.get("quantization_config")
+
+
+@pytest.mark.parametrize("spelling", ["Local", "LOCAL", " local "])
+async def test_this_machine_may_be_written_with_capitals(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    spelling: str,
+) -> None:
+    await make_storage(qdrant_url=spelling).store("x")
+    monkeypatch.setenv("QDRANT_URL", spelling)
+    await make_storage().store("y")
+    assert await make_storage(qdrant_url="local").count() == 2
+    for option, other in (("--to", "--from"), ("--from", "--to")):
+        arguments = ["move", option, spelling, other, "local", "--agent", "sam"]
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+        assert "That is where it is" in result.output
+    assert qdrant.requests == []

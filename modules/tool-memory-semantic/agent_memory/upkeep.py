@@ -9,6 +9,7 @@ import click
 from memory_semantic import EmbeddingGenerator, InputError, Memory, StorageError
 from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
+from memory_semantic.models import clean_local
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
 
@@ -28,7 +29,7 @@ def reembed(
     session: Session, model: str, base_url: str | None, dimensions: int | None, yes: bool
 ) -> None:
     """Give the memory another embedding model, after saying what that takes."""
-    storage, config = session.existing, session.settings.storage()
+    storage, config, model = session.existing, session.settings.storage(), clean_local(model)
     base_url = base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from .errors import InputError
-from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url
+from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url, clean_local
 
 T = TypeVar("T")
 
@@ -41,10 +41,9 @@ class StorageConfig:
     def __post_init__(self) -> None:
         self.storage_root = _folder(self.storage_root)  # the home is that of the moment
         self.base_url = clean_base_url(self.base_url)
-        self.qdrant_url = self.qdrant_url or os.environ.get("QDRANT_URL", "").strip() or HERE
-        if self.qdrant_url != HERE:
-            clean_base_url(self.qdrant_url, "qdrant_url", "http://localhost:6333")
-            self.qdrant_url = self.qdrant_url.rstrip("/")
+        if self.embedding_model:
+            self.embedding_model = clean_local(self.embedding_model)
+        self.qdrant_url = clean_place(self.qdrant_url or os.environ.get("QDRANT_URL", ""))
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":
@@ -67,6 +66,16 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
         what, _, place = str(error).partition(" - at `$.")
         name = f"The setting {place.rstrip('`')} is wrong: " if place else ""
         raise InputError(f"{name}{what.rstrip('.')}.") from None
+
+
+def clean_place(url: str) -> str:
+    """Where memories are: the address of a Qdrant server, else this machine. Raises InputError for
+    no address.
+    """
+    place = clean_local(url) or HERE
+    if place != HERE:
+        clean_base_url(place, "qdrant_url", "http://localhost:6333")
+    return place.rstrip("/")
 
 
 def _folder(root: str) -> str:

@@ -37,7 +37,7 @@ LEXICAL_WEIGHT = 0.3
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
 # The value of qdrant_url that stands for this machine.
-HERE = "local"
+HERE = LOCAL_MODEL
 # Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
 # theirs with the first vector.
 DIMENSIONS = {
@@ -212,6 +212,14 @@ def clean_id(value: object) -> str:
     if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
         raise InputError("A memory's id looks like mem-a3f2b8c1.")
     return value
+
+
+def clean_local(value: str) -> str:
+    """`value` trimmed, and `local` however it is written: nobody who writes `Local` means the
+    name of something elsewhere.
+    """
+    value = value.strip()
+    return value.lower() if value.lower() == LOCAL_MODEL else value
 
 
 def clean_base_url(
