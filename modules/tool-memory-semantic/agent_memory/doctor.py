@@ -117,11 +117,12 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     folder = storage.folder
     root = Path(storage.config.storage_root)
     if not folder.database.exists():
+        doubt = storage.config.doubt
         yield Finding(
-            "warning",
+            "problem" if doubt else "warning",
             "store",
             f"{storage.agent_id!r} has no memory in {root}",
-            "agent-memory agents",
+            doubt or "agent-memory agents",
         )
         return
     free = shutil.disk_usage(root).free

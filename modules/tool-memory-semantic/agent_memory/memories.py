@@ -44,6 +44,8 @@ def agents(session: Session) -> None:
     else:
         where = config.storage_root if config.qdrant_url == HERE else config.qdrant_url
         session.out.note(f"No agent has a memory in {where} yet.")
+    if config.doubt and not rows:
+        session.out.warn(config.doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:

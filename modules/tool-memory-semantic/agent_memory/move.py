@@ -34,7 +34,8 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     source = clean_place(source or (HERE if to != HERE else settings.qdrant_url))
     old, new = _storage(session, source), _storage(session, to)
     if place_of(old) == place_of(new):
-        raise BadInputError("That is where it is. Name another place with --to or --from.")
+        what = "That is where it is. Name another place with --to or --from."
+        raise BadInputError(f"{what} {settings.doubt}".rstrip())
     manifest, present = run(_peek(old)), run(_peek(new))
     if manifest is None:
         fail(f"The agent {session.agent!r} has no memory in {place_of(old)}.")

@@ -42,7 +42,9 @@ class Session:
         agents = known_agents(self.settings)
         if len(agents) == 1:
             return agents[0]
-        there = f"There are {', '.join(agents)}." if agents else "None has a memory here yet."
+        doubt = self.settings.storage().doubt
+        none = f"None has a memory here yet. {doubt}".rstrip()
+        there = f"There are {', '.join(agents)}." if agents else none
         raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
 
     @cached_property
@@ -88,7 +90,8 @@ def place_of(storage: MemoryStorage) -> str:
 
 def exists(storage: MemoryStorage) -> bool:
     """Whether there is a store, in whatever state."""
-    return run(storage.manifest()) is not None if server_of(storage) else storage.folder.exists
+    here = not server_of(storage) and storage.folder.exists
+    return here or run(storage.manifest()) is not None
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:

@@ -13,6 +13,10 @@ from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url, clean_local
 
 T = TypeVar("T")
 
+# What names the server where the settings do not, and what others name theirs by.
+SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
+_OTHERS_VARIABLE = "QDRANT_URL"
+
 
 @dataclass(kw_only=True)
 class StorageConfig:
@@ -25,7 +29,10 @@ class StorageConfig:
     other calls on the same memory.
     `mask_secrets` is for the tools: whether they mask credentials.
     `qdrant_url` is the address of a Qdrant server that keeps the memories instead, by default what
-    QDRANT_URL says; `local` stands for this machine.
+    AGENT_MEMORY_QDRANT_URL says; `local` stands for this machine.
+
+    `doubt` is not a setting. It is blank, or nothing says where memories are but QDRANT_URL, which
+    1.2.0 read: what to do about it if this machine has none.
     """
 
     storage_root: str = "~/.amplifier/memory"
@@ -43,12 +50,22 @@ class StorageConfig:
         self.base_url = clean_base_url(self.base_url)
         if self.embedding_model:
             self.embedding_model = clean_local(self.embedding_model)
-        self.qdrant_url = clean_place(self.qdrant_url or os.environ.get("QDRANT_URL", ""))
+        named = self.qdrant_url or os.environ.get(SERVER_VARIABLE, "").strip()
+        self.qdrant_url = clean_place(named)
+        others = clean_local(os.environ.get(_OTHERS_VARIABLE, "")) or HERE
+        self.doubt = "" if named or others == HERE else _DOUBT
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "StorageConfig":
         """The settings in `config`. Raises InputError for a value that is wrong."""
         return parsed(config, cls)
+
+
+_DOUBT = (
+    f"{_OTHERS_VARIABLE} is set, which belongs to other programs and is not used. If the memory is "
+    f"on that server, set {SERVER_VARIABLE} (and AGENT_MEMORY_QDRANT_API_KEY), or qdrant_url "
+    f"in the settings; if it is to be on this machine, set qdrant_url to {HERE!r}."
+)
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:

@@ -328,9 +328,13 @@ class MemoryStorage:
         return LOCAL_MODEL
 
     def _require_none_left(self) -> None:
-        """Where a server is to be used that has no memory of the agent, but this machine has one,
-        nothing is begun anew, and nobody is told that there is nothing.
+        """Where a memory may be elsewhere, nothing is begun anew, and nobody is told that there is
+        nothing: here, though a server is to be used; on a server, though nothing of ours names it.
         """
+        if self.config.doubt:
+            raise StorageError(
+                f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
+            )
         if self.place is not self.folder and self.folder.holds_memories:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "

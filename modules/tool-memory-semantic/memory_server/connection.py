@@ -170,7 +170,8 @@ def _refusal(server: str, error: "UnexpectedResponse") -> StorageError:
         return StorageError(f"{server} is out of disk space (HTTP {status}). Give it more.")
     if status in (401, 403):
         return StorageError(
-            f"{server} does not accept the API key for this (HTTP {status}). Check QDRANT_API_KEY."
+            f"{server} does not accept the API key for this (HTTP {status}). "
+            "Check AGENT_MEMORY_QDRANT_API_KEY."
         )
     if status == 404 and b"doesn't exist" not in error.content:
         return StorageError(f"{server} {_NONSENSE}")
