@@ -87,7 +87,11 @@ FAILURES: dict[str, tuple[Any, int, str]] = {
     "empty": ((200, {}, b""), 1, "Check qdrant_url"),
     "another's": ((200, {}, b'{"data": []}'), 1, "Check qdrant_url"),
     "nothing": ((200, {}, b'{"result": null, "status": "ok"}'), 1, "Check qdrant_url"),
-    "moved": ((301, {"location": "http://127.0.0.1:9/"}, b""), 1, "HTTP 301"),
+    "moved": (
+        (307, {"location": "http://me:pw@127.0.0.1:9/x?y"}, b""),
+        1,
+        r"redirects to http://127\.0\.0\.1:9 .HTTP 307.*set qdrant_url",
+    ),
 }
 
 
@@ -128,6 +132,20 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     assert memory.content == "known" and await storage.count() == 1
     [stored] = await storage.upsert([TEXT])
     assert not stored.known
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(
+    storage: MemoryStorage, qdrant: QdrantServer, status: int
+) -> None:
+    with QdrantServer() as other:
+        away = {"location": f"{other.url.replace('://', '://me:pw@')}/x?token=t0ken"}
+        qdrant.rules.append(Rule(99, answer=(status, away, b"")))
+        for call in (storage.store(TEXT), storage.search(TEXT), storage.delete(["mem-12345678"])):
+            said = str(await error_of(call))
+            assert f"redirects to {other.url} (HTTP {status})" in said and "set qdrant_url" in said
+            assert "me:pw" not in said and "t0ken" not in said
+        assert other.requests == []
 
 
 def chain(error: BaseException | None) -> str:

@@ -159,7 +159,7 @@ def _client(api_key: str, base_url: str | None) -> "AsyncOpenAI":
     return AsyncOpenAI(
         api_key=api_key,
         base_url=base_url,
-        http_client=DefaultAsyncHttpxClient(verify=_certificates()),
+        http_client=DefaultAsyncHttpxClient(verify=_certificates(), follow_redirects=False),
         max_retries=0,  # tenacity's are the only tries
         timeout=EMBEDDING_TRY_SECONDS,
     )
