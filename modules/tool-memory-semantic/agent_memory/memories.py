@@ -50,9 +50,7 @@ def agents(session: Session) -> None:
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
     try:
-        storage = MemoryStorage(
-            agent, {**session.settings.config, "lock_timeout": _PATIENCE_SECONDS}
-        )
+        storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
         manifest = run(storage.manifest())
         return {

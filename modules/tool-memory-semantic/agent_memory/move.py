@@ -128,7 +128,7 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
 
 
 def _storage(session: Session, url: str) -> MemoryStorage:
-    return MemoryStorage(session.agent, {**session.settings.config, "qdrant_url": url})
+    return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
 
 
 async def _peek(storage: MemoryStorage) -> Manifest | None:

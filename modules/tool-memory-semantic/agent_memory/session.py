@@ -50,7 +50,7 @@ class Session:
     @cached_property
     def storage(self) -> MemoryStorage:
         """The agent's storage, which may not exist yet."""
-        return MemoryStorage(self.agent, self.settings.config)
+        return MemoryStorage(self.agent, self.settings.core)
 
     @property
     def existing(self) -> MemoryStorage:
@@ -98,7 +98,7 @@ def known_agents(settings: amplifier.Settings) -> list[str]:
     """The agents that have a store where the settings say."""
     config = settings.storage()
     if config.qdrant_url != HERE:
-        return Server("", config.qdrant_url, settings.config).agents()
+        return Server("", config.qdrant_url, settings.core).agents()
     root = Path(config.storage_root)
     stores = root.glob("*/qdrant.db") if root.is_dir() else ()
     return sorted(store.parent.name for store in stores)

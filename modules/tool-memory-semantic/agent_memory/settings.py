@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_semantic.config import StorageConfig
+from memory_semantic.config import StorageConfig, core_settings
 from memory_semantic.errors import InputError
-from memory_semantic.identity import ENVIRONMENT_VARIABLE, validate_agent_id
+from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
 
 MODULE = "tool-memory-semantic"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
@@ -33,7 +33,12 @@ class Settings:
 
     def storage(self) -> StorageConfig:
         """The checked settings. Raises InputError for one that is wrong."""
-        return StorageConfig.parse(self.config)
+        return StorageConfig.parse(self.core)
+
+    @property
+    def core(self) -> dict[str, Any]:
+        """The settings without the agent's name. Raises InputError for one that does not exist."""
+        return core_settings(self.config, own=SETTINGS)
 
 
 def load() -> Settings:
@@ -93,7 +98,7 @@ def load_keys() -> None:
 
 def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
     """The identities that are set, each with who says so, in Amplifier's order."""
-    for key in ("agent_identity", "agent_id"):
+    for key in SETTINGS:
         yield from _named(settings.config.get(key), settings.sources.get(key, ""))
     yield from _named(os.environ.get(ENVIRONMENT_VARIABLE), f"the variable {ENVIRONMENT_VARIABLE}")
 

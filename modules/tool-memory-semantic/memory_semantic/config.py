@@ -1,14 +1,15 @@
 """The settings, by the names that they have in a bundle or in settings.yaml."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from .errors import InputError
+from .errors import UNCHANGED, InputError
 from .models import HERE, LOCK_SECONDS, MAX_RESULTS, clean_base_url, clean_local
 
 T = TypeVar("T")
@@ -16,6 +17,9 @@ T = TypeVar("T")
 # What names the server where the settings do not, and what others name theirs by.
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
 _OTHERS_VARIABLE = "QDRANT_URL"
+# How alike two names must be for the one to be advised instead of the other: `max_results` is
+# `max_query_results`, but `openai_api_key` is not `qdrant_api_key`.
+_NEAR = 0.75
 
 
 @dataclass(kw_only=True)
@@ -66,6 +70,30 @@ _DOUBT = (
     f"on that server, set {SERVER_VARIABLE} (and AGENT_MEMORY_QDRANT_API_KEY), or qdrant_url "
     f"in the settings; if it is to be on this machine, set qdrant_url to {HERE!r}."
 )
+
+
+def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
+    """The settings in `config`, without those that a module has of its `own`.
+
+    Raises InputError for a name that is neither the core's nor the module's: a misspelt setting
+    would not be in force, and nobody would know.
+    """
+    known = {each.name for each in fields(StorageConfig)} | set(own)
+    given = {str(name): value for name, value in (config or {}).items()}
+    if not given.keys() <= known:
+        from memory_server.config import ServerConfig  # needed where there is a server, and here
+
+        known |= {each.name for each in fields(ServerConfig)}
+    wrong = [_no_setting(name, known) for name in given if name not in known]
+    if wrong:
+        raise InputError(f"{' '.join(wrong)} {UNCHANGED}")
+    return {name: value for name, value in given.items() if name not in own}
+
+
+def _no_setting(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
+    hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists those there are."
+    return f"There is no setting {name!r:.60}. {hint}"
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:

@@ -8,6 +8,8 @@ from typing import Any
 from .errors import InputError
 
 ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
+# The settings of a module that name the agent, the stronger first.
+SETTINGS = ("agent_identity", "agent_id")
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
@@ -55,8 +57,7 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
         coordinator.get_capability("agent_identity"),
         session.get("agent_identity"),
         _mapping(session.get("capabilities")).get("agent_identity"),
-        config.get("agent_identity"),
-        config.get("agent_id"),
+        *(config.get(name) for name in SETTINGS),
         os.environ.get(ENVIRONMENT_VARIABLE),
     )
     for candidate in candidates:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from .check import check
 from .collection import Collection, Where
-from .config import StorageConfig
+from .config import StorageConfig, core_settings
 from .embeddings import EmbeddingGenerator
 from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .folder import AgentFolder
@@ -72,9 +72,9 @@ class Place(Protocol):
 class MemoryStorage:
     """The memories of one agent.
 
-    `config` holds the settings of `StorageConfig`. `embeddings` takes the place of the model that
-    they name, `clock` that of the time. Making one creates and contacts nothing. Safe from many
-    tasks, threads and processes; nothing stays open between calls.
+    `config` holds settings of `StorageConfig` and `ServerConfig`, and no others. `embeddings` takes
+    the place of the model that they name, `clock` that of the time. Making one creates and contacts
+    nothing. Safe from many tasks, threads and processes; nothing stays open between calls.
 
     Bad input is an InputError; EmbeddingError and StorageError say what else went wrong.
     """
@@ -88,7 +88,8 @@ class MemoryStorage:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.agent_id = validate_agent_id(agent_id)
-        self.config = StorageConfig.parse(config)
+        settings = core_settings(config)
+        self.config = StorageConfig.parse(settings)
         self._embeddings = embeddings
         self._clock = clock
         root = Path(self.config.storage_root)
@@ -97,7 +98,7 @@ class MemoryStorage:
         if self.config.qdrant_url != HERE:
             from memory_server import Server
 
-            self.place = Server(self.agent_id, self.config.qdrant_url, config)
+            self.place = Server(self.agent_id, self.config.qdrant_url, settings)
 
     async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.

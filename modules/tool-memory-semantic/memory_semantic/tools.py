@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
-from .identity import resolve_agent_id
+from .identity import SETTINGS, resolve_agent_id
 from .masking import mask, mask_all
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
 
@@ -48,10 +48,13 @@ class _MemoryTool:
         try:
             if not isinstance(input, dict):
                 raise InputError(f"{self.name} takes an object with its arguments.")
+            from .config import core_settings
+
+            settings = core_settings(self._config, own=SETTINGS)
             agent_id = resolve_agent_id(self._coordinator, self._config)
             from .storage import MemoryStorage
 
-            storage = MemoryStorage(agent_id, self._config)
+            storage = MemoryStorage(agent_id, settings)
             masked = 0
             if storage.config.mask_secrets:
                 input, masked = mask_all(input)
