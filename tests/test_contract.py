@@ -1,7 +1,7 @@
 """What every place promises where a memory can be: files of this machine, or a Qdrant server.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
-where QDRANT_URL names it (and QDRANT_API_KEY its key).
+where AGENT_MEMORY_QDRANT_URL names it (and AGENT_MEMORY_QDRANT_API_KEY its key).
 """
 
 import asyncio
@@ -43,7 +43,10 @@ from qdrant_server import QdrantServer, refusal
 T = TypeVar("T")
 
 # Taken here: in a test the environment has neither, and no other host can be reached.
-URL, KEY = (os.environ.get(name, "").strip() for name in ("QDRANT_URL", "QDRANT_API_KEY"))
+URL, KEY = (
+    os.environ.get(name, "").strip()
+    for name in ("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY")
+)
 PLACES = ["files", "client", "http", *(["server"] if URL not in ("", HERE) else [])]
 connect_anywhere = socket.socket.connect
 

@@ -523,7 +523,7 @@ class TestRefused:
         fill(here, 2)
         qdrant.api_key = "right"
         said = move("--to", qdrant.url, code=1)
-        assert "Check QDRANT_API_KEY" in said.stderr and nothing_on(qdrant)
+        assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said.stderr and nothing_on(qdrant)
 
     def test_a_text_that_was_altered(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage

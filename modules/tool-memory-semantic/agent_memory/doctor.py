@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
+from memory_semantic import AgentMemoryError, InputError, MemoryStorage, StorageError
 from memory_semantic.check import check
 from memory_semantic.collection import Collection
 from memory_semantic.errors import REPAIR as HOW_TO_MEND
@@ -95,7 +95,7 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
         yield Finding("ok", "settings", f"read from {', '.join(read)}")
     try:
         name, source = next(agent_names(settings), (None, ""))
-    except ValueError as error:
+    except InputError as error:
         yield Finding("problem", "identity", str(error))
         return
     if name is None:
@@ -117,11 +117,12 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     folder = storage.folder
     root = Path(storage.config.storage_root)
     if not folder.database.exists():
+        doubt = storage.config.doubt
         yield Finding(
-            "warning",
+            "problem" if doubt else "warning",
             "store",
             f"{storage.agent_id!r} has no memory in {root}",
-            "agent-memory agents",
+            doubt or "agent-memory agents",
         )
         return
     free = shutil.disk_usage(root).free
@@ -214,7 +215,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")
         vector = await generator.generate(_SAMPLE)
-    except (AgentMemoryError, ValueError) as error:
+    except AgentMemoryError as error:
         return Finding(
             "problem", "model", str(error), _mend_model(manifest, storage.config.embedding_model)
         )

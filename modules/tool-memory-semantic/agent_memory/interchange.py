@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
+from memory_semantic import InputError
 from memory_semantic.masking import mask_all
 from memory_semantic.models import (
     MEMORY_ID,
@@ -36,7 +37,7 @@ VERSION = 1
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class ImportFileError(ValueError):
+class ImportFileError(InputError):
     """A file that is not what it should be, with a sentence for each fault."""
 
     def __init__(self, faults: list[str]) -> None:
@@ -96,7 +97,7 @@ def read(
                 same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
             else:
                 found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
-        except ValueError as error:
+        except InputError as error:
             faults.append(f"{place}: {error}")
     if faults:
         raise ImportFileError(faults)
@@ -186,7 +187,7 @@ def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
     if not isinstance(fields, dict):
-        raise ValueError("it is not an object with a content.")
+        raise InputError("it is not an object with a content.")
     own_id = fields.get("id")
     if not (isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id)):
         own_id = new_memory_id()
@@ -204,8 +205,8 @@ def _time(value: Any, undated: datetime) -> datetime:
         value = datetime.combine(value, time())
     try:
         moment = clean_since(value) or undated
-    except ValueError:
-        raise ValueError("its timestamp is not an ISO 8601 date or time.") from None
+    except InputError:
+        raise InputError("its timestamp is not an ISO 8601 date or time.") from None
     if not _EARLIEST <= moment <= utc_now() + timedelta(days=1):  # clocks differ
-        raise ValueError("its timestamp lies in the future, or before 1970.")
+        raise InputError("its timestamp lies in the future, or before 1970.")
     return moment

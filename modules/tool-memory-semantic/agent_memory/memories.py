@@ -44,13 +44,13 @@ def agents(session: Session) -> None:
     else:
         where = config.storage_root if config.qdrant_url == HERE else config.qdrant_url
         session.out.note(f"No agent has a memory in {where} yet.")
+    if config.doubt and not rows:
+        session.out.warn(config.doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
     try:
-        storage = MemoryStorage(
-            agent, {**session.settings.config, "lock_timeout": _PATIENCE_SECONDS}
-        )
+        storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
         manifest = run(storage.manifest())
         return {
@@ -60,7 +60,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
             "model": manifest.embedding.model if manifest else None,
             "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
-    except (AgentMemoryError, ValueError) as error:
+    except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
 
 

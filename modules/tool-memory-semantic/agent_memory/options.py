@@ -6,10 +6,12 @@ Nothing heavy is imported before a command runs, so that help and completion com
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import click
-from memory_semantic.errors import AgentMemoryError
+from memory_semantic.errors import AgentMemoryError, InputError
 
 
 class BadInputError(click.ClickException):
@@ -51,7 +53,7 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
             settings.config |= {"storage_root": root, "qdrant_url": HERE}
         # A shell does not wait for a server.
         agents = known_agents(settings) if settings.storage().qdrant_url == HERE else []
-    except (ValueError, OSError, RuntimeError):
+    except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
 
@@ -71,6 +73,8 @@ def command(
 
             try:
                 function(Session(agent, root, as_json), **own)
+            except InputError as error:
+                raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
                 raise click.ClickException(str(error)) from error
             except OSError as error:
@@ -78,8 +82,10 @@ def command(
                     raise
                 what = f"{error.filename or 'The file'}: {error.strerror or error}."
                 raise click.ClickException(what) from error
-            except ValueError as error:
-                raise BadInputError(str(error)) from error
+            except (click.ClickException, click.Abort, click.exceptions.Exit):
+                raise
+            except Exception as error:
+                raise click.ClickException(_unexpected(error)) from error
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
@@ -97,6 +103,13 @@ def command(
         return declared
 
     return add
+
+
+def _unexpected(error: Exception) -> str:
+    """What kind of error it is, and where it arose; its words may be those of a memory."""
+    where = extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
+    return f"agent-memory failed unexpectedly ({place}). Please report this."
 
 
 def _agent_option() -> click.Option:

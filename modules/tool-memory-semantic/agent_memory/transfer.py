@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import click
-from memory_semantic import AgentMemoryError, MemoryStorage
+from memory_semantic import AgentMemoryError, InputError, MemoryStorage
 from memory_semantic.collection import Collection
 from memory_semantic.models import point_id
 from memory_semantic.open_store import OpenStore, Stored
@@ -95,7 +95,7 @@ async def _restore(
                 each.memory.timestamp = known.get(key, each.memory.timestamp)
     try:
         return await storage.restore([each.memory for each in found])
-    except ValueError as error:
+    except InputError as error:
         if len(found) == 1:
             faults.append(f"{found[0].place}: {error}")
             return []

@@ -1,6 +1,7 @@
-"""What can go wrong, other than bad input, which is a `ValueError` everywhere.
+"""What can go wrong.
 
     AgentMemoryError
+    ├── InputError        an argument or a setting cannot be what it is; it is a ValueError, too
     ├── EmbeddingError    the text could not be turned into a vector
     └── StorageError      the store could not be opened, read or written
         ├── NewerStoreError      it is a newer version's
@@ -17,6 +18,10 @@ from contextlib import contextmanager
 
 class AgentMemoryError(Exception):
     """Base of the errors that this package raises."""
+
+
+class InputError(AgentMemoryError, ValueError):
+    """What was given cannot be used: an argument, a setting, an identity."""
 
 
 class EmbeddingError(AgentMemoryError):

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from .errors import InputError
+
 # Limits of a memory, as the tool descriptions state them. 10,000 characters of English are about
 # 2,500 tokens, well inside the 8,192 that embedding models read.
 MAX_CONTENT_CHARS = 10_000
@@ -35,7 +37,7 @@ LEXICAL_WEIGHT = 0.3
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
 # The value of qdrant_url that stands for this machine.
-HERE = "local"
+HERE = LOCAL_MODEL
 # Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
 # theirs with the first vector.
 DIMENSIONS = {
@@ -141,53 +143,53 @@ class Entry(NamedTuple):
 def clean_text(value: object, name: str) -> str:
     """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
 
-    Raises ValueError otherwise, also when nothing in it is visible or it is not valid Unicode.
+    Raises InputError otherwise, also when nothing in it is visible or it is not valid Unicode.
     """
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text, not {_kind(value)}.")
+        raise InputError(f"{name} must be a text, not {_kind(value)}.")
     text = value.strip()
     if not any(char.isprintable() and not char.isspace() for char in text):
-        raise ValueError(f"{name} is empty: give it at least one visible character.")
+        raise InputError(f"{name} is empty: give it at least one visible character.")
     if len(text) > MAX_CONTENT_CHARS:
-        raise ValueError(
+        raise InputError(
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
             "Shorten it or split it."
         )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+        raise InputError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
     return text
 
 
 def clean_tags(value: object) -> list[str]:
     """Tags trimmed, lower-cased and without repeats, in order; None means none.
 
-    Raises ValueError for anything but a list of at most 20 texts of 1 to 50 characters.
+    Raises InputError for anything but a list of at most 20 texts of 1 to 50 characters.
     """
     if value is None:
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
+        raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
     tags: list[str] = []
     for item in value:
         tag = clean_text(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
-            raise ValueError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
+            raise InputError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
         if tag not in tags:
             tags.append(tag)
     if len(tags) > MAX_TAGS:
-        raise ValueError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
+        raise InputError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
     return tags
 
 
 def clean_items(items: object) -> list[Entry]:
     """Texts to remember, each with its tags, from texts and (text, tags) pairs.
 
-    Raises ValueError for anything else, and for a text or a tag that is not possible.
+    Raises InputError for anything else, and for a text or a tag that is not possible.
     """
     if isinstance(items, str) or not isinstance(items, Iterable):
-        raise ValueError("Give a list of texts, or of (text, tags) pairs.")
+        raise InputError("Give a list of texts, or of (text, tags) pairs.")
     cleaned = []
     for item in items:
         content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
@@ -196,7 +198,7 @@ def clean_items(items: object) -> list[Entry]:
 
 
 def clean_memory(memory: Memory) -> Entry:
-    """A memory to be stored with its own id and time. Raises ValueError for one that cannot be."""
+    """A memory to be stored with its own id and time. Raises InputError for one that cannot be."""
     return Entry(
         clean_text(memory.content, "content"),
         clean_tags(memory.tags),
@@ -206,17 +208,25 @@ def clean_memory(memory: Memory) -> Entry:
 
 
 def clean_id(value: object) -> str:
-    """A memory's id. Raises ValueError for what cannot be one."""
+    """A memory's id. Raises InputError for what cannot be one."""
     if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
-        raise ValueError("A memory's id looks like mem-a3f2b8c1.")
+        raise InputError("A memory's id looks like mem-a3f2b8c1.")
     return value
+
+
+def clean_local(value: str) -> str:
+    """`value` trimmed, and `local` however it is written: nobody who writes `Local` means the
+    name of something elsewhere.
+    """
+    value = value.strip()
+    return value.lower() if value.lower() == LOCAL_MODEL else value
 
 
 def clean_base_url(
     value: str | None, name: str = "base_url", example: str = "http://localhost:11434/v1"
 ) -> str | None:
     """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
-    ValueError for no address, and for one with a password in it, which would end in logs.
+    InputError for no address, and for one with a password in it, which would end in logs.
     """
     if not (value and value.strip()):
         return None
@@ -227,22 +237,22 @@ def clean_base_url(
     except ValueError:
         valid = False
     if not valid:
-        raise ValueError(f"{name} must be an address such as {example}, without a password.")
+        raise InputError(f"{name} must be an address such as {example}, without a password.")
     return value.strip()
 
 
 def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:
-    """How many results: `maximum` for any whole number above it. ValueError below 1."""
+    """How many results: `maximum` for any whole number above it. InputError below 1."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
-        raise ValueError(f"limit must be a whole number from 1 to {maximum}.")
+        raise InputError(f"limit must be a whole number from 1 to {maximum}.")
     return int(min(value, maximum))
 
 
 def clean_since(value: object) -> datetime | None:
     """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
 
-    Raises ValueError for anything else.
+    Raises InputError for anything else.
     """
     if value is None:
         return None
@@ -253,7 +263,7 @@ def clean_since(value: object) -> datetime | None:
             return _as_utc(datetime.fromisoformat(value.strip()))
     except (ValueError, OverflowError):
         pass
-    raise ValueError(
+    raise InputError(
         "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
     )
 

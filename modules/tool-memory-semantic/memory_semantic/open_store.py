@@ -9,7 +9,7 @@ from uuid import UUID
 
 from . import ranking
 from .collection import EVERYWHERE, Collection, Hit, Point, Where
-from .errors import StorageError, damage
+from .errors import InputError, StorageError, damage
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 
@@ -101,7 +101,7 @@ class OpenStore(Generic[C]):
             before = memories.get(key) or known.get(key)
             tags = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
             if len(tags) > MAX_TAGS:
-                raise ValueError(
+                raise InputError(
                     f"With the tags that it has, this memory would have {len(tags)}; at most "
                     f"{MAX_TAGS} are possible. {self.collection.outcome} Store it again with fewer "
                     "new tags."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .errors import EmbeddingError
 from .models import EMBEDDING_MAX_WAIT_SECONDS, EMBEDDING_TRIES
+from .network import redirection
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -96,6 +97,10 @@ def _seconds_to_wait(state: "RetryCallState") -> float:
 
 def _refusal(error: "APIStatusError") -> str:
     status = error.status_code
+    if status < 400:
+        location = error.response.headers.get("location", "")
+        where = redirection("The embeddings service", status, str(error.request.url), location)
+        return f"{where} {UNCHANGED} If that is the right address, set base_url to it."
     if status in (401, 403):
         reason, remedy = "rejected the API key", "Check OPENAI_API_KEY."
     elif status == 404:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from amplifier_core import ToolResult
 
-from .errors import AgentMemoryError
-from .identity import resolve_agent_id
+from .errors import AgentMemoryError, InputError
+from .identity import SETTINGS, resolve_agent_id
 from .masking import mask, mask_all
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
 
@@ -47,11 +47,14 @@ class _MemoryTool:
         """Do the call. Whatever fails comes back as a result with `error["message"]`."""
         try:
             if not isinstance(input, dict):
-                raise ValueError(f"{self.name} takes an object with its arguments.")
+                raise InputError(f"{self.name} takes an object with its arguments.")
+            from .config import core_settings
+
+            settings = core_settings(self._config, own=SETTINGS)
             agent_id = resolve_agent_id(self._coordinator, self._config)
             from .storage import MemoryStorage
 
-            storage = MemoryStorage(agent_id, self._config)
+            storage = MemoryStorage(agent_id, settings)
             masked = 0
             if storage.config.mask_secrets:
                 input, masked = mask_all(input)
@@ -59,7 +62,7 @@ class _MemoryTool:
             if masked:
                 output["masked_secrets"] = output.get("masked_secrets", 0) + masked
             return ToolResult(output=output)
-        except (ValueError, AgentMemoryError) as error:
+        except AgentMemoryError as error:
             return _failure(str(error), error)
         except Exception as error:
             # Its text may quote what was to be stored: only its kind is told.
