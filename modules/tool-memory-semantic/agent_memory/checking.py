@@ -3,6 +3,7 @@ that it runs in, or ask for more memory than there is.
 """
 
 import asyncio
+import errno
 import multiprocessing
 import os
 import resource
@@ -16,8 +17,9 @@ from typing import Any
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.check import check
 from memory_semantic.collection import Collection
-from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError
+from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError, exhausted, explained
 from memory_semantic.open_store import OpenStore
+from memory_semantic.resources import shortage
 
 # Address space for the check beside four times the store: an altered number in a list of ids makes
 # the engine ask for up to 100 GB.
@@ -31,21 +33,22 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
     """The problems of a store, a sentence each, and how many memories it holds. `progress` is told
     how many are done.
 
-    Raises DamagedStoreError if the engine crashes on its files, and StorageError if the store
-    cannot be checked.
+    Raises DamagedStoreError if the engine crashes on its files, or asks for more memory than they
+    can need; StorageError if the store cannot be checked.
     """
     apart = multiprocessing.get_context("spawn")
-    ours, theirs = apart.Pipe(duplex=False)
-    task = (storage.agent_id, asdict(storage.config), theirs)
-    process = apart.Process(target=_check, args=task, daemon=True)
-    process.start()
-    theirs.close()
+    with explained(lambda: UNCHANGED):
+        ours, theirs = apart.Pipe(duplex=False)
+        task = (storage.agent_id, asdict(storage.config), theirs)
+        process = apart.Process(target=_check, args=task, daemon=True)
+        process.start()
+        theirs.close()
     try:
         while isinstance(answer := ours.recv(), int):
             progress(answer)
     except EOFError:
         process.join()
-        answer = _end(process.exitcode or 0)
+        answer = _end(process.exitcode or 0, storage)
     finally:
         process.join()
     if isinstance(answer, StorageError):
@@ -53,33 +56,52 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
     return answer
 
 
-def _end(code: int) -> StorageError:
+def _end(code: int, storage: MemoryStorage) -> StorageError:
     """The error for a check that ended so without an answer."""
     if -code in _CRASHES:
-        return DamagedStoreError(f"The vector engine crashes on the files of the store. {REPAIR}")
+        if _may_have(_needed(storage)):
+            return _crash()
+        return exhausted("The check crashed", errno.ENOMEM)
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     return StorageError(f"The check failed: its process {how}. {UNCHANGED} Run it again.")
+
+
+def _crash() -> DamagedStoreError:
+    return DamagedStoreError(f"The vector engine crashes on the files of the store. {REPAIR}")
 
 
 def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
     def work(store: OpenStore[Collection]) -> tuple[list[str], int]:
         return check(store, answer.send), store.manifest.memories
 
+    enough = False
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
         storage = MemoryStorage(agent, config)
-        files = (path for path in storage.folder.database.rglob("*") if path.is_file())
-        _bound_memory(_CHECK_BYTES + 4 * sum(path.stat().st_size for path in files))
+        needed = _needed(storage)
+        enough = _may_have(needed)
+        if enough:
+            with suppress(ValueError, OSError):  # macOS refuses it
+                _, most = resource.getrlimit(resource.RLIMIT_AS)
+                resource.setrlimit(resource.RLIMIT_AS, (needed, most))
         answer.send(asyncio.run(storage.operate(work, ([], 0))))
     except StorageError as error:
-        answer.send(error)
+        # With more memory than any whole store needs, it is the store that asks for too much.
+        too_much = enough and shortage(error) == errno.ENOMEM
+        answer.send(_crash() if too_much else error)
     except Exception as error:
-        answer.send(StorageError(f"The check failed ({type(error).__name__}). {UNCHANGED}"))
+        number = shortage(error)
+        failed = f"The check failed ({type(error).__name__}). {UNCHANGED}"
+        answer.send(exhausted("The check failed", number) if number else StorageError(failed))
 
 
-def _bound_memory(size: int) -> None:
-    """Let this process have at most `size` bytes of address space, where that can be set."""
-    present, most = resource.getrlimit(resource.RLIMIT_AS)
-    bounds = [size, *(each for each in (present, most) if each != resource.RLIM_INFINITY)]
-    with suppress(ValueError, OSError):  # macOS refuses it
-        resource.setrlimit(resource.RLIMIT_AS, (min(bounds), most))
+def _needed(storage: MemoryStorage) -> int:
+    """Bytes of address space, at most, to check a store that is whole."""
+    files = (path for path in storage.folder.database.rglob("*") if path.is_file())
+    return _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
+
+
+def _may_have(size: int) -> bool:
+    """Whether this process, and those that it starts, may have `size` bytes of address space."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return limit == resource.RLIM_INFINITY or limit >= size

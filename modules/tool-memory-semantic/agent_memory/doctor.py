@@ -18,6 +18,7 @@ from memory_semantic.errors import DamagedStoreError
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Manifest
 from memory_semantic.models import DEFAULT_MODEL, LOCAL_MODEL, MIN_FREE_BYTES
+from memory_semantic.resources import explanation, shortage
 from memory_semantic.shard import ENGINE
 from memory_semantic.workers import run_blocking
 from memory_server import Server
@@ -280,6 +281,9 @@ def _lock_state(storage: MemoryStorage) -> Finding:
     except StorageError as error:
         return Finding("warning", "lock", str(error))
     except OSError as error:
+        number = shortage(error)
+        if number:
+            return Finding("problem", "lock", explanation(number))
         return Finding(
             "problem",
             "lock",
