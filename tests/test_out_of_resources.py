@@ -7,6 +7,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,26 @@ def test_the_service_is_not_to_blame(
         result = command.limited(limits, "search", "fact", "--agent", "alice")
         assert result.returncode == 1 and "ulimit" in result.stderr, result.stderr
         assert "service's address" not in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_no_limit_on_memory_lets_a_command_hang(
+    command: Command, make_storage: MakeStorage
+) -> None:
+    """Each ends within a minute, one way or the other, and says why."""
+    failed = 0
+    for size in range(300_000, 900_000, 25_000):
+        for arguments in (["search", "weather"], ["store", "a fact"], ["list"], ["doctor"]):
+            result = command.limited(f"-v {size}", *arguments)
+            said = result.stdout + result.stderr
+            assert result.returncode in (0, 1) and "Traceback" not in said, (size, said)
+            assert "damaged" not in said
+            if result.returncode:
+                assert re.search("Cannot allocate memory|Too many threads", said), (size, said)
+                failed += 1
+    assert failed > 20
+    assert contents(make_storage) - {"a fact"} == set(TEXTS)
 
 
 @pytest.mark.parametrize(
