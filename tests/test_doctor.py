@@ -231,6 +231,28 @@ class TestCheckingApart:
         assert not list(make_storage().folder.path.glob("damaged-*"))
 
 
+class TestFoldersOfOurOwn:
+    """What a repair, a rebuild or a removal leaves is no stranger's."""
+
+    @pytest.mark.parametrize("name", ["damaged-20260101-000000", "rebuild", "rebuild.tmp"])
+    def test_a_memory_can_be_made_beside_them(
+        self, command: Command, make_storage: MakeStorage, name: str
+    ) -> None:
+        folder = make_storage().folder.path / name
+        (folder / "sam").mkdir(parents=True)
+        [left] = [each for each in command.json("doctor") if str(folder) in each["mend"]]
+        assert left["state"] == "warning"
+        command.run("store", "A new beginning.")
+        assert len(command.json("list")) == 1
+        assert folder.exists() or name.endswith(".tmp")
+
+    def test_those_of_others_are_left_alone(
+        self, command: Command, make_storage: MakeStorage
+    ) -> None:
+        (make_storage().folder.path / "topics").mkdir(parents=True)
+        assert "holds topics" in command.run("store", "A new beginning.", code=1).stderr
+
+
 def remove(path: Path) -> None:
     path.unlink()
 

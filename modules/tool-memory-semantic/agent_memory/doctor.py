@@ -114,6 +114,8 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
             f"{storage.agent_id!r} has no memory in {root}",
             "agent-memory agents",
         )
+        for finding in _leftovers(storage):
+            yield finding
         return
     free = shutil.disk_usage(root).free
     if free < MIN_FREE_BYTES:
@@ -293,17 +295,20 @@ def _lock_state(storage: MemoryStorage) -> Finding:
 
 
 def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
-    for left in sorted(storage.folder.path.glob("rebuild*")):
+    folder = storage.folder
+    for left in (folder.rebuild, folder.rebuild.with_suffix(".tmp")):
+        if not left.exists():
+            continue
         yield Finding(
             "warning",
             "rebuild",
             "one is running, or was interrupted and is kept to go on from",
             f"Run the same reembed or repair again, or give it up: rm -r {left}",
         )
-    for left in storage.folder.path.glob("qdrant.tmp"):
+    if folder.removed.exists():
         text = "a removal was interrupted; texts are left"
-        yield Finding("warning", "removed", text, f"rm -r {left}")
-    for kept in sorted(storage.folder.path.glob("damaged-*")):
+        yield Finding("warning", "removed", text, f"rm -r {folder.removed}")
+    for kept in folder.kept:
         yield Finding(
             "warning",
             "kept files",
