@@ -360,6 +360,8 @@ class TestTheSourceIsRemoved:
         shutil.copytree(here.folder.database, kept)
         said = CliRunner().invoke(cli, ["move", "--to", qdrant.url, "--remove-source", "--yes"])
         assert b"fact 3" not in bytes_of(here.folder.path) or str(kept) in said.output
+        fill(here, 5)  # a new memory begins beside it
+        assert here.folder.exists and kept.exists()
 
     def test_with_what_an_interrupted_removal_left(
         self, here: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from memory_semantic.errors import AgentMemoryError, InputError
+from memory_semantic.resources import explanation, shortage
 
 
 class BadInputError(click.ClickException):
@@ -80,7 +81,9 @@ def command(
             except OSError as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                what = f"{error.filename or 'The file'}: {error.strerror or error}."
+                number = shortage(error)
+                reason = explanation(number) if number else f"{error.strerror or error}."
+                what = f"{error.filename or 'The file'}: {reason}"
                 raise click.ClickException(what) from error
             except (click.ClickException, click.Abort, click.exceptions.Exit):
                 raise

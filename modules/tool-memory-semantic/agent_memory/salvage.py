@@ -32,6 +32,7 @@ from memory_semantic.models import (
     clean_text,
     point_id,
 )
+from memory_semantic.resources import shortage
 
 _BLOCK = 128
 # The longest JSON of a memory: six bytes for a character (\u001f), and 1,000 for all the rest.
@@ -142,7 +143,9 @@ def _read(path: Path, limit: int | None = None) -> bytes:
         for at in range(0, size, _SECTOR):
             try:
                 pieces.append(os.pread(file, _SECTOR, at))
-            except OSError:
+            except OSError as error:
+                if shortage(error):  # the disk has it still
+                    raise
                 pieces.append(bytes(_SECTOR))
     finally:
         os.close(file)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from .errors import EmbeddingError
 from .models import EMBEDDING_MAX_WAIT_SECONDS, EMBEDDING_TRIES
 from .network import redirection
+from .resources import explanation, shortage
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -46,6 +47,11 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
     except openai.APIStatusError as error:
         raise EmbeddingError(_refusal(error)) from None  # its text can hold the key
     except (openai.APIConnectionError, TimeoutError) as error:
+        number = shortage(error)
+        if number:
+            raise EmbeddingError(
+                f"The embeddings service was not reached: {explanation(number)} {UNCHANGED}"
+            ) from None
         late = isinstance(error, openai.APITimeoutError | TimeoutError)
         failure = "did not answer in time" if late else "could not be reached"
         raise EmbeddingError(

@@ -15,6 +15,7 @@ from .errors import AgentMemoryError, InputError
 from .identity import SETTINGS, resolve_agent_id
 from .masking import mask, mask_all
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
+from .resources import explanation, shortage
 
 if TYPE_CHECKING:
     from .storage import MemoryStorage
@@ -65,6 +66,9 @@ class _MemoryTool:
         except AgentMemoryError as error:
             return _failure(str(error), error)
         except Exception as error:
+            number = shortage(error)
+            if number:
+                return _failure(f"{self.name} failed: {explanation(number)}", error)
             # Its text may quote what was to be stored: only its kind is told.
             logger.error("%s failed: %s", self.name, type(error).__name__)
             return _failure(f"{self.name} failed unexpectedly ({type(error).__name__}).", error)
