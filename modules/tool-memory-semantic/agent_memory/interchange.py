@@ -89,10 +89,10 @@ def read(
                 fields, count = mask_all(fields)
                 hidden += count
             memory = _memory(fields, agent, undated)
-            memory.tags = clean_tags([*memory.tags, *tags])
+            memory.tags = _together(memory.tags, tags)
             same = found.get(memory.content)
             if same:
-                same.memory.tags = clean_tags([*same.memory.tags, *memory.tags])
+                same.memory.tags = _together(same.memory.tags, memory.tags)
                 same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
             else:
                 found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
@@ -197,6 +197,10 @@ def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
         tags=clean_tags(fields.get("tags")),
         timestamp=_time(fields.get("timestamp"), undated),
     )
+
+
+def _together(tags: Sequence[str], others: Sequence[str]) -> list[str]:
+    return clean_tags(list(dict.fromkeys([*tags, *clean_tags(others)])))
 
 
 def _time(value: Any, undated: datetime) -> datetime:

@@ -9,7 +9,7 @@ import re
 from functools import partial
 from typing import Any
 
-from .models import MAX_CONTENT_CHARS
+from .models import MAX_CONTENT_CHARS, MAX_TAGS
 
 # What a shape is called where it is masked, and its pattern. Where a pattern has a group named
 # `secret`, only that part is masked. Repetitions that can start anywhere are bounded, so that no
@@ -61,17 +61,22 @@ def _masked(name: str, match: re.Match[str]) -> str:
 
 
 def mask_all(value: Any) -> tuple[Any, int]:
-    """The same for every text in lists and dicts of JSON; anything else stays as it is.
+    """The same for a text, for those in a list, and for the fields of an object; anything else
+    stays as it is.
 
-    So does a text that is too long to be stored: masking it would only take time.
+    So do a text that is too long to be stored and a list that is too long for tags: they are
+    refused anyway, and masking them would only take time.
     """
     if isinstance(value, str) and len(value.strip()) <= MAX_CONTENT_CHARS:
         return mask(value)
-    if isinstance(value, list):
-        items = [mask_all(item) for item in value]
+    if isinstance(value, list) and len(value) <= MAX_TAGS:
+        items = [mask_all(item) if isinstance(item, str) else (item, 0) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
     if isinstance(value, dict):
-        fields = {key: mask_all(item) for key, item in value.items()}
+        fields = {
+            key: (item, 0) if isinstance(item, dict) else mask_all(item)
+            for key, item in value.items()
+        }
         masked = sum(count for _, count in fields.values())
         return {key: item for key, (item, _) in fields.items()}, masked
     return value, 0

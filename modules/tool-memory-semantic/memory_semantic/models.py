@@ -146,13 +146,13 @@ def clean_text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a text, not {_kind(value)}.")
     text = value.strip()
-    if not any(char.isprintable() and not char.isspace() for char in text):
-        raise ValueError(f"{name} is empty: give it at least one visible character.")
     if len(text) > MAX_CONTENT_CHARS:
         raise ValueError(
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
             "Shorten it or split it."
         )
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise ValueError(f"{name} is empty: give it at least one visible character.")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -169,16 +169,15 @@ def clean_tags(value: object) -> list[str]:
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
-    tags: list[str] = []
+    if len(value) > MAX_TAGS:  # before any of them is looked at
+        raise ValueError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are possible.")
+    tags: dict[str, None] = {}
     for item in value:
         tag = clean_text(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
             raise ValueError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
-        if tag not in tags:
-            tags.append(tag)
-    if len(tags) > MAX_TAGS:
-        raise ValueError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
-    return tags
+        tags[tag] = None
+    return list(tags)
 
 
 def clean_items(items: object) -> list[Entry]:

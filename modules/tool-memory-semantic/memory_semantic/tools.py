@@ -38,6 +38,7 @@ class _MemoryTool:
     """What both tools share: whose memory it is, and failures that a model can act on."""
 
     name: str
+    input_schema: dict[str, Any]
 
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
         self._coordinator = coordinator
@@ -52,10 +53,12 @@ class _MemoryTool:
             from .storage import MemoryStorage
 
             storage = MemoryStorage(agent_id, self._config)
+            known = self.input_schema["properties"].keys()
+            arguments = {name: value for name, value in input.items() if name in known}
             masked = 0
             if storage.config.mask_secrets:
-                input, masked = mask_all(input)
-            output = await self._run(storage, input)
+                arguments, masked = mask_all(arguments)
+            output = await self._run(storage, arguments)
             if masked:
                 output["masked_secrets"] = output.get("masked_secrets", 0) + masked
             return ToolResult(output=output)
