@@ -90,12 +90,13 @@ def read(
                 hidden += count
             memory = _memory(fields, agent, undated)
             memory.tags = _together(memory.tags, tags)
-            same = found.get(memory.content)
+            text = clean_text(memory.content, "content")
+            same = found.get(text)
             if same:
                 same.memory.tags = _together(same.memory.tags, memory.tags)
                 same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
             else:
-                found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
+                found[text] = Found(place, memory, bool(fields.get("timestamp")))
         except ValueError as error:
             faults.append(f"{place}: {error}")
     if faults:
@@ -190,10 +191,11 @@ def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
     own_id = fields.get("id")
     if not (isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id)):
         own_id = new_memory_id()
+    content: Any = fields.get("content")
     return Memory(
         id=own_id,
         agent_id=agent,
-        content=clean_text(fields.get("content"), "content"),
+        content=content,  # as it came: an earlier version may have kept it so
         tags=clean_tags(fields.get("tags")),
         timestamp=_time(fields.get("timestamp"), undated),
     )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from .models import MAX_CONTENT_CHARS, MAX_TAGS
+from .plaintext import normal, without_tags
 
 # What a shape is called where it is masked, and its pattern. Where a pattern has a group named
 # `secret`, only that part is masked. Repetitions that can start anywhere are bounded, so that no
@@ -67,8 +68,8 @@ def mask_all(value: Any) -> tuple[Any, int]:
     So do a text that is too long to be stored and a list that is too long for tags: they are
     refused anyway, and masking them would only take time.
     """
-    if isinstance(value, str) and len(value.strip()) <= MAX_CONTENT_CHARS:
-        return mask(value)
+    if isinstance(value, str) and len(normal(value)) <= MAX_CONTENT_CHARS:
+        return mask(without_tags(value).strip())  # which could stand between two parts of one
     if isinstance(value, list) and len(value) <= MAX_TAGS:
         items = [mask_all(item) if isinstance(item, str) else (item, 0) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)

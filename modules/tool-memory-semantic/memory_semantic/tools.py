@@ -15,6 +15,7 @@ from .errors import AgentMemoryError
 from .identity import resolve_agent_id
 from .masking import mask, mask_all
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
+from .plaintext import without_tags
 
 if TYPE_CHECKING:
     from .storage import MemoryStorage
@@ -157,8 +158,9 @@ class MemorySearchTool(_MemoryTool):
             "memory:searched", storage, results_count=len(memories), query_time_ms=query_time_ms
         )
         masked = 0
-        if storage.config.mask_secrets:  # in what was not stored by these tools
-            for memory in memories:
+        for memory in memories:  # which these tools, as they are today, need not have stored
+            memory.content = without_tags(memory.content)
+            if storage.config.mask_secrets:
                 memory.content, found = mask(memory.content)
                 masked += found
         output = {
