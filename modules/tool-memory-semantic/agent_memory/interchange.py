@@ -85,9 +85,11 @@ def read(
     faults, hidden = [], 0
     for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
         try:
-            if mask_secrets:
-                fields, count = mask_all(fields)
-                hidden += count
+            if mask_secrets and isinstance(fields, dict):
+                content, in_content = mask_all(fields.get("content"))
+                labels, in_tags = mask_all(fields.get("tags"))
+                fields = {**fields, "content": content, "tags": labels}
+                hidden += in_content + in_tags
             memory = _memory(fields, agent, undated)
             memory.tags = _together(memory.tags, tags)
             text = clean_text(memory.content, "content")
