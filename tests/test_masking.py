@@ -1,10 +1,12 @@
 """Keys and passwords do not become memories; what only looks a little like one stays."""
 
+import json
 import re
 import time
 from pathlib import Path
 
 import pytest
+from command import Command
 from conftest import MakeStorage, MakeTools, Tools
 from credentials import (
     HARMLESS,
@@ -71,6 +73,40 @@ def test_all_at_once_and_again_changes_no_more() -> None:
     assert number == len(cases)
     assert not any(secret in masked for _, secret in cases if len(secret) > 9)
     assert mask(masked) == (masked, 0)
+
+
+def test_a_text_gets_no_longer() -> None:
+    for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
+        whole = text.replace("¤", secret)
+        assert len(mask(whole)[0]) <= len(whole)
+
+
+class TestATextThatIsAsLongAsPossible:
+    TEXT = "redis://:pw1@cache " * 500 + "x" * 500
+    MASKED = "redis://:***@cache " * 500 + "x" * 500
+    TAG = "https://user1:pw@example.com/a/b/c/d/e/f/g/h/i/j/k"
+
+    async def test_is_stored_by_the_tool(self, tools: Tools, make_storage: MakeStorage) -> None:
+        assert (len(self.TEXT), len(self.TAG)) == (10_000, 50)
+        output = await tools.call("memory_store", content=self.TEXT, tags=[self.TAG])
+        assert output["masked_secrets"] == 501
+        memory = await make_storage().get(output["memory_id"])
+        assert memory and memory.content == self.MASKED
+        assert memory.tags == [self.TAG.replace(":pw@", ":**@")]
+
+    def test_is_stored_by_the_command(self, command: Command) -> None:
+        stored = command.json("store", self.TEXT, "--tag", self.TAG)
+        assert command.json("show", stored["memory_id"])["content"] == self.MASKED
+
+    def test_is_imported(self, command: Command, tmp_path: Path) -> None:
+        file = tmp_path / "long.jsonl"
+        file.write_text(json.dumps({"content": self.TEXT, "tags": [self.TAG]}))
+        assert command.json("import", str(file))["new"] == 1
+        [memory] = command.json("list")
+        assert memory["content"] == self.MASKED
+
+    async def test_one_more_is_too_long_before_and_after(self, tools: Tools) -> None:
+        assert "10,001" in await tools.refused("memory_store", content=f"{self.TEXT}x")
 
 
 KEY = f"sk-proj-{chars(60)}"

@@ -196,7 +196,10 @@ _PLACED = {name: re.compile(pattern) for name, pattern in PLACED.items()}
 
 
 def mask(text: str) -> tuple[str, int]:
-    """`text` with every credential that it shows replaced by what it was, and how many were."""
+    """`text` with every credential that it shows replaced by what it was, and how many were.
+
+    It gets no longer, so that a text that can be stored can be stored without them.
+    """
     found = [
         (_kind(match), match.span())
         for run in _RUN.finditer(text)
@@ -228,7 +231,8 @@ def _replaced(text: str, found: list[tuple[str, tuple[int, int]]]) -> str:
 
 def _mark(name: str, length: int) -> str:
     # Round brackets: Amplifier's console takes square ones for its own markup.
-    return f"(masked {name})"
+    mark = f"(masked {name})"
+    return mark if len(mark) <= length else "***"[:length]
 
 
 def mask_all(value: Any) -> tuple[Any, int]:
