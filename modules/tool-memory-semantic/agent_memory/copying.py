@@ -68,10 +68,7 @@ async def copy(
     done = 0
     for keys in _batches(wanted):
         points = await _points(source, keys)
-        entries = [
-            Entry(memory.content, memory.tags, memory.id, memory.timestamp)
-            for memory, _ in points.values()
-        ]
+        entries = [Entry.of(point.memory) for point in points.values()]
         made = {key: point.vector for key, point in points.items()}
         if generator:
             known = await _in(target, partial(_known, keys), set())

@@ -86,17 +86,20 @@ def read(
     faults, hidden = [], 0
     for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
         try:
-            if mask_secrets:
-                fields, count = mask_all(fields)
-                hidden += count
+            if mask_secrets and isinstance(fields, dict):
+                content, in_content = mask_all(fields.get("content"))
+                labels, in_tags = mask_all(fields.get("tags"))
+                fields = {**fields, "content": content, "tags": labels}
+                hidden += in_content + in_tags
             memory = _memory(fields, agent, undated)
-            memory.tags = clean_tags([*memory.tags, *tags])
-            same = found.get(memory.content)
+            memory.tags = _together(memory.tags, tags)
+            text = clean_text(memory.content, "content")
+            same = found.get(text)
             if same:
-                same.memory.tags = clean_tags([*same.memory.tags, *memory.tags])
+                same.memory.tags = _together(same.memory.tags, memory.tags)
                 same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
             else:
-                found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
+                found[text] = Found(place, memory, bool(fields.get("timestamp")))
         except InputError as error:
             faults.append(f"{place}: {error}")
     if faults:
@@ -191,13 +194,18 @@ def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
     own_id = fields.get("id")
     if not (isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id)):
         own_id = new_memory_id()
+    content: Any = fields.get("content")
     return Memory(
         id=own_id,
         agent_id=agent,
-        content=clean_text(fields.get("content"), "content"),
+        content=content,  # as it came: an earlier version may have kept it so
         tags=clean_tags(fields.get("tags")),
         timestamp=_time(fields.get("timestamp"), undated),
     )
+
+
+def _together(tags: Sequence[str], others: Sequence[str]) -> list[str]:
+    return clean_tags(list(dict.fromkeys([*tags, *clean_tags(others)])))
 
 
 def _time(value: Any, undated: datetime) -> datetime:

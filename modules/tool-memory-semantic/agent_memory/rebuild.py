@@ -22,7 +22,7 @@ from memory_semantic.collection import Point
 from memory_semantic.errors import UNCHANGED
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Embedding, Manifest
-from memory_semantic.models import EMBEDDING_BATCH, HERE, point_id, utc_now
+from memory_semantic.models import EMBEDDING_BATCH, HERE, Entry, point_id, utc_now
 from memory_semantic.workers import run_blocking
 
 from .salvage import Salvaged, salvage
@@ -119,7 +119,7 @@ async def rebuild(
             if len(missing) <= EMBEDDING_BATCH:
                 break  # few enough to embed while the others wait
             for start in range(0, len(missing), BATCH):
-                await target.restore(missing[start : start + BATCH])
+                await target.put([Entry.of(each) for each in missing[start : start + BATCH]])
                 done = len(memories) - len(missing) + start + BATCH
                 progress(min(done, len(memories)), len(memories))
         number = await run_blocking(lambda cancelled: _swap(source, target, generator, cancelled))

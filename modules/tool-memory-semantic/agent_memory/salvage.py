@@ -29,8 +29,8 @@ from memory_semantic.models import (
     Memory,
     clean_id,
     clean_tags,
-    clean_text,
     point_id,
+    trimmed_text,
 )
 from memory_semantic.resources import shortage
 
@@ -117,7 +117,9 @@ def _memory(data: bytes, at: int) -> Memory | None:
             payload = json.loads(decompress(data[at:end]).decode())
             memory = Memory.from_storage(payload)
             clean_id(memory.id)
-            unchanged = clean_text(memory.content, "content"), clean_tags(memory.tags)
+            # Not in their normal form: they may be those of an earlier version.
+            text = trimmed_text(memory.content, "content")
+            unchanged = text, clean_tags(memory.tags, trimmed_text)
         except LZ4BlockError:
             continue
         except (ValueError, RecursionError):

@@ -4,12 +4,11 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import click
 from memory_semantic import AgentMemoryError, InputError, MemoryStorage
 from memory_semantic.collection import Collection
-from memory_semantic.models import point_id
+from memory_semantic.models import clean_memory
 from memory_semantic.open_store import OpenStore, Stored
 
 from . import files, interchange
@@ -81,18 +80,16 @@ async def _restore(
     its time if the file has none for it.
     """
 
-    def times(store: OpenStore[Collection]) -> dict[UUID, datetime]:
-        keys = [point_id(each.memory.content) for each in found if not each.dated]
-        return {
-            point.id: store.memory(point).timestamp for point in store.collection.retrieve(keys)
-        }
+    undated = [each.memory for each in found if not each.dated]
 
-    if not all(each.dated for each in found):
-        known = await storage.operate(times, {})
-        for each in found:
-            if not each.dated:
-                key = point_id(each.memory.content)
-                each.memory.timestamp = known.get(key, each.memory.timestamp)
+    def date(store: OpenStore[Collection]) -> None:
+        keys = store.keys([clean_memory(memory) for memory in undated])
+        known = {point.id: store.memory(point) for point in store.collection.retrieve(keys)}
+        for memory, key in zip(undated, keys, strict=True):
+            memory.timestamp = known[key].timestamp if key in known else memory.timestamp
+
+    if undated:
+        await storage.operate(date, None)
     try:
         return await storage.restore([each.memory for each in found])
     except InputError as error:

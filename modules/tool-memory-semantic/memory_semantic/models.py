@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from .errors import InputError
+from .plaintext import normal, without_tags
 
 # Limits of a memory, as the tool descriptions state them. 10,000 characters of English are about
 # 2,500 tokens, well inside the 8,192 that embedding models read.
@@ -141,15 +142,32 @@ class Memory:
 
 
 class Entry(NamedTuple):
-    """A text to be stored, with tags: by default as a new memory of this moment."""
+    """A text to be stored, with tags: by default as a new memory of this moment.
+
+    If the text is not known, but one of `former` is, which versions before 1.3 made of it, that
+    one is meant, and stays as it is.
+    """
 
     text: str
     tags: list[str]
     id: str | None = None
     timestamp: datetime | None = None
+    former: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, memory: Memory) -> "Entry":
+        """A stored memory, to be stored elsewhere exactly as it is."""
+        return cls(memory.content, memory.tags, memory.id, memory.timestamp)
 
 
 def clean_text(value: object, name: str) -> str:
+    """`value` as it is stored, if it is a text of 1 to 10,000 characters: see `plaintext.normal`;
+    `name` is what errors call it. Raises InputError as `trimmed_text` does.
+    """
+    return trimmed_text(normal(value) if isinstance(value, str) else value, name)
+
+
+def trimmed_text(value: object, name: str) -> str:
     """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
 
     Raises InputError otherwise, also when nothing in it is visible or it is not valid Unicode.
@@ -157,13 +175,13 @@ def clean_text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {_kind(value)}.")
     text = value.strip()
-    if not any(char.isprintable() and not char.isspace() for char in text):
-        raise InputError(f"{name} is empty: give it at least one visible character.")
     if len(text) > MAX_CONTENT_CHARS:
         raise InputError(
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
             "Shorten it or split it."
         )
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise InputError(f"{name} is empty: give it at least one visible character.")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -171,8 +189,8 @@ def clean_text(value: object, name: str) -> str:
     return text
 
 
-def clean_tags(value: object) -> list[str]:
-    """Tags trimmed, lower-cased and without repeats, in order; None means none.
+def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) -> list[str]:
+    """Tags as `clean` makes them, lower-cased and without repeats, in order; None means none.
 
     Raises InputError for anything but a list of at most 20 texts of 1 to 50 characters.
     """
@@ -180,16 +198,15 @@ def clean_tags(value: object) -> list[str]:
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
-    tags: list[str] = []
+    if len(value) > MAX_TAGS:  # before any of them is looked at
+        raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are possible.")
+    tags: dict[str, None] = {}
     for item in value:
-        tag = clean_text(item, "a tag").lower()
+        tag = clean(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
             raise InputError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
-        if tag not in tags:
-            tags.append(tag)
-    if len(tags) > MAX_TAGS:
-        raise InputError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
-    return tags
+        tags[tag] = None
+    return list(tags)
 
 
 def clean_items(items: object) -> list[Entry]:
@@ -202,18 +219,21 @@ def clean_items(items: object) -> list[Entry]:
     cleaned = []
     for item in items:
         content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        cleaned.append(Entry(clean_text(content, "content"), clean_tags(tags)))
+        cleaned.append(_entry(content, tags))
     return cleaned
 
 
 def clean_memory(memory: Memory) -> Entry:
     """A memory to be stored with its own id and time. Raises InputError for one that cannot be."""
-    return Entry(
-        clean_text(memory.content, "content"),
-        clean_tags(memory.tags),
-        clean_id(memory.id),
-        memory.timestamp,
-    )
+    entry = _entry(memory.content, memory.tags)
+    return entry._replace(id=clean_id(memory.id), timestamp=memory.timestamp)
+
+
+def _entry(content: Any, tags: object) -> Entry:
+    text = clean_text(content, "content")
+    forms = (without_tags(content).strip(), text.replace("\n", "\r\n"))
+    former = tuple(form for form in forms if form != text)
+    return Entry(text, clean_tags(tags), former=former)
 
 
 def clean_id(value: object) -> str:

@@ -46,6 +46,13 @@ class OpenStore(Generic[C]):
         """Those of the texts with these keys that are stored."""
         return {point.id for point in self.collection.retrieve(list(keys))}
 
+    def keys(self, entries: Sequence[Entry]) -> list[UUID]:
+        """The key of each entry: that of its text, or of a former one by which it is known."""
+        keys = [[point_id(text) for text in (entry.text, *entry.former)] for entry in entries]
+        doubtful = {key for forms in keys if len(forms) > 1 for key in forms}
+        known = self.known(doubtful) if doubtful else set()
+        return [next((key for key in forms if key in known), forms[0]) for forms in keys]
+
     def upsert(
         self, entries: Sequence[Entry], vectors: Mapping[UUID, list[float]], now: datetime
     ) -> list[Stored]:
@@ -54,7 +61,7 @@ class OpenStore(Generic[C]):
         `vectors` are those of the texts by their key. A text that is known may be left out: it
         keeps the vector that it has.
         """
-        keys = [point_id(entry.text) for entry in entries]
+        keys = self.keys(entries)
         done: dict[UUID, Stored] = {}
         left = set(keys)
         for _ in range(_MERGES):
@@ -117,7 +124,7 @@ class OpenStore(Generic[C]):
             memories[key] = Memory(
                 id=id,
                 agent_id=self.manifest.agent,
-                content=entry.text,
+                content=before.content if before else entry.text,
                 timestamp=time,
                 tags=tags,
             )

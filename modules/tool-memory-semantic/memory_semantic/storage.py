@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -114,7 +114,7 @@ class MemoryStorage:
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        return await self._put(clean_items(items), known=set())
+        return await self.put(clean_items(items))
 
     async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
@@ -123,8 +123,14 @@ class MemoryStorage:
         An id that another text has by now is drawn anew.
         """
         entries = [clean_memory(memory) for memory in memories]
-        keys = {point_id(entry.text) for entry in entries}
-        return await self._put(entries, await self.operate(lambda store: store.known(keys), set()))
+
+        def known(store: OpenStore[Collection]) -> set[UUID]:
+            keys = store.keys(entries)
+            there = store.known(keys)
+            pairs = zip(entries, keys, strict=True)
+            return {point_id(entry.text) for entry, key in pairs if key in there}
+
+        return await self.put(entries, await self.operate(known, set()))
 
     async def search(
         self,
@@ -209,8 +215,10 @@ class MemoryStorage:
                 return await run_blocking(run)
         raise StorageError(f"The store keeps being made anew. {UNCHANGED}")
 
-    async def _put(self, entries: list[Entry], known: set[UUID]) -> list[Stored]:
-        """Store the entries, those whose texts are `known` without embedding them again."""
+    async def put(self, entries: Sequence[Entry], known: Set[UUID] = frozenset()) -> list[Stored]:
+        """Store up to 1,000 entries as they are, those whose texts are `known` without embedding
+        them again.
+        """
         if len(entries) > MAX_BATCH:
             raise InputError(
                 f"{len(entries):,} memories at once are too many; {MAX_BATCH:,} may be."
