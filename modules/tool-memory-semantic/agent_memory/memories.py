@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import click
@@ -142,8 +142,8 @@ def forget(
     if ids:
         doomed = _by_id(session, ids)
     else:
-        until = before - timedelta(microseconds=1) if before else None
-        doomed = run(storage.get_recent(ALL, until=until, tags=tags))
+        found = run(storage.get_recent(ALL, until=before, tags=tags))
+        doomed = [memory for memory in found if not before or memory.timestamp < before]
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:

@@ -40,7 +40,7 @@ def export(session: Session, file: str, yes: bool) -> None:
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     """Restore the memories of a file, after all of it was read and found good."""
     path = None if file == "-" else Path(file)
-    undated = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path else datetime.now(UTC)
+    undated = _written(path) if path else datetime.now(UTC)
     data = path.read_bytes() if path else sys.stdin.buffer.read()
     storage = session.storage
     try:
@@ -72,6 +72,14 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         session.out.masked(masked)
     if faults:
         fail(f"{len(faults):,} could not be imported:{_listed(faults)}")
+
+
+def _written(path: Path) -> datetime:
+    """When the file was written; now, if its file system tells no time that there is."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return datetime.now(UTC)
 
 
 async def _restore(
