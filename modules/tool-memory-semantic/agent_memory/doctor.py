@@ -116,7 +116,12 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
 async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
     folder = storage.folder
     root = Path(storage.config.storage_root)
-    if not folder.database.exists():
+    try:
+        exists = folder.exists
+    except StorageError as error:
+        yield _store_problem(error)
+        return
+    if not exists:
         yield Finding(
             "warning",
             "store",

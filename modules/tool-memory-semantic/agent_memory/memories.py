@@ -154,7 +154,7 @@ def forget(
             run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
         else:
             _erase(storage, doomed)
-    if session.server and doomed and storage.folder.exists:
+    if session.server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
             f"There: agent-memory forget … --root {storage.config.storage_root}"

@@ -109,7 +109,7 @@ def command(
             click.Option(
                 ["--root"],
                 metavar="DIR",
-                type=click.Path(file_okay=False),
+                type=click.Path(file_okay=False, readable=False),
                 help="The folder where all memories lie.  [default: as the settings say]",
             ),
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),

@@ -1,6 +1,7 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
 import asyncio
+import os
 from collections.abc import Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -92,13 +93,28 @@ def exists(storage: MemoryStorage) -> bool:
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:
-    """The agents that have a store where the settings say."""
+    """The agents that have a store where the settings say, or a folder that may not be looked into.
+    Raises OSError if the folder of all may not be read.
+    """
     config = settings.storage()
     if config.qdrant_url != HERE:
         return Server("", config.qdrant_url, settings.config).agents()
     root = Path(config.storage_root)
-    stores = root.glob("*/qdrant.db") if root.is_dir() else ()
-    return sorted(store.parent.name for store in stores)
+    try:
+        names = sorted(os.listdir(root))  # which says, as glob does not, what may not be read
+    except FileNotFoundError:
+        return []
+    return [name for name in names if _may_be_store(root / name / "qdrant.db")]
+
+
+def _may_be_store(database: Path) -> bool:
+    try:
+        database.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def fail(message: str) -> NoReturn:

@@ -51,8 +51,10 @@ class AgentFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store, in whatever state."""
-        return self.database.exists()
+        """Whether there is a store, in whatever state. Raises StorageError if it may not be seen."""
+        with explained(lambda: UNCHANGED):
+            self._require_ours()
+            return _lstat(self.database) is not None
 
     @property
     def holds_memories(self) -> bool:
