@@ -118,6 +118,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     root = Path(storage.config.storage_root)
     try:
         exists = folder.exists
+        folder.require_writable()
     except StorageError as error:
         yield _store_problem(error)
         return

@@ -64,6 +64,7 @@ def none_running(storage: MemoryStorage) -> Iterator[None]:
 
     Raises StorageError if one is running.
     """
+    storage.folder.require_writable()
     folder = storage.folder.path / _FOLDER
     with _alone(folder):
         yield

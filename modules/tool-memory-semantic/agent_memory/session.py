@@ -1,7 +1,6 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
 import asyncio
-import os
 from collections.abc import Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -101,10 +100,10 @@ def known_agents(settings: amplifier.Settings) -> list[str]:
         return Server("", config.qdrant_url, settings.config).agents()
     root = Path(config.storage_root)
     try:
-        names = sorted(os.listdir(root))  # which says, as glob does not, what may not be read
+        folders = list(root.iterdir())  # which says, as glob does not, what may not be read
     except FileNotFoundError:
         return []
-    return [name for name in names if _may_be_store(root / name / "qdrant.db")]
+    return sorted(folder.name for folder in folders if _may_be_store(folder / "qdrant.db"))
 
 
 def _may_be_store(database: Path) -> bool:

@@ -12,7 +12,7 @@ from memory_semantic.collection import Collection
 from memory_semantic.models import point_id
 from memory_semantic.open_store import OpenStore, Stored
 
-from . import files, interchange
+from . import files, interchange, snapshot
 from .output import counted
 from .rebuild import ALL, BATCH
 from .session import Session, confirm, fail, run
@@ -22,7 +22,11 @@ _FAULTS = 10  # of a file, before it is "and more"
 
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories, oldest first."""
-    memories = run(session.existing.get_recent(ALL))[::-1]
+    storage = session.existing
+    if not session.server and storage.folder.read_only:
+        memories = snapshot.read(storage, session.out.note)[::-1]
+    else:
+        memories = run(storage.get_recent(ALL))[::-1]
     lines = interchange.export_lines(session.agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
