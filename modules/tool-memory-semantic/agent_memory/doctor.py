@@ -107,7 +107,13 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
 async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
     folder = storage.folder
     root = Path(storage.config.storage_root)
-    if not folder.database.exists():
+    try:
+        exists = folder.exists
+        folder.require_writable()
+    except StorageError as error:
+        yield _store_problem(error)
+        return
+    if not exists:
         doubt = storage.config.doubt
         yield Finding(
             "problem" if doubt else "warning",

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import click
@@ -142,8 +142,8 @@ def forget(
     if ids:
         doomed = _by_id(session, ids)
     else:
-        until = before - timedelta(microseconds=1) if before else None
-        doomed = run(storage.get_recent(ALL, until=until, tags=tags))
+        found = run(storage.get_recent(ALL, until=before, tags=tags))
+        doomed = [memory for memory in found if not before or memory.timestamp < before]
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:
@@ -154,7 +154,7 @@ def forget(
             run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
         else:
             _erase(storage, doomed)
-    if session.server and doomed and storage.folder.exists:
+    if session.server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
             f"There: agent-memory forget … --root {storage.config.storage_root}"

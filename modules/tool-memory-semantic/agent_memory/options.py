@@ -21,6 +21,23 @@ class BadInputError(click.ClickException):
     exit_code = 2
 
 
+class _Command(click.Command):
+    """A command that takes nothing empty: where a variable of the shell was meant, which is not
+    set, a default could be somebody's real memory.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        for param in () if ctx.resilient_parsing else self.params:
+            given = ctx.params.get(param.name or "")
+            for value in given if isinstance(given, tuple) else (given,):
+                if isinstance(value, str) and not value.strip():
+                    raise click.BadParameter(
+                        "it is empty. (If it comes from a shell variable, is that set?)", ctx, param
+                    )
+        return left
+
+
 class When(click.ParamType[datetime]):
     """A date or a time of the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d)."""
 
@@ -33,7 +50,10 @@ class When(click.ParamType[datetime]):
         """The moment. Fails as a wrong use of the option."""
         try:
             if value[-1:] in self._UNITS and value[:-1].isdecimal():
-                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: int(value[:-1])})
+                number = int(value[:-1])
+                if not number:  # nothing was stored since, and all of it before
+                    raise ValueError
+                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: number})
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.astimezone()
         except (ValueError, OverflowError):
@@ -92,13 +112,13 @@ def command(
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
-        declared = group.command(name, epilog=lines)(call)
+        declared = group.command(name, cls=_Command, epilog=lines)(call)
         declared.params += [_agent_option()] if of_agent else []
         declared.params += [
             click.Option(
                 ["--root"],
                 metavar="DIR",
-                type=click.Path(file_okay=False),
+                type=click.Path(file_okay=False, readable=False),
                 help="The folder where all memories lie.  [default: as the settings say]",
             ),
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),

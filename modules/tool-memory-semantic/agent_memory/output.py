@@ -143,9 +143,19 @@ def counted(number: int, what: str = "memory") -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
+def local(moment: datetime) -> datetime:
+    """`moment` as the clock on the wall showed it; in UTC within hours of the first moment that
+    there is, or the last, where other zones have none.
+    """
+    try:
+        return moment.astimezone()
+    except (ValueError, OverflowError):
+        return moment
+
+
 def local_time(moment: datetime) -> str:
-    """`moment` as the clock on the wall showed it."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    """`moment` in words, to the minute."""
+    return local(moment).replace(tzinfo=None).isoformat(" ", "minutes")
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

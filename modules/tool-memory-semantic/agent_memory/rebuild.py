@@ -63,6 +63,7 @@ def none_running(storage: MemoryStorage) -> Iterator[None]:
 
     Raises StorageError if one is running.
     """
+    storage.folder.require_writable()
     folder = storage.folder.rebuild
     with _alone(folder):
         yield

@@ -95,13 +95,28 @@ def exists(storage: MemoryStorage) -> bool:
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:
-    """The agents that have a store where the settings say."""
+    """The agents that have a store where the settings say, or a folder that may not be looked into.
+    Raises OSError if the folder of all may not be read.
+    """
     config = settings.storage()
     if config.qdrant_url != HERE:
         return Server("", config.qdrant_url, settings.core).agents()
     root = Path(config.storage_root)
-    stores = root.glob("*/qdrant.db") if root.is_dir() else ()
-    return sorted(store.parent.name for store in stores)
+    try:
+        folders = list(root.iterdir())  # which says, as glob does not, what may not be read
+    except FileNotFoundError:
+        return []
+    return sorted(folder.name for folder in folders if _may_be_store(folder / "qdrant.db"))
+
+
+def _may_be_store(database: Path) -> bool:
+    try:
+        database.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def fail(message: str) -> NoReturn:

@@ -11,7 +11,7 @@ from memory_semantic.collection import Collection
 from memory_semantic.models import clean_memory
 from memory_semantic.open_store import OpenStore, Stored
 
-from . import files, interchange
+from . import files, interchange, snapshot
 from .output import counted
 from .rebuild import ALL, BATCH
 from .session import Session, confirm, fail, run
@@ -21,7 +21,11 @@ _FAULTS = 10  # of a file, before it is "and more"
 
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories, oldest first."""
-    memories = run(session.existing.get_recent(ALL))[::-1]
+    storage = session.existing
+    if not session.server and storage.folder.read_only:
+        memories = snapshot.read(storage, session.out.note)[::-1]
+    else:
+        memories = run(storage.get_recent(ALL))[::-1]
     lines = interchange.export_lines(session.agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
@@ -39,7 +43,7 @@ def export(session: Session, file: str, yes: bool) -> None:
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     """Restore the memories of a file, after all of it was read and found good."""
     path = None if file == "-" else Path(file)
-    undated = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path else datetime.now(UTC)
+    undated = _written(path) if path else datetime.now(UTC)
     data = path.read_bytes() if path else sys.stdin.buffer.read()
     storage = session.storage
     try:
@@ -71,6 +75,14 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         session.out.masked(masked)
     if faults:
         fail(f"{len(faults):,} could not be imported:{_listed(faults)}")
+
+
+def _written(path: Path) -> datetime:
+    """When the file was written; now, if its file system tells no time that there is."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return datetime.now(UTC)
 
 
 async def _restore(

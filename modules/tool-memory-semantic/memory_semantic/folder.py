@@ -63,8 +63,25 @@ class AgentFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store, in whatever state."""
-        return self.database.exists()
+        """Whether there is a store, in whatever state. Raises StorageError if none may look."""
+        with explained(lambda: UNCHANGED):
+            self._require_ours()
+            return _lstat(self.database) is not None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether there is a store that cannot be written to, as in a snapshot."""
+        return _lstat(self.database) is not None and not os.access(self.database, os.W_OK)
+
+    def require_writable(self) -> None:
+        """Raise StorageError for a store that is `read_only`: nothing in it can be opened."""
+        if self.read_only:
+            raise StorageError(
+                "The store is read-only here, and the vector engine writes to each store that it "
+                "opens. `agent-memory export` can read it. To use it, copy the folder to where "
+                "you can write, with the holes in its files (cp -a --sparse=always). "
+                f"{UNCHANGED}"
+            )
 
     @property
     def holds_memories(self) -> bool:
@@ -99,6 +116,7 @@ class AgentFolder:
         """
         collection: LocalCollection | None = None
         with explained(lambda: collection.outcome if collection else UNCHANGED):
+            self.require_writable()
             self._require_ours()
             if create:
                 self._make_folders()
@@ -186,7 +204,8 @@ class AgentFolder:
                     f"The folder of {self._agent_id!r} is a link or a file, or belongs to another "
                     "user. Remove it, or choose another agent_identity."
                 )
-            if stat.S_IMODE(folder.st_mode) & 0o077 and _lstat(self.database):
+            loose = stat.S_IMODE(folder.st_mode) & 0o077
+            if loose and _lstat(self.database) and not self.read_only:
                 self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 

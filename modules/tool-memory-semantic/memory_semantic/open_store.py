@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -143,7 +143,8 @@ class OpenStore(Generic[C]):
         all, or among those of the last seven days, whose scores are raised. (Of memories that are
         equally similar the engine chooses which make the cut.)
         """
-        just_after = now - RECENCY_WINDOW + timedelta(microseconds=1)
+        first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
+        just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
         within_week = replace(where, since=max(where.since or just_after, just_after))
         answers = self.collection.nearest(vector, limit, [where, within_week], asked, weight)
         found = {hit.id: hit for answer in answers for hit in answer}

@@ -200,7 +200,7 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         answer: dict[str, Any] = {
             "id": memory.id,
             "content": memory.content[: share[memory.id]],
-            "timestamp": memory.timestamp.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "timestamp": f"{memory.timestamp.replace(tzinfo=None).isoformat(timespec='seconds')}Z",
             "tags": memory.tags,
             "score": 1.0 if memory.score is None else round(memory.score, 3),
         }
