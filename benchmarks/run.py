@@ -274,7 +274,7 @@ def main() -> None:
     options = arguments()
     # Where it is set, every process would compile its packages anew, and no user's does.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["QDRANT_URL"] = "local"  # whatever the user's memory is on
+    os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"  # whatever the user's memory is on
     folder = options.out or (Path(tempfile.mkdtemp()) if options.quick else ROOT / "docs")
     started = time.monotonic()
     if not options.redraw:

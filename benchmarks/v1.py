@@ -187,7 +187,7 @@ async def measure_with_embedding() -> str:
 
 
 def main() -> None:
-    os.environ["QDRANT_URL"] = "local"
+    os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"
     rows: list[tuple[str, str, str]] = []
     asyncio.run(measure_size(1_000, rows, "p50 40 ms"))
     asyncio.run(measure_size(10_000, rows, "p50 80 ms"))

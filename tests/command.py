@@ -41,6 +41,22 @@ class Command:
             text=True,
         )
 
+    def limited(
+        self, limits: str, *arguments: str, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """A command in a process of its own that `ulimit` has given these limits, ended after at
+        most a minute.
+        """
+        limited = f'ulimit {limits} && exec "$@"'
+        return subprocess.run(
+            ["bash", "-c", limited, "bash", str(EXECUTABLE), *self._all(arguments)],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
     def _all(self, arguments: tuple[str, ...]) -> list[str]:
         named = "--agent" in arguments or arguments[0] in ("agents", "completion")
         return [*arguments, "--root", str(self.root), *([] if named else ["--agent", "sam"])]

@@ -39,8 +39,9 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
         "AMPLIFIER_AGENT_IDENTITY",
+        "AGENT_MEMORY_QDRANT_URL",
+        "AGENT_MEMORY_QDRANT_API_KEY",
         "QDRANT_URL",
-        "QDRANT_API_KEY",
     ):
         monkeypatch.delenv(name, raising=False)
 

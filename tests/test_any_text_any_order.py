@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memory_semantic import MemoryStorage
 from memory_semantic.models import clean_tags, clean_text
+from memory_semantic.plaintext import normal
 from plain_vectors import PlainVectors
 
 VISIBLE = st.text(min_size=1, max_size=300).filter(
@@ -31,8 +32,8 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     with tempfile.TemporaryDirectory() as root:
         storage = MemoryStorage("sam", {"storage_root": root}, embeddings=PlainVectors())
         memory = done(storage.get(done(storage.store(text))))
-        assert memory and memory.content == text.strip()
-        assert [found.content for found in done(storage.search(text))] == [text.strip()]
+        assert memory and memory.content == normal(text)
+        assert [found.content for found in done(storage.search(text))] == [normal(text)]
 
 
 class AgainstADictionary(RuleBasedStateMachine):

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 from agent_memory.cli import cli
 from click.testing import CliRunner
@@ -213,6 +214,8 @@ class TestErrors:
             ["frobnicate"],
             ["forget"],
             ["forget", "mem-00000000", "--tag", "x"],
+            ["forget", "--before", "0d", "--yes"],
+            ["list", "--since", "0h"],
         ],
     )
     def test_a_wrong_use_is_exit_code_2(self, command: Command, arguments: list[str]) -> None:
@@ -230,10 +233,27 @@ class TestErrors:
         assert json.loads(output)["status"] == "stored"
         assert "settings.yaml is skipped" in notes and "it is not YAML (line 2)" in notes
 
-    def test_an_empty_name_is_not_the_settings_agent(self, command: Command) -> None:
-        settings(config(agent_identity="sam"))
-        command.run("store", "one")
-        assert "cannot name a memory" in command.run("list", "--agent", "", code=2).stderr
+    @pytest.mark.parametrize("empty", ["", " \t"])
+    def test_nothing_that_is_given_may_be_empty(self, root: Path, empty: str) -> None:
+        settings(config(agent_identity="sam", storage_root=str(root)))
+        CliRunner().invoke(cli, ["store", "one"])
+        needed = {"--to": "local", "--model": "local"}
+        for name, declared in cli.commands.items():
+            required = [param for param in declared.params if param.required]
+            for param in declared.params:
+                option = param.opts[0] if isinstance(param, click.Option) else ""
+                if isinstance(param, click.Option) and param.is_flag:
+                    continue
+                words = [name]
+                for other in required:
+                    if other is not param:
+                        given = needed.get(other.opts[0], str(Path(__file__)))
+                        words += [other.opts[0], given] if other.opts[0][0] == "-" else [given]
+                words += [option, empty] if option else [empty]
+                result = CliRunner().invoke(cli, words, input="y\n")
+                assert result.exit_code == 2, (words, result.output)
+                assert "Traceback" not in result.output and "Error: Invalid value" in result.output
+        assert "one" in CliRunner().invoke(cli, ["list"]).output
 
     @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
     def test_closed_streams(self, command: Command, closed: str) -> None:

@@ -31,7 +31,7 @@ TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
 def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
     monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.01)
     with QdrantServer() as running:
-        monkeypatch.setenv("QDRANT_URL", running.url)
+        monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", running.url)
         yield running
 
 
@@ -207,10 +207,10 @@ class TestErrors:
         self, ids: list[str], qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         qdrant.api_key = "right"
-        monkeypatch.setenv("QDRANT_API_KEY", "very-wrong")
+        monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
         said = run("list", code=1).output
-        assert "Check QDRANT_API_KEY" in said and "very-wrong" not in said
-        monkeypatch.setenv("QDRANT_URL", "qdrant:6333")
+        assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
+        monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", "qdrant:6333")
         assert "qdrant_url must be an address" in run("list", code=2).stderr
 
 

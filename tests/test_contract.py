@@ -1,7 +1,7 @@
 """What every place promises where a memory can be: files of this machine, or a Qdrant server.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
-where QDRANT_URL names it (and QDRANT_API_KEY its key).
+where AGENT_MEMORY_QDRANT_URL names it (and AGENT_MEMORY_QDRANT_API_KEY its key).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from httpx import Headers
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, ranking, shard
 from memory_semantic.collection import EVERYWHERE, Collection, Point, Where
 from memory_semantic.manifest import Embedding
-from memory_semantic.models import HERE, point_id
+from memory_semantic.models import HERE, Entry, point_id
 from memory_server import Server, connection, server_collection
 from memory_server.config import TRY_SECONDS
 from plain_vectors import PlainVectors
@@ -43,7 +43,10 @@ from qdrant_server import QdrantServer, refusal
 T = TypeVar("T")
 
 # Taken here: in a test the environment has neither, and no other host can be reached.
-URL, KEY = (os.environ.get(name, "").strip() for name in ("QDRANT_URL", "QDRANT_API_KEY"))
+URL, KEY = (
+    os.environ.get(name, "").strip()
+    for name in ("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY")
+)
 PLACES = ["files", "client", "http", *(["server"] if URL not in ("", HERE) else [])]
 connect_anywhere = socket.socket.connect
 
@@ -579,3 +582,15 @@ async def test_what_is_read_back_is_what_was_written(make: MakeStorage) -> None:
         assert known == points["?!"]
 
     await collection(make(), work)
+
+
+async def test_a_text_of_an_earlier_version_stays_one_memory(plain: MemoryStorage) -> None:
+    text = "one\r\ntwo\rthree"
+    [first] = await plain.put([Entry(text, ["old"])])
+    [again, other] = await plain.upsert([(text, ["new"]), "another"])
+    assert again.id == first.id and again.known and not other.known
+    assert sorted(memory.content for memory in await plain.get_recent(9)) == ["another", text]
+    [restored] = await plain.restore([Memory(agent_id="sam", content=text, tags=["late"])])
+    assert restored.id == first.id and await plain.count() == 2
+    memory = await plain.get(first.id)
+    assert memory and memory.tags == ["old", "new", "late"] and await plain.check() == []

@@ -194,6 +194,65 @@ class TestFolder:
         assert "reembed" in findings(command)["rebuild"][0]["mend"]
 
 
+# What every Python process of a test begins with.
+FAILS_TO_SET = """
+import resource
+def setrlimit(*_):
+    raise {error}("it cannot be set")
+resource.setrlimit = setrlimit
+"""
+
+
+class TestCheckingApart:
+    """The check runs in a process of its own, with a bound on its memory where one can be set."""
+
+    def test_a_limit_that_is_lower_already(self, command: Command, memories: list[Memory]) -> None:
+        result = command.limited("-v 4000000", "doctor")
+        assert result.returncode == 0, result.stdout
+        assert "12 memories: hashes, vectors and indexes agree" in result.stdout
+
+    @pytest.mark.parametrize("error", ["ValueError", "OSError"])
+    def test_a_system_that_cannot_set_a_bound(
+        self, command: Command, memories: list[Memory], tmp_path: Path, error: str
+    ) -> None:
+        (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
+        process = command.start("doctor", PYTHONPATH=str(tmp_path))
+        output, _ = process.communicate()
+        assert process.returncode == 0 and "vectors and indexes agree" in output
+
+    def test_a_check_that_fails_is_no_damage(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage, tmp_path: Path
+    ) -> None:
+        (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
+        process = command.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
+        output, complaints = process.communicate()
+        assert process.returncode == 1 and "The check failed" in output
+        assert REPAIR not in output and "nothing that a repair could mend" in complaints
+        assert not list(make_storage().folder.path.glob("damaged-*"))
+
+
+class TestFoldersOfOurOwn:
+    """What a repair, a rebuild or a removal leaves is no stranger's."""
+
+    @pytest.mark.parametrize("name", ["damaged-20260101-000000", "rebuild", "rebuild.tmp"])
+    def test_a_memory_can_be_made_beside_them(
+        self, command: Command, make_storage: MakeStorage, name: str
+    ) -> None:
+        folder = make_storage().folder.path / name
+        (folder / "sam").mkdir(parents=True)
+        [left] = [each for each in command.json("doctor") if str(folder) in each["mend"]]
+        assert left["state"] == "warning"
+        command.run("store", "A new beginning.")
+        assert len(command.json("list")) == 1
+        assert folder.exists() or name.endswith(".tmp")
+
+    def test_those_of_others_are_left_alone(
+        self, command: Command, make_storage: MakeStorage
+    ) -> None:
+        (make_storage().folder.path / "topics").mkdir(parents=True)
+        assert "holds topics" in command.run("store", "A new beginning.", code=1).stderr
+
+
 def remove(path: Path) -> None:
     path.unlink()
 

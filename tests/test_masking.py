@@ -1,128 +1,112 @@
 """Keys and passwords do not become memories; what only looks a little like one stays."""
 
-import random
-import string
+import json
+import re
 import time
 from pathlib import Path
 
 import pytest
+from command import Command
 from conftest import MakeStorage, MakeTools, Tools
+from credentials import (
+    HARMLESS,
+    NAMED,
+    OTHER_HARMLESS,
+    OTHER_SECRETS,
+    PLACED,
+    PREFIXED,
+    Case,
+    chars,
+)
 from embeddings_server import EmbeddingsServer
-from memory_semantic.masking import SHAPES, mask
+from memory_semantic import masking
+from memory_semantic.masking import mask
 
-SOURCE = random.Random(7)
-
-
-def chars(number: int, alphabet: str = string.ascii_letters + string.digits) -> str:
-    return "".join(SOURCE.choices(alphabet, k=number - 1)) + "7"
+COMMON = {**PLACED, **NAMED}
 
 
-HEX = "0123456789abcdef"
-PEM = "-----BEGIN RSA PRIVATE KEY-----\n"
-PGP = "-----BEGIN PGP PRIVATE KEY BLOCK-----"
-JWT = f"eyJ{chars(20)}.eyJ{chars(30)}.{chars(40)}"
-
-# A name of a shape, a text with "SECRET" in place of the secret, the secret.
-SECRETS = [
-    (
-        "private key",
-        "SECRET",
-        f"-----BEGIN RSA PRIVATE KEY-----\n{chars(99)}\n-----END RSA PRIVATE KEY-----",
-    ),
-    ("private key", "key: SECRET", f"-----BEGIN OPENSSH PRIVATE KEY-----\n{chars(99)}\ncut off"),
-    (
-        "private key",
-        "SECRET",
-        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----",
-    ),
-    ("web token", "the token SECRET expired", JWT),
-    ("API key", "use SECRET here", f"sk-{chars(48)}"),
-    ("API key", "use SECRET.", f"sk-proj-{chars(60)}"),
-    ("API key", "OPENAI=SECRET", f"sk-ant-api03-{chars(80)}"),
-    ("Stripe key", "SECRET", f"sk_live_{chars(24)}"),
-    ("Stripe key", "(SECRET)", f"whsec_{chars(32)}"),
-    ("GitHub token", "git clone with SECRET", f"ghp_{chars(36)}"),
-    ("GitHub token", "'SECRET'", f"github_pat_{chars(82)}"),
-    ("GitLab token", "SECRET", f"glpat-{chars(20)}"),
-    ("AWS key", "id SECRET,", "AKIAIOSFODNN7EXAMPLE"),
-    ("AWS secret", "aws_secret_access_key = SECRET", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-    ("Azure key", "AccountName=x;AccountKey=SECRET;", f"{chars(86)}=="),
-    ("Google key", "maps: SECRET", f"AIza{chars(35)}"),
-    ("Slack token", "SECRET", f"xoxb-{chars(12, string.digits)}-{chars(24)}"),
-    (
-        "Slack webhook",
-        "https://hooks.slack.com/services/SECRET",
-        f"T{chars(8)}/B{chars(8)}/{chars(24)}",
-    ),
-    ("SendGrid key", "SECRET", f"SG.{chars(22)}.{chars(43)}"),
-    ("Telegram token", "bot SECRET", f"123456789:AA{chars(33)}"),
-    ("package token", "SECRET", f"npm_{chars(36)}"),
-    ("package token", "SECRET", f"pypi-{chars(60)}"),
-    ("package token", "SECRET", f"hf_{chars(34)}"),
-    ("DigitalOcean token", "SECRET", f"dop_v1_{chars(64, HEX)}"),
-    ("credentials", "Authorization: Bearer SECRET", f"{chars(32)}"),
-    ("credentials", "curl -H 'authorization: basic SECRET'", "dXNlcjpwYXNzd29yZDE="),
-    ("password", "postgres://user:SECRET@db.example.com:5432/app", "password"),
-    ("password", "redis://:SECRET@cache", "p4$$w:rd"),
-    ("password", "mysql://bob:SECRET@db", "bob"),
-    ("password", "https://me:SECRET@example.com/x", "a@b"),
-    ("password or secret", "DB_PASSWORD=SECRET", "hunter2"),
-    ("password or secret", '{"client_secret": "SECRET"}', "abc123def"),
-    ("password or secret", "api_key: 'SECRET'", "0a1b2c3d"),
-]
-
-NEAR_MISSES = [
-    "-----BEGIN PUBLIC KEY-----\nabc\n-----END PUBLIC KEY-----",
-    "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
-    "eyJhbGciOi.not.a.token",
-    "we use sk-learn, sk-fading-circle-and-other-spinners, task-1234567890123456789012",
-    "sk_live_ keys are for production; pk_live_ ones are public",
-    "ghp_ is the prefix of GitHub tokens",
-    "glpat- is GitLab's",
-    "AKIA is a prefix; AKIAtooshort; MYAKIAIOSFODNN7EXAMPLE",
-    "aws_secret_access_key is read from the vault",
-    "AccountKey=see vault",
-    "AIza keys are Google's",
-    "xoxb tokens; xoxo-hugs",
-    "hooks.slack.com/services is blocked",
-    "SG.short.one",
-    "at 12:30 we met 12345678:90",
-    "npm_config_registry, pypi-server, hf_hub_download",
-    "do_v1_ endpoint",
-    "the bearer of good news; Bearer authentication; basic understanding of things",
-    "http://example.com:8080/path?at=a@b",
-    "postgres://user:${DB_PASSWORD}@host, postgres://user:<password>@host, user@host",
-    "the password is in the vault; password: required; secret=optional; password=os.environ",
-    "token = tokenizer.encode(text)",
-    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it",
-    "id 123e4567-e89b-12d3-a456-426614174000",
-    "image data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
-    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "mem-a3f2b8c1",
-    "We chose PostgreSQL for the users table.",
-]
+def hides(case: Case) -> bool:
+    """Whether the secret is masked, whole, as one, and nothing else."""
+    text, secret = case
+    masked, number = mask(text.replace("¤", secret))
+    before, after = map(re.escape, text.split("¤"))
+    mark = r"\(masked [^()]+\)|\*{1,3}"
+    return number == 1 and bool(re.fullmatch(f"{before}({mark}){after}", masked))
 
 
-@pytest.mark.parametrize(("name", "text", "secret"), SECRETS)
-def test_a_secret_is_masked_where_it_stands(name: str, text: str, secret: str) -> None:
-    assert mask(text.replace("SECRET", secret)) == (text.replace("SECRET", f"(masked {name})"), 1)
+@pytest.mark.parametrize("name", {**PREFIXED, **COMMON})
+def test_a_credential_is_masked_where_it_stands(name: str) -> None:
+    assert hides({**PREFIXED, **COMMON}[name])
 
 
-def test_every_shape_has_a_test() -> None:
-    assert {name for name, _, _ in SECRETS} == set(SHAPES)
-
-
-@pytest.mark.parametrize("text", NEAR_MISSES)
-def test_a_near_miss_stays(text: str) -> None:
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_harmless_text_stays(text: str) -> None:
     assert mask(text) == (text, 0)
 
 
+def test_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that SECURITY.md states."""
+    sets = {"prefixed": PREFIXED, "common": COMMON, "others": OTHER_SECRETS}
+    masked = {name: sum(map(hides, cases.values())) for name, cases in sets.items()}
+    touched = {
+        name: sum(mask(text)[1] > 0 for text in texts)
+        for name, texts in {"harmless": HARMLESS, "other harmless": OTHER_HARMLESS}.items()
+    }
+    with capsys.disabled():
+        said = [f"{masked[name]} of {len(cases)} {name}" for name, cases in sets.items()]
+        print(f"\nmasked: {', '.join(said)}; harmless texts touched: {touched}")
+    assert masked["prefixed"] >= 0.95 * len(PREFIXED) and len(PREFIXED) >= 80
+    assert masked["common"] >= 0.95 * len(COMMON)
+    assert masked["others"] >= 0.8 * len(OTHER_SECRETS)
+    assert touched["harmless"] <= 2 and touched["other harmless"] <= 1
+
+
+def test_every_prefix_has_a_test() -> None:
+    named = " ".join(mask(text.replace("¤", secret))[0] for text, secret in PREFIXED.values())
+    untried = [name for name in masking.PREFIXED if f"(masked {name})" not in named]
+    assert untried == []
+
+
 def test_all_at_once_and_again_changes_no_more() -> None:
-    text = " and ".join(text.replace("SECRET", secret) for _, text, secret in SECRETS[3:])
-    masked, count = mask(text)
-    assert count >= len(SECRETS) - 3
-    assert not any(secret in masked for _, _, secret in SECRETS[3:] if len(secret) > 9)
+    cases = [case for case in {**PREFIXED, **COMMON}.values() if "-----BEGIN" not in case[1]]
+    masked, number = mask(" ; \n".join(text.replace("¤", secret) for text, secret in cases))
+    assert number == len(cases)
+    assert not any(secret in masked for _, secret in cases if len(secret) > 9)
     assert mask(masked) == (masked, 0)
+
+
+def test_a_text_gets_no_longer() -> None:
+    for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
+        whole = text.replace("¤", secret)
+        assert len(mask(whole)[0]) <= len(whole)
+
+
+class TestATextThatIsAsLongAsPossible:
+    TEXT = "redis://:pw1@cache " * 500 + "x" * 500
+    MASKED = "redis://:***@cache " * 500 + "x" * 500
+    TAG = "https://user1:pw@example.com/a/b/c/d/e/f/g/h/i/j/k"
+
+    async def test_is_stored_by_the_tool(self, tools: Tools, make_storage: MakeStorage) -> None:
+        assert (len(self.TEXT), len(self.TAG)) == (10_000, 50)
+        output = await tools.call("memory_store", content=self.TEXT, tags=[self.TAG])
+        assert output["masked_secrets"] == 501
+        memory = await make_storage().get(output["memory_id"])
+        assert memory and memory.content == self.MASKED
+        assert memory.tags == [self.TAG.replace(":pw@", ":**@")]
+
+    def test_is_stored_by_the_command(self, command: Command) -> None:
+        stored = command.json("store", self.TEXT, "--tag", self.TAG)
+        assert command.json("show", stored["memory_id"])["content"] == self.MASKED
+
+    def test_is_imported(self, command: Command, tmp_path: Path) -> None:
+        file = tmp_path / "long.jsonl"
+        file.write_text(json.dumps({"content": self.TEXT, "tags": [self.TAG]}))
+        assert command.json("import", str(file))["new"] == 1
+        [memory] = command.json("list")
+        assert memory["content"] == self.MASKED
+
+    async def test_one_more_is_too_long_before_and_after(self, tools: Tools) -> None:
+        assert "10,001" in await tools.refused("memory_store", content=f"{self.TEXT}x")
 
 
 KEY = f"sk-proj-{chars(60)}"
@@ -171,10 +155,23 @@ async def test_it_can_be_turned_off(make_tools: MakeTools) -> None:
     assert KEY in str(await tools.call("memory_search", query="key"))
 
 
-def test_no_text_takes_long() -> None:
-    """Repetitions that make careless patterns take seconds; the bound here is only for those."""
-    hostile = ["sk-", "password=", "a.b-", "://a:", "-----BEGIN A ", "eyJa.", "Bearer ", "x://:"]
-    started = time.perf_counter()
-    for text in hostile:
-        mask(text * (10_000 // len(text)))
-    assert time.perf_counter() - started < 1
+# Beginnings of shapes, in texts made to be slow: over and over, or before what goes on and on.
+BEGINNINGS = (
+    *("sk-", "password=", "a.b-", "://a:", "-----BEGIN A ", "eyJa.", "eyJ-", "Bearer ", "x://:"),
+    *("://a:b@", "https://a1", "--", "--password", "curl ", "curl -u ", "mysql ", "docker login "),
+    *("machine ", "machine a login ", "a_", "A", "0-", "1//0", "token: ", "token:\t", "key='"),
+    *("password: a1!", "\\n", "dp.st.", "?sig=", "token=a.b", "secret='a{", "password=&a=", " "),
+    *("-----BEGIN PRIVATE KEY-----", "a.webhook.office.com/webhookb2/", "aws_secret_access_key="),
+)
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_no_text_takes_long(beginning: str) -> None:
+    """10,000 characters take about 10 ms, and 35 ms at worst; the bound here is only for patterns
+    that make it seconds.
+    """
+    for further in (beginning, "a", "a1-", "a1_.", "A1/"):
+        text = (beginning + further * 10_000)[:10_000]
+        started = time.process_time()
+        mask(text)
+        assert time.process_time() - started < 0.5

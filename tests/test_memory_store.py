@@ -1,6 +1,7 @@
 """What `memory_store` promises the model."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,30 @@ async def test_bad_input_is_a_sentence_and_stores_nothing(
     assert message[-1] in ".)" and "Traceback" not in message
     assert not root.exists()
     assert tools.events == []
+
+
+@pytest.mark.parametrize("tags", [[f"tag {i}" for i in range(100_000)], ["key=" * 2_000] * 5_000])
+async def test_too_many_tags_are_counted_and_not_read(tools: Tools, tags: list[str]) -> None:
+    started = time.perf_counter()
+    assert f"{len(tags):,} tags are too many" in await tools.refused(
+        "memory_store", content="x", tags=tags
+    )
+    assert time.perf_counter() - started < 1
+
+
+async def test_arguments_that_the_tool_does_not_know_are_not_read(tools: Tools) -> None:
+    nested: list[Any] = []
+    for _ in range(10_000):
+        nested = [nested]
+    started = time.perf_counter()
+    await tools.call("memory_store", content="x", notes=["key=" * 2_000] * 5_000, nested=nested)
+    assert time.perf_counter() - started < 5  # opening the store included
+
+
+async def test_text_of_nothing_visible_is_refused_at_once(tools: Tools) -> None:
+    started = time.perf_counter()
+    await tools.refused("memory_store", content="\u200b" * 10_000_000)
+    assert time.perf_counter() - started < 1
 
 
 async def test_arguments_that_the_tool_does_not_know_are_ignored(tools: Tools) -> None:

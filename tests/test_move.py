@@ -360,6 +360,8 @@ class TestTheSourceIsRemoved:
         shutil.copytree(here.folder.database, kept)
         said = CliRunner().invoke(cli, ["move", "--to", qdrant.url, "--remove-source", "--yes"])
         assert b"fact 3" not in bytes_of(here.folder.path) or str(kept) in said.output
+        fill(here, 5)  # a new memory begins beside it
+        assert here.folder.exists and kept.exists()
 
     def test_with_what_an_interrupted_removal_left(
         self, here: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
@@ -523,7 +525,7 @@ class TestRefused:
         fill(here, 2)
         qdrant.api_key = "right"
         said = move("--to", qdrant.url, code=1)
-        assert "Check QDRANT_API_KEY" in said.stderr and nothing_on(qdrant)
+        assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said.stderr and nothing_on(qdrant)
 
     def test_a_text_that_was_altered(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage

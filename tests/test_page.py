@@ -326,6 +326,15 @@ def test_spans_of_decades_keep_few_bins(look: Look) -> None:
     assert bars(page) == 20
 
 
+def test_the_first_moment_of_all_has_its_bin(look: Look) -> None:
+    memories = remember("later", "first", apart=timedelta(0))
+    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
+    memories[0].timestamp = memories[1].timestamp + timedelta(days=1)
+    page = look(memories)
+    expect(page.locator("#bins")).to_have_text("by day")
+    assert bars(page) == 2
+
+
 # The opened memory
 
 

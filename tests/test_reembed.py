@@ -3,20 +3,24 @@
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from agent_memory import rebuild
-from agent_memory.plan import Plan
+from agent_memory.plan import Plan, model_of
 from command import Command
 from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.local_collection import LocalCollection
 from memory_semantic.manifest import Embedding
+from memory_semantic.models import WORKERS
 from plain_vectors import PlainVectors
 
 PLAIN = Embedding("plain", None, 32)
@@ -340,3 +344,29 @@ class TestInterrupted:
         assert await storage.check() == []
         await asyncio.to_thread(command.run, "reembed", *options)
         assert (await storage.manifest()).embedding.model == "m"  # type: ignore[union-attr]
+
+
+async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
+    config = {"storage_root": str(root), "lock_timeout": 5}
+    storage = MemoryStorage("sam", config, embeddings=PlainVectors())
+    await storage.store_many(["one", "two", "three"])
+    generator = EmbeddingGenerator("local")
+    made = await model_of(generator)
+    loop, others, opened = asyncio.get_running_loop(), [], 0
+
+    async def crowd() -> None:
+        others.extend(asyncio.create_task(storage.count()) for _ in range(2 * WORKERS))
+
+    @contextmanager
+    def source(cancelled: Event) -> Iterator[rebuild.Present]:
+        nonlocal opened
+        with rebuild.whole(storage)(cancelled) as present:
+            opened += 1
+            if opened == 2:  # the swap, with all of the texts still to embed
+                asyncio.run_coroutine_threadsafe(crowd(), loop).result()
+                time.sleep(0.5)  # they have all workers now, and wait for the lock
+            yield present
+
+    assert await rebuild.rebuild(storage, source, generator, made, lambda done, of: None) == 3
+    assert await asyncio.gather(*others) == [3] * (2 * WORKERS)
+    assert opened == 2

@@ -30,7 +30,7 @@ FULL = "No space left on device: WAL buffer size exceeds available disk space"
 @pytest.fixture
 def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
     """A server that wants a key, which the environment has."""
-    monkeypatch.setenv("QDRANT_API_KEY", KEY)
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
     with QdrantServer() as running:
         running.api_key = KEY
         yield running
@@ -79,15 +79,19 @@ FAILURES: dict[str, tuple[Any, int, str]] = {
     "503": (503, 3, "try 3 .HTTP 503"),
     "full": (FULL, 1, "out of disk space"),
     "507": (507, 1, "out of disk space"),
-    "401": (401, 1, "QDRANT_API_KEY"),
-    "403": (403, 1, "QDRANT_API_KEY"),
+    "401": (401, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
+    "403": (403, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
     "400": (400, 1, "refused the request .HTTP 400"),
     "413": (413, 1, "refused the request .HTTP 413"),
     "html": ((200, {}, b"<html>welcome</html>"), 1, "Check qdrant_url"),
     "empty": ((200, {}, b""), 1, "Check qdrant_url"),
     "another's": ((200, {}, b'{"data": []}'), 1, "Check qdrant_url"),
     "nothing": ((200, {}, b'{"result": null, "status": "ok"}'), 1, "Check qdrant_url"),
-    "moved": ((301, {"location": "http://127.0.0.1:9/"}, b""), 1, "HTTP 301"),
+    "moved": (
+        (307, {"location": "http://me:pw@127.0.0.1:9/x?y"}, b""),
+        1,
+        r"redirects to http://127\.0\.0\.1:9 .HTTP 307.*set qdrant_url",
+    ),
 }
 
 
@@ -128,6 +132,20 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     assert memory.content == "known" and await storage.count() == 1
     [stored] = await storage.upsert([TEXT])
     assert not stored.known
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(
+    storage: MemoryStorage, qdrant: QdrantServer, status: int
+) -> None:
+    with QdrantServer() as other:
+        away = {"location": f"{other.url.replace('://', '://me:pw@')}/x?token=t0ken"}
+        qdrant.rules.append(Rule(99, answer=(status, away, b"")))
+        for call in (storage.store(TEXT), storage.search(TEXT), storage.delete(["mem-12345678"])):
+            said = str(await error_of(call))
+            assert f"redirects to {other.url} (HTTP {status})" in said and "set qdrant_url" in said
+            assert "me:pw" not in said and "t0ken" not in said
+        assert other.requests == []
 
 
 def chain(error: BaseException | None) -> str:
@@ -442,7 +460,7 @@ async def test_without_the_client_a_sentence_tells_how_to_install_it(
 def test_a_key_that_can_be_none_is_named(
     make_storage: MakeStorage, qdrant: QdrantServer, key: str
 ) -> None:
-    with pytest.raises(ValueError, match="QDRANT_API_KEY") as caught:
+    with pytest.raises(ValueError, match="AGENT_MEMORY_QDRANT_API_KEY") as caught:
         make_storage(qdrant_url=qdrant.url, qdrant_api_key=key)
     assert key not in chain(caught.value)
 
@@ -457,7 +475,9 @@ async def test_a_key_that_is_wrong_is_named_and_not_told(
     qdrant.api_key = "another"
     for call in (storage.store(TEXT), storage.search(TEXT), storage.count()):
         qdrant.clear()
-        assert "QDRANT_API_KEY" in str(await error_of(call)) and len(qdrant.requests) == 1
+        assert (
+            "AGENT_MEMORY_QDRANT_API_KEY" in str(await error_of(call)) and len(qdrant.requests) == 1
+        )
     assert KEY not in caplog.text
 
 

@@ -1,10 +1,13 @@
 """The settings of a memory on a server: where they come from, and what becomes of them."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_memory.cli import cli
+from click.testing import CliRunner
 from conftest import MakeStorage, MakeTools
 from memory_semantic import StorageError
 from memory_semantic.errors import UNCHANGED
@@ -20,7 +23,7 @@ SHARD = f"{ALIAS}.shard-1"
 @pytest.fixture
 def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
     """A server that wants a key, which the environment has."""
-    monkeypatch.setenv("QDRANT_API_KEY", KEY)
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
     with QdrantServer() as running:
         running.api_key = KEY
         yield running
@@ -51,8 +54,8 @@ async def test_the_environment_names_the_server_where_the_settings_do_not(
     monkeypatch: pytest.MonkeyPatch,
     config: dict[str, str],
 ) -> None:
-    monkeypatch.setenv("QDRANT_URL", f" {qdrant.url} ")
-    monkeypatch.setenv("QDRANT_API_KEY", f" {KEY}\n")
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", f" {qdrant.url} ")
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", f" {KEY}\n")
     if config.get("qdrant_url"):
         with pytest.raises(StorageError):
             await make_storage(**config).store("x")
@@ -60,8 +63,8 @@ async def test_the_environment_names_the_server_where_the_settings_do_not(
     else:
         await make_storage(**config).store("x")
         assert qdrant.created
-        monkeypatch.setenv("QDRANT_API_KEY", "another")
-        with pytest.raises(StorageError, match="QDRANT_API_KEY"):
+        monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "another")
+        with pytest.raises(StorageError, match="AGENT_MEMORY_QDRANT_API_KEY"):
             await make_storage().count()
         assert await make_storage(qdrant_api_key=KEY).count() == 1
 
@@ -75,9 +78,77 @@ async def test_local_is_this_machine(
     setting: str,
     environment: str,
 ) -> None:
-    monkeypatch.setenv("QDRANT_URL", qdrant.url if environment == "server" else environment)
+    monkeypatch.setenv(
+        "AGENT_MEMORY_QDRANT_URL", qdrant.url if environment == "server" else environment
+    )
     await make_storage(qdrant_url=setting).store("x")
     assert (root / "sam" / "qdrant.db").exists() and qdrant.requests == []
+
+
+OTHERS = "QDRANT_URL"  # the variable of other programs, mcp-server-qdrant among them
+
+
+async def test_a_server_of_other_programs_gets_nothing(
+    make_storage: MakeStorage,
+    make_tools: MakeTools,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    root: Path,
+) -> None:
+    monkeypatch.setenv(OTHERS, qdrant.url)
+    monkeypatch.setenv("QDRANT_API_KEY", KEY)
+    storage = make_storage()
+    for call in (
+        *(storage.store("x"), storage.search("x"), storage.get("mem-12345678"), storage.count()),
+        *(storage.get_recent(), storage.delete(["mem-12345678"]), storage.manifest()),
+    ):
+        with pytest.raises(StorageError, match="set AGENT_MEMORY_QDRANT_URL") as caught:
+            await call
+        assert UNCHANGED in str(caught.value) and qdrant.url not in str(caught.value)
+    tools = await make_tools()
+    for tool, arguments in (("memory_store", {"content": TEXT}), ("memory_search", {"query": "x"})):
+        assert "set AGENT_MEMORY_QDRANT_URL" in await tools.refused(tool, **arguments)
+    assert qdrant.requests == [] and not root.exists()
+
+
+@pytest.mark.parametrize("config", [{"qdrant_url": "local"}, {"qdrant_url": " LOCAL"}, {}])
+async def test_whoever_decided_is_not_asked_about_the_server_of_others(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    config: dict[str, str],
+) -> None:
+    if not config:  # a memory on this machine decides, too
+        await make_storage().store("here")
+    monkeypatch.setenv(OTHERS, qdrant.url)
+    await make_storage(**config).store("x")
+    assert await make_storage(**config).search("x") and qdrant.requests == []
+
+
+@pytest.mark.parametrize("value", ["local", " Local ", " "])
+async def test_the_variable_of_others_may_name_this_machine(
+    make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv(OTHERS, value)
+    assert await make_storage().store("x")
+
+
+def test_the_commands_ask_where_the_memory_is(
+    root: Path, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OTHERS, qdrant.url)
+    words = "AGENT_MEMORY_QDRANT_URL"
+    for arguments in (
+        *(["store", TEXT], ["search", "x"], ["list"], ["export", "-"], ["forget", "mem-12345678"]),
+        *(["stats"], ["reembed", "--model", "local"], ["doctor"], ["move", "--to", "local"]),
+    ):
+        result = CliRunner().invoke(cli, [*arguments, "--agent", "sam"])
+        assert words in result.output and result.exit_code != 0, result.output
+    for arguments in (["agents"], ["list"], ["doctor"]):
+        assert words in CliRunner().invoke(cli, arguments).output
+    assert qdrant.requests == [] and not Path("~/.amplifier").expanduser().exists()
+    result = CliRunner().invoke(cli, ["store", "x", "--agent", "sam", "--root", str(root)])
+    assert result.exit_code == 0, result.output
 
 
 async def test_a_memory_of_this_machine_is_not_passed_over(
@@ -117,7 +188,7 @@ async def test_addresses_that_are_none(
 ) -> None:
     with pytest.raises(ValueError, match="qdrant_url") as caught:
         make_storage(qdrant_url=url)
-    monkeypatch.setenv("QDRANT_URL", url)
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", url)
     message = await (await make_tools()).refused("memory_store", content=TEXT)
     assert "qdrant_url" in message and "very-secret" not in message + str(caught.value)
 
@@ -171,3 +242,21 @@ async def test_a_memory_is_made_as_the_settings_say(
     assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
     assert made["quantization_config"] == {"binary": {"always_ram": True}}
     assert not other.get("quantization_config")
+
+
+@pytest.mark.parametrize("spelling", ["Local", "LOCAL", " local "])
+async def test_this_machine_may_be_written_with_capitals(
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    monkeypatch: pytest.MonkeyPatch,
+    spelling: str,
+) -> None:
+    await make_storage(qdrant_url=spelling).store("x")
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", spelling)
+    await make_storage().store("y")
+    assert await make_storage(qdrant_url="local").count() == 2
+    for option, other in (("--to", "--from"), ("--from", "--to")):
+        arguments = ["move", option, spelling, other, "local", "--agent", "sam"]
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+        assert "That is where it is" in result.output
+    assert qdrant.requests == []

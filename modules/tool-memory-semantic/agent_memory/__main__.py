@@ -21,9 +21,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a memory may hold what the locale has not
             stream.reconfigure(errors="backslashreplace")
-    from .cli import cli
+    try:
+        from .cli import cli
 
-    cli(prog_name="agent-memory")
+        cli(prog_name="agent-memory")
+    except Exception as error:
+        from memory_semantic.resources import explanation, shortage
+
+        number = shortage(error)
+        if not number:
+            raise
+        sys.exit(f"Error: {explanation(number)}")
 
 
 if __name__ == "__main__":

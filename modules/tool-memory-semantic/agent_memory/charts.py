@@ -10,17 +10,20 @@ import click
 from memory_semantic.models import Memory, timestamp_text
 from rich.cells import cell_len, set_cell_size
 
-from .output import Output, first_line, local_time
+from .output import Output, first_line, local, local_time
 
 _TOP_TAGS = 10
 _PERIODS = 24  # as many rows as fit a window
+# Days from the start of a unit that surely lead into the next, and no further.
+_YEARS = {"year": 1, "decade": 10, "century": 100}
+_UNITS = {"day": 1, "week": 7, "month": 31} | {name: 366 * n for name, n in _YEARS.items()}
 _SPARKS = "▁▂▃▄▅▆▇█"
 _BAR_WIDTH = 40
 
 
 @dataclass
 class Numbers:
-    """What `stats` counts. `periods` are the days, weeks or months (`unit`) from the first memory
+    """What `stats` counts. `periods` are the days, weeks, months, … (`unit`) from the first memory
     to the last, each with how many were stored in it; `tags` the most used, each with the same for
     its own.
     """
@@ -37,12 +40,12 @@ class Numbers:
 
 def count(memories: Sequence[Memory]) -> Numbers:
     """The numbers of `memories`, by the local calendar."""
-    times = sorted(memory.timestamp.astimezone() for memory in memories)
+    times = sorted(local(memory.timestamp) for memory in memories)
     unit, starts = _calendar(times[0].date(), times[-1].date()) if times else ("day", [])
     names = {start: _name(start, unit) for start in starts}
 
     def over_time(some: Sequence[Memory]) -> dict[str, int]:
-        found = Counter(_start(memory.timestamp.astimezone().date(), unit) for memory in some)
+        found = Counter(_start(local(memory.timestamp).date(), unit) for memory in some)
         return {name: found[start] for start, name in names.items()}
 
     by_tag: dict[str, list[Memory]] = {}
@@ -106,15 +109,15 @@ def _spark(number: int, most: int) -> str:
 
 
 def _calendar(first: date, last: date) -> tuple[str, list[date]]:
-    """The finest of day, week, month and year of which few enough make up the whole time."""
-    for unit in ("day", "week", "month", "year"):
+    """The finest unit of which few enough make up the whole time; else centuries."""
+    unit, starts = "", []
+    for unit, step in _UNITS.items():
         starts = [_start(first, unit)]
         while starts[-1] < _start(last, unit) and len(starts) <= 10 * _PERIODS:
             # Into the next one, whatever its length, and back to its start.
-            step = {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
             starts.append(_start(starts[-1] + timedelta(days=step), unit))
         if len(starts) <= _PERIODS:
-            return unit, starts
+            break
     return unit, starts
 
 
@@ -123,8 +126,10 @@ def _start(day: date, unit: str) -> date:
         return day - timedelta(days=day.weekday())
     if unit == "month":
         return day.replace(day=1)
-    return day.replace(month=1, day=1) if unit == "year" else day
+    years = _YEARS.get(unit)
+    return date(max(1, day.year - day.year % years), 1, 1) if years else day
 
 
 def _name(start: date, unit: str) -> str:
-    return start.strftime({"month": "%Y-%m", "year": "%Y"}.get(unit, "%Y-%m-%d"))
+    name = start.isoformat()[: {"day": 10, "week": 10, "month": 7}.get(unit, 4)]
+    return f"{name[:-1]}0s" if unit in ("decade", "century") else name

@@ -126,6 +126,8 @@ def export(session: "Session", file: str, yes: bool) -> None:
 
     A JSON object on each line, the first of which says what the file is: the texts in plain words,
     ids, times and tags, but no vectors. `agent-memory import` reads it, on any machine.
+
+    A store that is read-only, as in a snapshot, is read from a private temporary copy.
     """
     from . import transfer
 

@@ -11,7 +11,7 @@ from threading import Event
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from memory_semantic import EmbeddingGenerator, Memory
+from memory_semantic import EmbeddingGenerator, InputError, Memory
 from memory_semantic.collection import EVERYWHERE, Collection
 from memory_semantic.errors import StorageError
 from memory_semantic.manifest import Embedding
@@ -68,10 +68,7 @@ async def copy(
     done = 0
     for keys in _batches(wanted):
         points = await _points(source, keys)
-        entries = [
-            Entry(memory.content, memory.tags, memory.id, memory.timestamp)
-            for memory, _ in points.values()
-        ]
+        entries = [Entry.of(point.memory) for point in points.values()]
         made = {key: point.vector for key, point in points.items()}
         if generator:
             known = await _in(target, partial(_known, keys), set())
@@ -126,7 +123,7 @@ def _put(
         raise StorageError("The memory there was given another embedding model meanwhile.")
     try:
         store.upsert(entries, vectors, utc_now())
-    except ValueError:  # too many tags, with those that one has there
+    except InputError:  # too many tags, with those that one has there
         if len(entries) > 1:
             for entry in entries:
                 _put([entry], vectors, embedding, store)

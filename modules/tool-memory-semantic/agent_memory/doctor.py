@@ -1,35 +1,29 @@
 """Is the memory healthy, and if not, what mends it: everything that can be looked at."""
 
-import asyncio
-import multiprocessing
-import os
-import resource
 import shutil
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from importlib.metadata import version
-from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from memory_semantic import AgentMemoryError, MemoryStorage, StorageError
+from memory_semantic import AgentMemoryError, InputError, MemoryStorage, StorageError
 from memory_semantic.check import check
-from memory_semantic.collection import Collection
 from memory_semantic.errors import REPAIR as HOW_TO_MEND
 from memory_semantic.errors import DamagedStoreError
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Manifest
 from memory_semantic.models import DEFAULT_MODEL, LOCAL_MODEL, MIN_FREE_BYTES
-from memory_semantic.open_store import OpenStore
+from memory_semantic.resources import explanation, shortage
 from memory_semantic.shard import ENGINE
 from memory_semantic.workers import run_blocking
 from memory_server import Server
 
+from .checking import checked_apart
 from .output import Progress, readable_size
 from .settings import Settings, agent_names, files
 
@@ -37,9 +31,6 @@ from .settings import Settings, agent_names, files
 _SAMPLE = "agent-memory doctor"
 _SHOWN = 10
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Address space for the check beside four times the store: an altered number in a list of ids makes
-# the engine ask for up to 100 GB.
-_CHECK_BYTES = 4 * 2**30
 
 # What is done, and of how much.
 ShowProgress = Callable[[str, int], AbstractContextManager[Progress]]
@@ -95,7 +86,7 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
         yield Finding("ok", "settings", f"read from {', '.join(read)}")
     try:
         name, source = next(agent_names(settings), (None, ""))
-    except ValueError as error:
+    except InputError as error:
         yield Finding("problem", "identity", str(error))
         return
     if name is None:
@@ -116,13 +107,22 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
 async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
     folder = storage.folder
     root = Path(storage.config.storage_root)
-    if not folder.database.exists():
+    try:
+        exists = folder.exists
+        folder.require_writable()
+    except StorageError as error:
+        yield _store_problem(error)
+        return
+    if not exists:
+        doubt = storage.config.doubt
         yield Finding(
-            "warning",
+            "problem" if doubt else "warning",
             "store",
             f"{storage.agent_id!r} has no memory in {root}",
-            "agent-memory agents",
+            doubt or "agent-memory agents",
         )
+        for finding in _leftovers(storage):
+            yield finding
         return
     free = shutil.disk_usage(root).free
     if free < MIN_FREE_BYTES:
@@ -147,7 +147,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     yield await run_blocking(lambda _: _lock_state(storage))
     try:
         with progress("Comparing", manifest.memories if manifest else 0) as bar:
-            problems, number = await run_blocking(lambda _: _checked(storage, bar.done))
+            problems, number = await run_blocking(lambda _: checked_apart(storage, bar.done))
     except StorageError as error:
         yield _store_problem(error)
         return
@@ -214,7 +214,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")
         vector = await generator.generate(_SAMPLE)
-    except (AgentMemoryError, ValueError) as error:
+    except AgentMemoryError as error:
         return Finding(
             "problem", "model", str(error), _mend_model(manifest, storage.config.embedding_model)
         )
@@ -262,48 +262,6 @@ def _mend_model(manifest: Manifest | None, configured: str | None) -> str:
     return ""
 
 
-def _checked(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[list[str], int]:
-    """The problems and the number of memories, found by a process of its own: some damage makes
-    the engine abort the process that it runs in.
-    """
-    apart = multiprocessing.get_context("spawn")
-    ours, theirs = apart.Pipe(duplex=False)
-    task = (storage.agent_id, asdict(storage.config), theirs)
-    process = apart.Process(target=_check, args=task, daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        while isinstance(answer := ours.recv(), int):
-            progress(answer)
-    except EOFError:
-        raise DamagedStoreError(
-            f"The vector engine crashes on the files of the store. {HOW_TO_MEND}"
-        ) from None
-    finally:
-        process.join()
-    if isinstance(answer, StorageError):
-        raise answer
-    return answer
-
-
-def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
-    storage = MemoryStorage(agent, config)
-    files = (path for path in storage.folder.database.rglob("*") if path.is_file())
-    limit = _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-    def work(store: OpenStore[Collection]) -> tuple[list[str], int]:
-        return check(store, answer.send), store.manifest.memories
-
-    try:
-        answer.send(asyncio.run(storage.operate(work, ([], 0))))
-    except StorageError as error:
-        answer.send(error)
-    except Exception as error:
-        answer.send(StorageError(f"The check failed ({type(error).__name__})."))
-
-
 def _open_to_others(path: Path) -> bool:
     try:
         return bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
@@ -332,6 +290,9 @@ def _lock_state(storage: MemoryStorage) -> Finding:
     except StorageError as error:
         return Finding("warning", "lock", str(error))
     except OSError as error:
+        number = shortage(error)
+        if number:
+            return Finding("problem", "lock", explanation(number))
         return Finding(
             "problem",
             "lock",
@@ -341,17 +302,20 @@ def _lock_state(storage: MemoryStorage) -> Finding:
 
 
 def _leftovers(storage: MemoryStorage) -> Iterator[Finding]:
-    for left in sorted(storage.folder.path.glob("rebuild*")):
+    folder = storage.folder
+    for left in (folder.rebuild, folder.rebuild.with_suffix(".tmp")):
+        if not left.exists():
+            continue
         yield Finding(
             "warning",
             "rebuild",
             "one is running, or was interrupted and is kept to go on from",
             f"Run the same reembed or repair again, or give it up: rm -r {left}",
         )
-    for left in storage.folder.path.glob("qdrant.tmp"):
+    if folder.removed.exists():
         text = "a removal was interrupted; texts are left"
-        yield Finding("warning", "removed", text, f"rm -r {left}")
-    for kept in sorted(storage.folder.path.glob("damaged-*")):
+        yield Finding("warning", "removed", text, f"rm -r {folder.removed}")
+    for kept in folder.kept:
         yield Finding(
             "warning",
             "kept files",

@@ -14,9 +14,10 @@ makes its own. Without the first line a file of such lines is read too; only `co
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time
 from typing import Any, NamedTuple
 
+from memory_semantic import InputError
 from memory_semantic.masking import mask_all
 from memory_semantic.models import (
     MEMORY_ID,
@@ -33,10 +34,9 @@ from .output import memory_json
 
 FORMAT = "agent-memory"
 VERSION = 1
-_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class ImportFileError(ValueError):
+class ImportFileError(InputError):
     """A file that is not what it should be, with a sentence for each fault."""
 
     def __init__(self, faults: list[str]) -> None:
@@ -85,18 +85,21 @@ def read(
     faults, hidden = [], 0
     for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
         try:
-            if mask_secrets:
-                fields, count = mask_all(fields)
-                hidden += count
+            if mask_secrets and isinstance(fields, dict):
+                content, in_content = mask_all(fields.get("content"))
+                labels, in_tags = mask_all(fields.get("tags"))
+                fields = {**fields, "content": content, "tags": labels}
+                hidden += in_content + in_tags
             memory = _memory(fields, agent, undated)
-            memory.tags = clean_tags([*memory.tags, *tags])
-            same = found.get(memory.content)
+            memory.tags = _together(memory.tags, tags)
+            text = clean_text(memory.content, "content")
+            same = found.get(text)
             if same:
-                same.memory.tags = clean_tags([*same.memory.tags, *memory.tags])
+                same.memory.tags = _together(same.memory.tags, memory.tags)
                 same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
             else:
-                found[memory.content] = Found(place, memory, bool(fields.get("timestamp")))
-        except ValueError as error:
+                found[text] = Found(place, memory, bool(fields.get("timestamp")))
+        except InputError as error:
             faults.append(f"{place}: {error}")
     if faults:
         raise ImportFileError(faults)
@@ -186,26 +189,30 @@ def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
     if not isinstance(fields, dict):
-        raise ValueError("it is not an object with a content.")
+        raise InputError("it is not an object with a content.")
     own_id = fields.get("id")
     if not (isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id)):
         own_id = new_memory_id()
+    content: Any = fields.get("content")
     return Memory(
         id=own_id,
         agent_id=agent,
-        content=clean_text(fields.get("content"), "content"),
+        content=content,  # as it came: an earlier version may have kept it so
         tags=clean_tags(fields.get("tags")),
         timestamp=_time(fields.get("timestamp"), undated),
     )
+
+
+def _together(tags: Sequence[str], others: Sequence[str]) -> list[str]:
+    return clean_tags(list(dict.fromkeys([*tags, *clean_tags(others)])))
 
 
 def _time(value: Any, undated: datetime) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):  # YAML has bare dates
         value = datetime.combine(value, time())
     try:
-        moment = clean_since(value) or undated
-    except ValueError:
-        raise ValueError("its timestamp is not an ISO 8601 date or time.") from None
-    if not _EARLIEST <= moment <= utc_now() + timedelta(days=1):  # clocks differ
-        raise ValueError("its timestamp lies in the future, or before 1970.")
-    return moment
+        return clean_since(value) or undated
+    except InputError:
+        raise InputError(
+            "its timestamp is not an ISO 8601 date or time, in UTC of the years 1 to 9999."
+        ) from None

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import click
@@ -44,13 +44,13 @@ def agents(session: Session) -> None:
     else:
         where = config.storage_root if config.qdrant_url == HERE else config.qdrant_url
         session.out.note(f"No agent has a memory in {where} yet.")
+    if config.doubt and not rows:
+        session.out.warn(config.doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
     try:
-        storage = MemoryStorage(
-            agent, {**session.settings.config, "lock_timeout": _PATIENCE_SECONDS}
-        )
+        storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
         manifest = run(storage.manifest())
         return {
@@ -60,7 +60,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
             "model": manifest.embedding.model if manifest else None,
             "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
-    except (AgentMemoryError, ValueError) as error:
+    except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
 
 
@@ -142,8 +142,8 @@ def forget(
     if ids:
         doomed = _by_id(session, ids)
     else:
-        until = before - timedelta(microseconds=1) if before else None
-        doomed = run(storage.get_recent(ALL, until=until, tags=tags))
+        found = run(storage.get_recent(ALL, until=before, tags=tags))
+        doomed = [memory for memory in found if not before or memory.timestamp < before]
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:
@@ -154,7 +154,7 @@ def forget(
             run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
         else:
             _erase(storage, doomed)
-    if session.server and doomed and storage.folder.exists:
+    if session.server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
             f"There: agent-memory forget … --root {storage.config.storage_root}"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from memory_semantic import AgentMemoryError, MemoryStorage
 from memory_semantic.collection import EVERYWHERE, Collection
+from memory_semantic.config import clean_place
 from memory_semantic.manifest import Manifest
 from memory_semantic.models import HERE
 from memory_semantic.open_store import OpenStore
@@ -29,11 +30,12 @@ _SHOWN = 10  # of what is missing
 def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
     """Copy everything, compare, and leave the source unless told otherwise."""
     settings = session.settings.storage()
-    if source is None:
-        source = HERE if to != HERE else settings.qdrant_url
+    to = clean_place(to)
+    source = clean_place(source or (HERE if to != HERE else settings.qdrant_url))
     old, new = _storage(session, source), _storage(session, to)
     if place_of(old) == place_of(new):
-        raise BadInputError("That is where it is. Name another place with --to or --from.")
+        what = "That is where it is. Name another place with --to or --from."
+        raise BadInputError(f"{what} {settings.doubt}".rstrip())
     manifest, present = run(_peek(old)), run(_peek(new))
     if manifest is None:
         fail(f"The agent {session.agent!r} has no memory in {place_of(old)}.")
@@ -85,7 +87,7 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
         )
     elif not removed:
         session.out.note(f"It is in {place_of(old)} too, until: move … --remove-source")
-    if settings.qdrant_url.rstrip("/") != to.rstrip("/"):
+    if settings.qdrant_url != to:
         where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
         session.out.warn(
             f"Sessions use it once their settings say so. In {where}:\n"
@@ -116,7 +118,7 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
             "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
             "both places are one."
         )
-    for kept in sorted(old.folder.path.glob("damaged-*")) if not server else ():
+    for kept in old.folder.kept if not server else ():
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
@@ -126,7 +128,7 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
 
 
 def _storage(session: Session, url: str) -> MemoryStorage:
-    return MemoryStorage(session.agent, {**session.settings.config, "qdrant_url": url})
+    return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
 
 
 async def _peek(storage: MemoryStorage) -> Manifest | None:

@@ -6,16 +6,36 @@ Nothing heavy is imported before a command runs, so that help and completion com
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import click
-from memory_semantic.errors import AgentMemoryError
+from memory_semantic.errors import AgentMemoryError, InputError
+from memory_semantic.resources import explanation, shortage
 
 
 class BadInputError(click.ClickException):
     """What was given cannot be used: exit code 2."""
 
     exit_code = 2
+
+
+class _Command(click.Command):
+    """A command that takes nothing empty: where a variable of the shell was meant, which is not
+    set, a default could be somebody's real memory.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        for param in () if ctx.resilient_parsing else self.params:
+            given = ctx.params.get(param.name or "")
+            for value in given if isinstance(given, tuple) else (given,):
+                if isinstance(value, str) and not value.strip():
+                    raise click.BadParameter(
+                        "it is empty. (If it comes from a shell variable, is that set?)", ctx, param
+                    )
+        return left
 
 
 class When(click.ParamType[datetime]):
@@ -30,7 +50,10 @@ class When(click.ParamType[datetime]):
         """The moment. Fails as a wrong use of the option."""
         try:
             if value[-1:] in self._UNITS and value[:-1].isdecimal():
-                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: int(value[:-1])})
+                number = int(value[:-1])
+                if not number:  # nothing was stored since, and all of it before
+                    raise ValueError
+                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: number})
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.astimezone()
         except (ValueError, OverflowError):
@@ -51,7 +74,7 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
             settings.config |= {"storage_root": root, "qdrant_url": HERE}
         # A shell does not wait for a server.
         agents = known_agents(settings) if settings.storage().qdrant_url == HERE else []
-    except (ValueError, OSError, RuntimeError):
+    except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
 
@@ -71,25 +94,31 @@ def command(
 
             try:
                 function(Session(agent, root, as_json), **own)
+            except InputError as error:
+                raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
                 raise click.ClickException(str(error)) from error
             except OSError as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                what = f"{error.filename or 'The file'}: {error.strerror or error}."
+                number = shortage(error)
+                reason = explanation(number) if number else f"{error.strerror or error}."
+                what = f"{error.filename or 'The file'}: {reason}"
                 raise click.ClickException(what) from error
-            except ValueError as error:
-                raise BadInputError(str(error)) from error
+            except (click.ClickException, click.Abort, click.exceptions.Exit):
+                raise
+            except Exception as error:
+                raise click.ClickException(_unexpected(error)) from error
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
-        declared = group.command(name, epilog=lines)(call)
+        declared = group.command(name, cls=_Command, epilog=lines)(call)
         declared.params += [_agent_option()] if of_agent else []
         declared.params += [
             click.Option(
                 ["--root"],
                 metavar="DIR",
-                type=click.Path(file_okay=False),
+                type=click.Path(file_okay=False, readable=False),
                 help="The folder where all memories lie.  [default: as the settings say]",
             ),
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),
@@ -97,6 +126,13 @@ def command(
         return declared
 
     return add
+
+
+def _unexpected(error: Exception) -> str:
+    """What kind of error it is, and where it arose; its words may be those of a memory."""
+    where = extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
+    return f"agent-memory failed unexpectedly ({place}). Please report this."
 
 
 def _agent_option() -> click.Option:

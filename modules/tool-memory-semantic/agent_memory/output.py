@@ -5,7 +5,6 @@ Text of memories is never taken for markup or for terminal control: it may come 
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +15,12 @@ from typing import Any
 
 import click
 from memory_semantic.models import Memory, timestamp_text
+from memory_semantic.plaintext import plain
 from rich.cells import cell_len, set_cell_size
 
 # Columns are this far apart.
 _GAP = "  "
 _BEGINNING = 400  # characters of a memory among others
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Output:
@@ -133,13 +132,6 @@ def _cut(line: str, width: int) -> str:
     return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
 
 
-def plain(text: str) -> str:
-    """`text` with a dot for each character that a terminal would obey: controls, and reversals of
-    the writing direction. Tabs and line breaks stay.
-    """
-    return _CONTROL.sub("·", text)
-
-
 def first_line(text: str) -> str:
     """`text` on one line."""
     return plain(" ".join(text.split()))
@@ -151,9 +143,19 @@ def counted(number: int, what: str = "memory") -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
+def local(moment: datetime) -> datetime:
+    """`moment` as the clock on the wall showed it; in UTC within hours of the first moment that
+    there is, or the last, where other zones have none.
+    """
+    try:
+        return moment.astimezone()
+    except (ValueError, OverflowError):
+        return moment
+
+
 def local_time(moment: datetime) -> str:
-    """`moment` as the clock on the wall showed it."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    """`moment` in words, to the minute."""
+    return local(moment).replace(tzinfo=None).isoformat(" ", "minutes")
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

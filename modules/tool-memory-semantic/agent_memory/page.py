@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.models import Memory, timestamp_text
+from memory_semantic.plaintext import plain
 
 from . import files
 
@@ -56,8 +57,8 @@ def _data(model: str, memories: Sequence[Memory], places: NDArray[Any]) -> dict[
     rows = [
         {
             "id": memory.id,
-            "text": memory.content,
-            "tags": memory.tags,
+            "text": plain(memory.content),
+            "tags": [plain(tag) for tag in memory.tags],
             "time": timestamp_text(memory.timestamp),
             "x": x,
             "y": y,

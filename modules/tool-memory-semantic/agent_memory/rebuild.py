@@ -22,14 +22,13 @@ from memory_semantic.collection import Point
 from memory_semantic.errors import UNCHANGED
 from memory_semantic.lock import locked
 from memory_semantic.manifest import Embedding, Manifest
-from memory_semantic.models import EMBEDDING_BATCH, HERE, point_id, utc_now
+from memory_semantic.models import EMBEDDING_BATCH, HERE, Entry, point_id, utc_now
 from memory_semantic.workers import run_blocking
 
 from .salvage import Salvaged, salvage
 
 # As many as are embedded and written at once: some seconds of work to lose, at most.
 BATCH = 4 * EMBEDDING_BATCH
-_FOLDER = "rebuild"
 ALL = 2**31  # memories: any number of them
 
 
@@ -50,7 +49,7 @@ Source = Callable[[Event], AbstractContextManager[Present]]
 
 def unfinished(storage: MemoryStorage) -> MemoryStorage | None:
     """The store that an interrupted rebuild has made so far, if it can be gone on with."""
-    begun = _store_in(storage.folder.path / _FOLDER, storage, None)
+    begun = _store_in(storage.folder.rebuild, storage, None)
     try:
         manifest = begun.folder.peek()
     except StorageError:
@@ -64,7 +63,8 @@ def none_running(storage: MemoryStorage) -> Iterator[None]:
 
     Raises StorageError if one is running.
     """
-    folder = storage.folder.path / _FOLDER
+    storage.folder.require_writable()
+    folder = storage.folder.rebuild
     with _alone(folder):
         yield
         if not unfinished(storage):
@@ -92,7 +92,7 @@ async def unembedded(storage: MemoryStorage, source: Source, made: Embedding) ->
 def give_up(storage: MemoryStorage) -> None:
     """Remove what an interrupted rebuild has made so far."""
     with none_running(storage):
-        disk.remove(storage.folder.path / _FOLDER / storage.agent_id)
+        disk.remove(storage.folder.rebuild / storage.agent_id)
 
 
 async def rebuild(
@@ -107,7 +107,7 @@ async def rebuild(
 
     `progress` is told how many of how many are embedded.
     """
-    target = _store_in(storage.folder.path / _FOLDER, storage, generator)
+    target = _store_in(storage.folder.rebuild, storage, generator)
     new = storage.new_manifest(made, generator.endpoint, _manifest(storage))
     with none_running(storage):
         await run_blocking(lambda cancelled: _prepare(target, new, cancelled))
@@ -120,7 +120,7 @@ async def rebuild(
             if len(missing) <= EMBEDDING_BATCH:
                 break  # few enough to embed while the others wait
             for start in range(0, len(missing), BATCH):
-                await target.restore(missing[start : start + BATCH])
+                await target.put([Entry.of(each) for each in missing[start : start + BATCH]])
                 done = len(memories) - len(missing) + start + BATCH
                 progress(min(done, len(memories)), len(memories))
         number = await run_blocking(lambda cancelled: _swap(source, target, generator, cancelled))
@@ -218,7 +218,7 @@ def damaged(storage: MemoryStorage) -> Source:
             shards = _shards(database)
 
             def replace(shard: Path, manifest: Manifest) -> None:
-                kept = folder.path / f"damaged-{utc_now():%Y%m%d-%H%M%S}"
+                kept = folder.keep_as(utc_now())
                 shutil.copytree(
                     database, kept, copy_function=os.link, ignore=shutil.ignore_patterns("*.tmp")
                 )

@@ -29,9 +29,10 @@ from memory_semantic.models import (
     Memory,
     clean_id,
     clean_tags,
-    clean_text,
     point_id,
+    trimmed_text,
 )
+from memory_semantic.resources import shortage
 
 _BLOCK = 128
 # The longest JSON of a memory: six bytes for a character (\u001f), and 1,000 for all the rest.
@@ -116,7 +117,9 @@ def _memory(data: bytes, at: int) -> Memory | None:
             payload = json.loads(decompress(data[at:end]).decode())
             memory = Memory.from_storage(payload)
             clean_id(memory.id)
-            unchanged = clean_text(memory.content, "content"), clean_tags(memory.tags)
+            # Not in their normal form: they may be those of an earlier version.
+            text = trimmed_text(memory.content, "content")
+            unchanged = text, clean_tags(memory.tags, trimmed_text)
         except LZ4BlockError:
             continue
         except (ValueError, RecursionError):
@@ -142,7 +145,9 @@ def _read(path: Path, limit: int | None = None) -> bytes:
         for at in range(0, size, _SECTOR):
             try:
                 pieces.append(os.pread(file, _SECTOR, at))
-            except OSError:
+            except OSError as error:
+                if shortage(error):  # the disk has it still
+                    raise
                 pieces.append(bytes(_SECTOR))
     finally:
         os.close(file)

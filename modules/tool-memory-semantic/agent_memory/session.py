@@ -42,13 +42,15 @@ class Session:
         agents = known_agents(self.settings)
         if len(agents) == 1:
             return agents[0]
-        there = f"There are {', '.join(agents)}." if agents else "None has a memory here yet."
+        doubt = self.settings.storage().doubt
+        none = f"None has a memory here yet. {doubt}".rstrip()
+        there = f"There are {', '.join(agents)}." if agents else none
         raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
 
     @cached_property
     def storage(self) -> MemoryStorage:
         """The agent's storage, which may not exist yet."""
-        return MemoryStorage(self.agent, self.settings.config)
+        return MemoryStorage(self.agent, self.settings.core)
 
     @property
     def existing(self) -> MemoryStorage:
@@ -88,17 +90,33 @@ def place_of(storage: MemoryStorage) -> str:
 
 def exists(storage: MemoryStorage) -> bool:
     """Whether there is a store, in whatever state."""
-    return run(storage.manifest()) is not None if server_of(storage) else storage.folder.exists
+    here = not server_of(storage) and storage.folder.exists
+    return here or run(storage.manifest()) is not None
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:
-    """The agents that have a store where the settings say."""
+    """The agents that have a store where the settings say, or a folder that may not be looked into.
+    Raises OSError if the folder of all may not be read.
+    """
     config = settings.storage()
     if config.qdrant_url != HERE:
-        return Server("", config.qdrant_url, settings.config).agents()
+        return Server("", config.qdrant_url, settings.core).agents()
     root = Path(config.storage_root)
-    stores = root.glob("*/qdrant.db") if root.is_dir() else ()
-    return sorted(store.parent.name for store in stores)
+    try:
+        folders = list(root.iterdir())  # which says, as glob does not, what may not be read
+    except FileNotFoundError:
+        return []
+    return sorted(folder.name for folder in folders if _may_be_store(folder / "qdrant.db"))
+
+
+def _may_be_store(database: Path) -> bool:
+    try:
+        database.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def fail(message: str) -> NoReturn:

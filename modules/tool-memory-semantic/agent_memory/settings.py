@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_semantic.config import StorageConfig
-from memory_semantic.identity import ENVIRONMENT_VARIABLE, validate_agent_id
+from memory_semantic.config import StorageConfig, core_settings
+from memory_semantic.errors import InputError
+from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
 
 MODULE = "tool-memory-semantic"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
@@ -31,8 +32,13 @@ class Settings:
     problems: list[str] = field(default_factory=list)
 
     def storage(self) -> StorageConfig:
-        """The checked settings. Raises ValueError for one that is wrong."""
-        return StorageConfig.parse(self.config)
+        """The checked settings. Raises InputError for one that is wrong."""
+        return StorageConfig.parse(self.core)
+
+    @property
+    def core(self) -> dict[str, Any]:
+        """The settings without the agent's name. Raises InputError for one that does not exist."""
+        return core_settings(self.config, own=SETTINGS)
 
 
 def load() -> Settings:
@@ -71,11 +77,11 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder. Raises ValueError if there is no home for it."""
+    """Amplifier's own folder. Raises InputError if there is no home for it."""
     try:
         return Path("~/.amplifier").expanduser()
     except RuntimeError:
-        raise ValueError("There is no home folder. Set HOME.") from None
+        raise InputError("There is no home folder. Set HOME.") from None
 
 
 def load_keys() -> None:
@@ -92,7 +98,7 @@ def load_keys() -> None:
 
 def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
     """The identities that are set, each with who says so, in Amplifier's order."""
-    for key in ("agent_identity", "agent_id"):
+    for key in SETTINGS:
         yield from _named(settings.config.get(key), settings.sources.get(key, ""))
     yield from _named(os.environ.get(ENVIRONMENT_VARIABLE), f"the variable {ENVIRONMENT_VARIABLE}")
 
@@ -109,9 +115,9 @@ def _yaml(path: Path) -> Mapping[str, Any]:
         content = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise ValueError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
+        raise InputError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
     if content is not None and not isinstance(content, Mapping):
-        raise ValueError("it holds no settings")
+        raise InputError("it holds no settings")
     return content or {}
 
 

@@ -4,15 +4,14 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import click
-from memory_semantic import AgentMemoryError, MemoryStorage
+from memory_semantic import AgentMemoryError, InputError, MemoryStorage
 from memory_semantic.collection import Collection
-from memory_semantic.models import point_id
+from memory_semantic.models import clean_memory
 from memory_semantic.open_store import OpenStore, Stored
 
-from . import files, interchange
+from . import files, interchange, snapshot
 from .output import counted
 from .rebuild import ALL, BATCH
 from .session import Session, confirm, fail, run
@@ -22,7 +21,11 @@ _FAULTS = 10  # of a file, before it is "and more"
 
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories, oldest first."""
-    memories = run(session.existing.get_recent(ALL))[::-1]
+    storage = session.existing
+    if not session.server and storage.folder.read_only:
+        memories = snapshot.read(storage, session.out.note)[::-1]
+    else:
+        memories = run(storage.get_recent(ALL))[::-1]
     lines = interchange.export_lines(session.agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
@@ -40,7 +43,7 @@ def export(session: Session, file: str, yes: bool) -> None:
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     """Restore the memories of a file, after all of it was read and found good."""
     path = None if file == "-" else Path(file)
-    undated = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path else datetime.now(UTC)
+    undated = _written(path) if path else datetime.now(UTC)
     data = path.read_bytes() if path else sys.stdin.buffer.read()
     storage = session.storage
     try:
@@ -74,6 +77,14 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         fail(f"{len(faults):,} could not be imported:{_listed(faults)}")
 
 
+def _written(path: Path) -> datetime:
+    """When the file was written; now, if its file system tells no time that there is."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return datetime.now(UTC)
+
+
 async def _restore(
     storage: MemoryStorage, found: list[interchange.Found], faults: list[str]
 ) -> list[Stored]:
@@ -81,21 +92,19 @@ async def _restore(
     its time if the file has none for it.
     """
 
-    def times(store: OpenStore[Collection]) -> dict[UUID, datetime]:
-        keys = [point_id(each.memory.content) for each in found if not each.dated]
-        return {
-            point.id: store.memory(point).timestamp for point in store.collection.retrieve(keys)
-        }
+    undated = [each.memory for each in found if not each.dated]
 
-    if not all(each.dated for each in found):
-        known = await storage.operate(times, {})
-        for each in found:
-            if not each.dated:
-                key = point_id(each.memory.content)
-                each.memory.timestamp = known.get(key, each.memory.timestamp)
+    def date(store: OpenStore[Collection]) -> None:
+        keys = store.keys([clean_memory(memory) for memory in undated])
+        known = {point.id: store.memory(point) for point in store.collection.retrieve(keys)}
+        for memory, key in zip(undated, keys, strict=True):
+            memory.timestamp = known[key].timestamp if key in known else memory.timestamp
+
+    if undated:
+        await storage.operate(date, None)
     try:
         return await storage.restore([each.memory for each in found])
-    except ValueError as error:
+    except InputError as error:
         if len(found) == 1:
             faults.append(f"{found[0].place}: {error}")
             return []

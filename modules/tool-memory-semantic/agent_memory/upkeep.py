@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 import click
-from memory_semantic import EmbeddingGenerator, Memory, StorageError
+from memory_semantic import EmbeddingGenerator, InputError, Memory, StorageError
 from memory_semantic.collection import Collection
 from memory_semantic.errors import DamagedStoreError
+from memory_semantic.models import clean_local
 from memory_semantic.open_store import OpenStore
 from memory_semantic.workers import run_blocking
 
@@ -28,7 +29,7 @@ def reembed(
     session: Session, model: str, base_url: str | None, dimensions: int | None, yes: bool
 ) -> None:
     """Give the memory another embedding model, after saying what that takes."""
-    storage, config = session.existing, session.settings.storage()
+    storage, config, model = session.existing, session.settings.storage(), clean_local(model)
     base_url = base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
@@ -151,7 +152,7 @@ def _examine(session: Session, offline: bool) -> list[examination.Finding]:
     why = None
     try:
         storage = session.storage
-    except (click.UsageError, ValueError) as error:  # whose, or where, cannot be known
+    except (click.UsageError, InputError) as error:  # whose, or where, cannot be known
         storage, why = None, str(error)
     run(look())
     if why:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .embeddings import EmbeddingGenerator
-    from .errors import AgentMemoryError, EmbeddingError, StorageError
+    from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
     from .models import Memory
     from .storage import MemoryStorage
 
@@ -17,6 +17,7 @@ __all__ = [
     "AgentMemoryError",
     "EmbeddingError",
     "EmbeddingGenerator",
+    "InputError",
     "Memory",
     "MemoryStorage",
     "StorageError",
@@ -26,6 +27,7 @@ _HOMES = {
     "AgentMemoryError": "errors",
     "EmbeddingError": "errors",
     "EmbeddingGenerator": "embeddings",
+    "InputError": "errors",
     "Memory": "models",
     "MemoryStorage": "storage",
     "StorageError": "errors",

@@ -19,6 +19,7 @@ from .models import (
     EMBEDDING_TRY_SECONDS,
     LOCAL_MODEL,
     clean_base_url,
+    clean_local,
 )
 from .retries import UNCHANGED, nonsense, with_retries
 from .workers import run_blocking
@@ -50,8 +51,8 @@ class EmbeddingGenerator:
         base_url: str | None = None,
         dimensions: int | None = None,
     ) -> None:
-        self.model = model
-        self.dimensions = dimensions or DIMENSIONS.get(model)
+        self.model = clean_local(model)
+        self.dimensions = dimensions or DIMENSIONS.get(self.model)
         self._requested_dimensions = dimensions
         self._api_key = api_key
         self._base_url = base_url
@@ -158,7 +159,7 @@ def _client(api_key: str, base_url: str | None) -> "AsyncOpenAI":
     return AsyncOpenAI(
         api_key=api_key,
         base_url=base_url,
-        http_client=DefaultAsyncHttpxClient(verify=_certificates()),
+        http_client=DefaultAsyncHttpxClient(verify=_certificates(), follow_redirects=False),
         max_retries=0,  # tenacity's are the only tries
         timeout=EMBEDDING_TRY_SECONDS,
     )

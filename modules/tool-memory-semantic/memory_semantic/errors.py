@@ -1,8 +1,10 @@
-"""What can go wrong, other than bad input, which is a `ValueError` everywhere.
+"""What can go wrong.
 
     AgentMemoryError
+    ├── InputError        an argument or a setting cannot be what it is; it is a ValueError, too
     ├── EmbeddingError    the text could not be turned into a vector
     └── StorageError      the store could not be opened, read or written
+        ├── ResourceError        the process or the machine has no more of what it needs
         ├── NewerStoreError      it is a newer version's
         ├── ReplacedStoreError   it was made anew meanwhile
         └── DamagedStoreError    it is not whole
@@ -14,9 +16,15 @@ was not changed, what to do. None carries the text of a memory or a key.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .resources import explanation, shortage
+
 
 class AgentMemoryError(Exception):
     """Base of the errors that this package raises."""
+
+
+class InputError(AgentMemoryError, ValueError):
+    """What was given cannot be used: an argument, a setting, an identity."""
 
 
 class EmbeddingError(AgentMemoryError):
@@ -25,6 +33,10 @@ class EmbeddingError(AgentMemoryError):
 
 class StorageError(AgentMemoryError):
     """The store of an agent could not be opened, read or written as it should be."""
+
+
+class ResourceError(StorageError):
+    """There are not enough descriptors, memory or disk to use the store, which is as it was."""
 
 
 class NewerStoreError(StorageError):
@@ -53,15 +65,27 @@ def damage(agent: str, sign: str) -> DamagedStoreError:
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
+def exhausted(doing: str, number: int) -> ResourceError:
+    """The error for a `shortage` of this number, which ended the `doing` of something."""
+    return ResourceError(f"{doing}: {explanation(number)} The store's files are not the cause.")
+
+
 @contextmanager
 def explained(outcome: Callable[[], str]) -> Iterator[None]:
-    """Let a StorageError in the block, or an OSError, say at its end what was changed."""
+    """Let an error in the block that is the store's, or the system's, be a StorageError that says
+    at its end what was changed.
+    """
     try:
         yield
     except StorageError as error:
         if str(error).endswith(outcome()):  # said already
             raise
         raise type(error)(f"{error} {outcome()}") from error
-    except OSError as error:
+    except (OSError, MemoryError) as error:
+        number = shortage(error)
+        if number:
+            lacking = exhausted("The store cannot be used now", number)
+            raise ResourceError(f"{lacking} {outcome()}") from error
+        assert isinstance(error, OSError)
         reason = error.strerror or type(error).__name__
         raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error

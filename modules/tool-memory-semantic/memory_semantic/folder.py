@@ -3,6 +3,8 @@
 {storage_root}/{agent_id}/      mode 0700
     .gitignore                  *, so that no memory is committed by mistake
     qdrant.tmp/                 a store that is being removed
+    rebuild/                    the next store, while it is made or after that was interrupted
+    damaged-<when>/             what a repair has replaced
     qdrant.db/                  the database
         queue, lock             one operation at a time (lock.py)
         manifest.json           what the store is, which shard counts (manifest.py)
@@ -17,6 +19,8 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
@@ -34,30 +38,64 @@ logger = logging.getLogger(__name__)
 
 _SHARD_NAME = re.compile(r"shard-[0-9]+")
 _IGNORE_NAME = ".gitignore"
+_DATABASE_NAME = "qdrant.db"
 _REMOVED_NAME = "qdrant.tmp"
+_REBUILD_NAME = "rebuild"
+_KEPT_PREFIX = "damaged-"
+# Everything that may stand in the folder of an agent.
+_OURS = (_DATABASE_NAME, _REMOVED_NAME, _IGNORE_NAME, f"{_IGNORE_NAME}.tmp", f"{_KEPT_PREFIX}*")
+_OURS += (_REBUILD_NAME, f"{_REBUILD_NAME}.tmp")
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`, `path`, and the database in it, `database`. Nothing is
-    created before `open(create=…)`.
+    """The folder of `agent_id` under `root`, `path`, and what is in it: the `database`, what is
+    left of a `removed` one, the place for a `rebuild`. Nothing is created before `open(create=…)`.
     """
 
     def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
         self._agent_id = agent_id
         self.path = root / agent_id
-        self.database = self.path / "qdrant.db"
+        self.database = self.path / _DATABASE_NAME
+        self.rebuild = self.path / _REBUILD_NAME
+        self.removed = self.path / _REMOVED_NAME
         self._root = root
         self._lock_seconds = lock_seconds
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store, in whatever state."""
-        return self.database.exists()
+        """Whether there is a store, in whatever state. Raises StorageError if none may look."""
+        with explained(lambda: UNCHANGED):
+            self._require_ours()
+            return _lstat(self.database) is not None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether there is a store that cannot be written to, as in a snapshot."""
+        return _lstat(self.database) is not None and not os.access(self.database, os.W_OK)
+
+    def require_writable(self) -> None:
+        """Raise StorageError for a store that is `read_only`: nothing in it can be opened."""
+        if self.read_only:
+            raise StorageError(
+                "The store is read-only here, and the vector engine writes to each store that it "
+                "opens. `agent-memory export` can read it. To use it, copy the folder to where "
+                "you can write, with the holes in its files (cp -a --sparse=always). "
+                f"{UNCHANGED}"
+            )
 
     @property
     def holds_memories(self) -> bool:
         """Whether there is more than what an interrupted creation leaves at its beginning."""
         return any((*self.database.glob(manifests.NAME), *self.database.glob("shard-*")))
+
+    @property
+    def kept(self) -> list[Path]:
+        """What repairs have replaced and kept, the oldest first."""
+        return sorted(self.path.glob(f"{_KEPT_PREFIX}*"))
+
+    def keep_as(self, moment: datetime) -> Path:
+        """The folder in which a repair at that `moment` keeps what it replaces."""
+        return self.path / f"{_KEPT_PREFIX}{moment:%Y%m%d-%H%M%S}"
 
     def peek(self, cancelled: Event | None = None) -> Manifest | None:
         """The manifest as it is now. Without the lock it may be another a moment later."""
@@ -78,6 +116,7 @@ class AgentFolder:
         """
         collection: LocalCollection | None = None
         with explained(lambda: collection.outcome if collection else UNCHANGED):
+            self.require_writable()
             self._require_ours()
             if create:
                 self._make_folders()
@@ -115,13 +154,12 @@ class AgentFolder:
         """Delete the store with its files, if `agreed` says so while its lock is held; returns
         whether it did.
         """
-        doomed = self.path / _REMOVED_NAME
-        disk.remove(doomed)
+        disk.remove(self.removed)
         with self.open(Event()) as store:
             agrees = store is not None and agreed(store)
             if agrees:
-                self.database.rename(doomed)
-        disk.remove(doomed)
+                self.database.rename(self.removed)
+        disk.remove(self.removed)
         return agrees
 
     def _manifest(self, database: Path) -> Manifest | None:
@@ -138,11 +176,10 @@ class AgentFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
         if _lstat(self.database):
             return
-        ours = (self.database.name, _IGNORE_NAME, f"{_IGNORE_NAME}.tmp", _REMOVED_NAME)
         for entry in self.path.iterdir():
-            if entry.name not in ours:
+            if not any(fnmatchcase(entry.name, name) for name in _OURS):
                 raise self._not_ours(entry.name)
-        disk.remove(self.path / _REMOVED_NAME)
+        disk.remove(self.removed)
         self.database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self.path)
         disk.sync(self._root)
@@ -167,7 +204,8 @@ class AgentFolder:
                     f"The folder of {self._agent_id!r} is a link or a file, or belongs to another "
                     "user. Remove it, or choose another agent_identity."
                 )
-            if stat.S_IMODE(folder.st_mode) & 0o077 and _lstat(self.database):
+            loose = stat.S_IMODE(folder.st_mode) & 0o077
+            if loose and _lstat(self.database) and not self.read_only:
                 self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self._agent_id)
 

@@ -5,7 +5,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .errors import InputError
+
 ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
+# The settings of a module that name the agent, the stronger first.
+SETTINGS = ("agent_identity", "agent_id")
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
@@ -21,10 +25,10 @@ overrides:
 def validate_agent_id(agent_id: object) -> str:
     """`agent_id` itself, if it can name a store: 1 to 64 of a-z, 0-9, `_` and `-`.
 
-    Raises ValueError otherwise; the message suggests the lower-case spelling where that helps.
+    Raises InputError otherwise; the message suggests the lower-case spelling where that helps.
     """
     if not isinstance(agent_id, str):
-        raise ValueError(
+        raise InputError(
             f"agent_identity must be a text, not {agent_id!r:.40}: put it in quotes, {_HOW_TO_SET}"
         )
     if _VALID.fullmatch(agent_id):
@@ -35,7 +39,7 @@ def validate_agent_id(agent_id: object) -> str:
         remedy = f"It was not expanded. Write the name itself, {_HOW_TO_SET}"
     else:
         remedy = "Use 1 to 64 of the characters a-z, 0-9, _ and -."
-    raise ValueError(f"The agent_identity {agent_id!r:.80} cannot name a memory. {remedy}")
+    raise InputError(f"The agent_identity {agent_id!r:.80} cannot name a memory. {remedy}")
 
 
 def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
@@ -46,21 +50,20 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     `config` (`agent_identity`, or `agent_id`), the environment. Session before module, so that an
     agent that states its own identity keeps its own memory whatever the user's settings name.
 
-    Raises ValueError if none is set, or if the first that is set is not a valid name.
+    Raises InputError if none is set, or if the first that is set is not a valid name.
     """
     session = _mapping(_mapping(coordinator.config).get("session"))
     candidates = (
         coordinator.get_capability("agent_identity"),
         session.get("agent_identity"),
         _mapping(session.get("capabilities")).get("agent_identity"),
-        config.get("agent_identity"),
-        config.get("agent_id"),
+        *(config.get(name) for name in SETTINGS),
         os.environ.get(ENVIRONMENT_VARIABLE),
     )
     for candidate in candidates:
         if candidate is not None and not (isinstance(candidate, str) and not candidate.strip()):
             return validate_agent_id(candidate)
-    raise ValueError(
+    raise InputError(
         "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
         f"Ask the user to set one, {_HOW_TO_SET}"
     )

@@ -5,12 +5,15 @@ each token, averaged. Its two files are read directly, because importing the pac
 the logging of the whole process, and its own loader looks for them in the network.
 """
 
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .errors import EmbeddingError
+from .errors import UNCHANGED, EmbeddingError
+from .models import LOCAL_MODEL_BYTES, LOCAL_MODEL_THREAD_BYTES
+from .resources import explanation, require_memory, shortage
 
 
 def model_version() -> str:
@@ -38,17 +41,24 @@ def embed(texts: list[str]) -> list[list[float]]:
 
 @cache
 def _load() -> tuple[Any, Any]:
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-
     package = find_spec("wordllama")  # finds a top-level package without importing it
     try:
+        # Where these get no memory they end the process.
+        require_memory(LOCAL_MODEL_BYTES + (os.cpu_count() or 1) * LOCAL_MODEL_THREAD_BYTES)
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
         folder = Path((package and package.origin) or "").parent
         tokenizer = Tokenizer.from_file(
             str(folder / "tokenizers/l2_supercat_tokenizer_config.json")
         )
         weights = load_file(folder / "weights/l2_supercat_256.safetensors")
     except Exception as error:
+        number = shortage(error)
+        if number:
+            raise EmbeddingError(
+                f"The built-in model cannot be loaded: {explanation(number)} {UNCHANGED}"
+            ) from error
         raise EmbeddingError(
             "The files of the built-in model cannot be read. Reinstall the package wordllama."
         ) from error

@@ -29,8 +29,11 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 @contextmanager
-def locked(folder: Path, seconds: float, cancelled: Event) -> Iterator[None]:
-    """Hold the store in `folder` for the length of the block. The folder is never made here.
+def locked(
+    folder: Path, seconds: float, cancelled: Event, *, read_only: bool = False
+) -> Iterator[None]:
+    """Hold the store in `folder` for the length of the block. The folder is never made here, and
+    where it is `read_only`, no file in it.
 
     Waits at most `seconds`, and no longer than until `cancelled` is set. The operating system
     frees the lock when the process dies, however it dies.
@@ -42,8 +45,8 @@ def locked(folder: Path, seconds: float, cancelled: Event) -> Iterator[None]:
 
     @contextmanager
     def hold(path: Path) -> Iterator[None]:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o600)
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         _open.add(descriptor)
         try:
             while not _try(descriptor):
@@ -56,7 +59,8 @@ def locked(folder: Path, seconds: float, cancelled: Event) -> Iterator[None]:
                 time.sleep(LOCK_POLL_SECONDS)
             if not os.path.samestat(os.fstat(descriptor), path.stat()):
                 raise StorageError("The store was replaced while this call waited for it.")
-            os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
+            if not read_only:
+                os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
             yield
         finally:
             _open.discard(descriptor)

@@ -2,13 +2,16 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
+
+from .errors import InputError
+from .plaintext import normal, without_tags
 
 # Limits of a memory, as the tool descriptions state them. 10,000 characters of English are about
 # 2,500 tokens, well inside the 8,192 that embedding models read.
@@ -35,7 +38,7 @@ LEXICAL_WEIGHT = 0.3
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
 # The value of qdrant_url that stands for this machine.
-HERE = "local"
+HERE = LOCAL_MODEL
 # Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
 # theirs with the first vector.
 DIMENSIONS = {
@@ -61,6 +64,15 @@ LOCK_POLL_SECONDS = 0.005
 WORKERS = 16
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
 MIN_FREE_BYTES = 64 * 1024 * 1024
+# What an open store takes, beside twice the size of its files, which the engine maps and we do: the
+# engine's threads and the backtraces of its errors, and what it opens while it loads.
+ENGINE_BYTES = 128 * 1024 * 1024
+ENGINE_DESCRIPTORS = 16
+# The size of a new store's files, all of which are holes.
+NEW_STORE_BYTES = 128 * 1024 * 1024
+# What loading the built-in model takes, and for each processor the threads that come with it.
+LOCAL_MODEL_BYTES = 192 * 1024 * 1024
+LOCAL_MODEL_THREAD_BYTES = 16 * 1024 * 1024
 
 
 def utc_now() -> datetime:
@@ -130,93 +142,120 @@ class Memory:
 
 
 class Entry(NamedTuple):
-    """A text to be stored, with tags: by default as a new memory of this moment."""
+    """A text to be stored, with tags: by default as a new memory of this moment.
+
+    If the text is not known, but one of `former` is, which versions before 1.3 made of it, that
+    one is meant, and stays as it is.
+    """
 
     text: str
     tags: list[str]
     id: str | None = None
     timestamp: datetime | None = None
+    former: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, memory: Memory) -> "Entry":
+        """A stored memory, to be stored elsewhere exactly as it is."""
+        return cls(memory.content, memory.tags, memory.id, memory.timestamp)
 
 
 def clean_text(value: object, name: str) -> str:
+    """`value` as it is stored, if it is a text of 1 to 10,000 characters: see `plaintext.normal`;
+    `name` is what errors call it. Raises InputError as `trimmed_text` does.
+    """
+    return trimmed_text(normal(value) if isinstance(value, str) else value, name)
+
+
+def trimmed_text(value: object, name: str) -> str:
     """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
 
-    Raises ValueError otherwise, also when nothing in it is visible or it is not valid Unicode.
+    Raises InputError otherwise, also when nothing in it is visible or it is not valid Unicode.
     """
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text, not {_kind(value)}.")
+        raise InputError(f"{name} must be a text, not {_kind(value)}.")
     text = value.strip()
-    if not any(char.isprintable() and not char.isspace() for char in text):
-        raise ValueError(f"{name} is empty: give it at least one visible character.")
     if len(text) > MAX_CONTENT_CHARS:
-        raise ValueError(
+        raise InputError(
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
             "Shorten it or split it."
         )
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise InputError(f"{name} is empty: give it at least one visible character.")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+        raise InputError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
     return text
 
 
-def clean_tags(value: object) -> list[str]:
-    """Tags trimmed, lower-cased and without repeats, in order; None means none.
+def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) -> list[str]:
+    """Tags as `clean` makes them, lower-cased and without repeats, in order; None means none.
 
-    Raises ValueError for anything but a list of at most 20 texts of 1 to 50 characters.
+    Raises InputError for anything but a list of at most 20 texts of 1 to 50 characters.
     """
     if value is None:
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
-    tags: list[str] = []
+        raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
+    if len(value) > MAX_TAGS:  # before any of them is looked at
+        raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are possible.")
+    tags: dict[str, None] = {}
     for item in value:
-        tag = clean_text(item, "a tag").lower()
+        tag = clean(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
-            raise ValueError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
-        if tag not in tags:
-            tags.append(tag)
-    if len(tags) > MAX_TAGS:
-        raise ValueError(f"{len(tags)} tags are too many; at most {MAX_TAGS} are possible.")
-    return tags
+            raise InputError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
+        tags[tag] = None
+    return list(tags)
 
 
 def clean_items(items: object) -> list[Entry]:
     """Texts to remember, each with its tags, from texts and (text, tags) pairs.
 
-    Raises ValueError for anything else, and for a text or a tag that is not possible.
+    Raises InputError for anything else, and for a text or a tag that is not possible.
     """
     if isinstance(items, str) or not isinstance(items, Iterable):
-        raise ValueError("Give a list of texts, or of (text, tags) pairs.")
+        raise InputError("Give a list of texts, or of (text, tags) pairs.")
     cleaned = []
     for item in items:
         content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        cleaned.append(Entry(clean_text(content, "content"), clean_tags(tags)))
+        cleaned.append(_entry(content, tags))
     return cleaned
 
 
 def clean_memory(memory: Memory) -> Entry:
-    """A memory to be stored with its own id and time. Raises ValueError for one that cannot be."""
-    return Entry(
-        clean_text(memory.content, "content"),
-        clean_tags(memory.tags),
-        clean_id(memory.id),
-        memory.timestamp,
-    )
+    """A memory to be stored with its own id and time. Raises InputError for one that cannot be."""
+    entry = _entry(memory.content, memory.tags)
+    return entry._replace(id=clean_id(memory.id), timestamp=memory.timestamp)
+
+
+def _entry(content: Any, tags: object) -> Entry:
+    text = clean_text(content, "content")
+    forms = (without_tags(content).strip(), text.replace("\n", "\r\n"))
+    former = tuple(form for form in forms if form != text)
+    return Entry(text, clean_tags(tags), former=former)
 
 
 def clean_id(value: object) -> str:
-    """A memory's id. Raises ValueError for what cannot be one."""
+    """A memory's id. Raises InputError for what cannot be one."""
     if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
-        raise ValueError("A memory's id looks like mem-a3f2b8c1.")
+        raise InputError("A memory's id looks like mem-a3f2b8c1.")
     return value
+
+
+def clean_local(value: str) -> str:
+    """`value` trimmed, and `local` however it is written: nobody who writes `Local` means the
+    name of something elsewhere.
+    """
+    value = value.strip()
+    return value.lower() if value.lower() == LOCAL_MODEL else value
 
 
 def clean_base_url(
     value: str | None, name: str = "base_url", example: str = "http://localhost:11434/v1"
 ) -> str | None:
     """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
-    ValueError for no address, and for one with a password in it, which would end in logs.
+    InputError for no address, and for one with a password in it, which would end in logs.
     """
     if not (value and value.strip()):
         return None
@@ -227,22 +266,22 @@ def clean_base_url(
     except ValueError:
         valid = False
     if not valid:
-        raise ValueError(f"{name} must be an address such as {example}, without a password.")
+        raise InputError(f"{name} must be an address such as {example}, without a password.")
     return value.strip()
 
 
 def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:
-    """How many results: `maximum` for any whole number above it. ValueError below 1."""
+    """How many results: `maximum` for any whole number above it. InputError below 1."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
-        raise ValueError(f"limit must be a whole number from 1 to {maximum}.")
+        raise InputError(f"limit must be a whole number from 1 to {maximum}.")
     return int(min(value, maximum))
 
 
 def clean_since(value: object) -> datetime | None:
     """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
 
-    Raises ValueError for anything else.
+    Raises InputError for anything else.
     """
     if value is None:
         return None
@@ -253,7 +292,7 @@ def clean_since(value: object) -> datetime | None:
             return _as_utc(datetime.fromisoformat(value.strip()))
     except (ValueError, OverflowError):
         pass
-    raise ValueError(
+    raise InputError(
         "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
     )
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
 from . import ranking
 from .collection import EVERYWHERE, Collection, Hit, Point, Where
-from .errors import StorageError, damage
+from .errors import InputError, StorageError, damage
 from .manifest import Manifest
 from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 
@@ -46,6 +46,13 @@ class OpenStore(Generic[C]):
         """Those of the texts with these keys that are stored."""
         return {point.id for point in self.collection.retrieve(list(keys))}
 
+    def keys(self, entries: Sequence[Entry]) -> list[UUID]:
+        """The key of each entry: that of its text, or of a former one by which it is known."""
+        keys = [[point_id(text) for text in (entry.text, *entry.former)] for entry in entries]
+        doubtful = {key for forms in keys if len(forms) > 1 for key in forms}
+        known = self.known(doubtful) if doubtful else set()
+        return [next((key for key in forms if key in known), forms[0]) for forms in keys]
+
     def upsert(
         self, entries: Sequence[Entry], vectors: Mapping[UUID, list[float]], now: datetime
     ) -> list[Stored]:
@@ -54,7 +61,7 @@ class OpenStore(Generic[C]):
         `vectors` are those of the texts by their key. A text that is known may be left out: it
         keeps the vector that it has.
         """
-        keys = [point_id(entry.text) for entry in entries]
+        keys = self.keys(entries)
         done: dict[UUID, Stored] = {}
         left = set(keys)
         for _ in range(_MERGES):
@@ -101,7 +108,7 @@ class OpenStore(Generic[C]):
             before = memories.get(key) or known.get(key)
             tags = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
             if len(tags) > MAX_TAGS:
-                raise ValueError(
+                raise InputError(
                     f"With the tags that it has, this memory would have {len(tags)}; at most "
                     f"{MAX_TAGS} are possible. {self.collection.outcome} Store it again with fewer "
                     "new tags."
@@ -117,7 +124,7 @@ class OpenStore(Generic[C]):
             memories[key] = Memory(
                 id=id,
                 agent_id=self.manifest.agent,
-                content=entry.text,
+                content=before.content if before else entry.text,
                 timestamp=time,
                 tags=tags,
             )
@@ -136,7 +143,8 @@ class OpenStore(Generic[C]):
         all, or among those of the last seven days, whose scores are raised. (Of memories that are
         equally similar the engine chooses which make the cut.)
         """
-        just_after = now - RECENCY_WINDOW + timedelta(microseconds=1)
+        first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
+        just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
         within_week = replace(where, since=max(where.since or just_after, just_after))
         answers = self.collection.nearest(vector, limit, [where, within_week], asked, weight)
         found = {hit.id: hit for answer in answers for hit in answer}

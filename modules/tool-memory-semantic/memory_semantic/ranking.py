@@ -45,7 +45,7 @@ def score(similarity: float, timestamp: datetime, now: datetime) -> float:
     The similarity is also capped at 1, which float16 storage can exceed by 2e-5.
     """
     similarity = min(max(similarity, 0.0), 1.0)
-    return similarity * RECENCY_BOOST if timestamp > now - RECENCY_WINDOW else similarity
+    return similarity * RECENCY_BOOST if now - timestamp < RECENCY_WINDOW else similarity
 
 
 def rank(found: Iterable[tuple[Memory, float]], now: datetime, limit: int) -> list[Memory]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .errors import EmbeddingError
 from .models import EMBEDDING_MAX_WAIT_SECONDS, EMBEDDING_TRIES
+from .network import redirection
+from .resources import explanation, shortage
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -45,6 +47,11 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
     except openai.APIStatusError as error:
         raise EmbeddingError(_refusal(error)) from None  # its text can hold the key
     except (openai.APIConnectionError, TimeoutError) as error:
+        number = shortage(error)
+        if number:
+            raise EmbeddingError(
+                f"The embeddings service was not reached: {explanation(number)} {UNCHANGED}"
+            ) from None
         late = isinstance(error, openai.APITimeoutError | TimeoutError)
         failure = "did not answer in time" if late else "could not be reached"
         raise EmbeddingError(
@@ -96,6 +103,10 @@ def _seconds_to_wait(state: "RetryCallState") -> float:
 
 def _refusal(error: "APIStatusError") -> str:
     status = error.status_code
+    if status < 400:
+        location = error.response.headers.get("location", "")
+        where = redirection("The embeddings service", status, str(error.request.url), location)
+        return f"{where} {UNCHANGED} If that is the right address, set base_url to it."
     if status in (401, 403):
         reason, remedy = "rejected the API key", "Check OPENAI_API_KEY."
     elif status == 404:

@@ -16,9 +16,16 @@ import qdrant_edge as edge
 
 from .collection import EVERYWHERE, Hit, Point, Where
 from .disk import kept_in_cache
-from .errors import REPAIR, DamagedStoreError, StorageError
-from .models import timestamp_text
+from .errors import REPAIR, DamagedStoreError, StorageError, exhausted
+from .models import (
+    ENGINE_BYTES,
+    ENGINE_DESCRIPTORS,
+    MIN_FREE_BYTES,
+    NEW_STORE_BYTES,
+    timestamp_text,
+)
 from .ranking import CANDIDATES, NO_COSINE, rarity_of_unknown, words
+from .resources import require_descriptors, require_file_size, require_memory, shortage
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +49,8 @@ _WORDS = "words"
 
 
 class Shard:
-    """An open shard. Every method raises DamagedStoreError if the engine fails, or panics.
+    """An open shard. Every method raises DamagedStoreError if the engine fails, or panics, and
+    ResourceError if that is for want of memory or the like.
 
     `with_words`: beside its vector, it holds of each text which words it has.
     """
@@ -63,6 +71,7 @@ class Shard:
             datatype=edge.VectorStorageDatatype.Float16,
             memory=edge.Memory.Cold,
         )
+        _require_resources(NEW_STORE_BYTES, 0)
         with _engine_errors("create the store's shard"):
             rarity = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
             handle = edge.EdgeShard.create(
@@ -97,7 +106,9 @@ class Shard:
                 )
         # At closing the engine drops its files from the page cache, so that every operation would
         # read the vectors from the disk anew, and a filtered search each one by itself.
-        with kept_in_cache(file for name in _READ_ALWAYS for file in path.glob(name)):
+        read = [file for name in _READ_ALWAYS for file in path.glob(name)]
+        _require_resources(sum(file.stat().st_size for file in path.rglob("*")), len(read))
+        with kept_in_cache(read):
             with _engine_errors("open the store"):
                 handle = edge.EdgeShard.load(str(path))
             try:
@@ -270,6 +281,15 @@ def _hit(point: Any, similarity: float = 0.0) -> Hit:
     return Hit(point.id, point.payload or {}, similarity)
 
 
+def _require_resources(size: int, files: int) -> None:
+    """Raise OSError unless the engine can open a shard of `size` bytes, so many `files` of which
+    are kept in the cache.
+    """
+    require_memory(2 * size + ENGINE_BYTES)
+    require_descriptors(files + ENGINE_DESCRIPTORS)
+    require_file_size(MIN_FREE_BYTES)
+
+
 @contextmanager
 def _engine_errors(action: str) -> Iterator[None]:
     try:
@@ -279,6 +299,9 @@ def _engine_errors(action: str) -> Iterator[None]:
         # words stay in the cause: they may quote what is stored.
         panicked = type(error).__module__ == "pyo3_runtime"
         if isinstance(error, Exception) or panicked:
+            number = shortage(error)
+            if number:
+                raise exhausted(f"The vector engine failed to {action}", number) from error
             raise DamagedStoreError(
                 f"The vector engine failed to {action}. If it does so again, the store's files are "
                 f"damaged. {REPAIR}"

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +12,9 @@ from uuid import UUID
 
 from .check import check
 from .collection import Collection, Where
-from .config import StorageConfig
+from .config import StorageConfig, core_settings
 from .embeddings import EmbeddingGenerator
-from .errors import UNCHANGED, ReplacedStoreError, StorageError
+from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .folder import AgentFolder
 from .identity import validate_agent_id
 from .manifest import Embedding, Manifest
@@ -72,11 +72,11 @@ class Place(Protocol):
 class MemoryStorage:
     """The memories of one agent.
 
-    `config` holds the settings of `StorageConfig`. `embeddings` takes the place of the model that
-    they name, `clock` that of the time. Making one creates and contacts nothing. Safe from many
-    tasks, threads and processes; nothing stays open between calls.
+    `config` holds settings of `StorageConfig` and `ServerConfig`, and no others. `embeddings` takes
+    the place of the model that they name, `clock` that of the time. Making one creates and contacts
+    nothing. Safe from many tasks, threads and processes; nothing stays open between calls.
 
-    Bad input is a ValueError; EmbeddingError and StorageError say what else went wrong.
+    Bad input is an InputError; EmbeddingError and StorageError say what else went wrong.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class MemoryStorage:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.agent_id = validate_agent_id(agent_id)
-        self.config = StorageConfig.parse(config)
+        settings = core_settings(config)
+        self.config = StorageConfig.parse(settings)
         self._embeddings = embeddings
         self._clock = clock
         root = Path(self.config.storage_root)
@@ -97,7 +98,7 @@ class MemoryStorage:
         if self.config.qdrant_url != HERE:
             from memory_server import Server
 
-            self.place = Server(self.agent_id, self.config.qdrant_url, config)
+            self.place = Server(self.agent_id, self.config.qdrant_url, settings)
 
     async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
@@ -113,7 +114,7 @@ class MemoryStorage:
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        return await self._put(clean_items(items), known=set())
+        return await self.put(clean_items(items))
 
     async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
@@ -122,8 +123,14 @@ class MemoryStorage:
         An id that another text has by now is drawn anew.
         """
         entries = [clean_memory(memory) for memory in memories]
-        keys = {point_id(entry.text) for entry in entries}
-        return await self._put(entries, await self.operate(lambda store: store.known(keys), set()))
+
+        def known(store: OpenStore[Collection]) -> set[UUID]:
+            keys = store.keys(entries)
+            there = store.known(keys)
+            pairs = zip(entries, keys, strict=True)
+            return {point_id(entry.text) for entry, key in pairs if key in there}
+
+        return await self.put(entries, await self.operate(known, set()))
 
     async def search(
         self,
@@ -165,14 +172,14 @@ class MemoryStorage:
         any of them.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError("limit must be a whole number, 1 or more.")
+            raise InputError("limit must be a whole number, 1 or more.")
         where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
         return await self.operate(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
         if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise ValueError("Give a list of ids.")
+            raise InputError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
         return await self.operate(lambda store: store.erase(doomed), 0) if doomed else 0
 
@@ -208,10 +215,12 @@ class MemoryStorage:
                 return await run_blocking(run)
         raise StorageError(f"The store keeps being made anew. {UNCHANGED}")
 
-    async def _put(self, entries: list[Entry], known: set[UUID]) -> list[Stored]:
-        """Store the entries, those whose texts are `known` without embedding them again."""
+    async def put(self, entries: Sequence[Entry], known: Set[UUID] = frozenset()) -> list[Stored]:
+        """Store up to 1,000 entries as they are, those whose texts are `known` without embedding
+        them again.
+        """
         if len(entries) > MAX_BATCH:
-            raise ValueError(
+            raise InputError(
                 f"{len(entries):,} memories at once are too many; {MAX_BATCH:,} may be."
             )
         texts = {point_id(entry.text): entry.text for entry in entries}
@@ -328,9 +337,13 @@ class MemoryStorage:
         return LOCAL_MODEL
 
     def _require_none_left(self) -> None:
-        """Where a server is to be used that has no memory of the agent, but this machine has one,
-        nothing is begun anew, and nobody is told that there is nothing.
+        """Where a memory may be elsewhere, nothing is begun anew, and nobody is told that there is
+        nothing: here, though a server is to be used; on a server, though nothing of ours names it.
         """
+        if self.config.doubt:
+            raise StorageError(
+                f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
+            )
         if self.place is not self.folder and self.folder.holds_memories:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "

@@ -6,6 +6,7 @@ else that the host does.
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,9 +18,15 @@ from .models import WORKERS
 T = TypeVar("T")
 
 
+_this = threading.local()
+
+
 @cache
 def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory")
+    def begin() -> None:
+        _this.is_worker = True
+
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory", initializer=begin)
 
 
 # Threads do not survive a fork: the child makes its own.
@@ -31,8 +38,13 @@ async def run_blocking(work: Callable[[Event], T]) -> T:
 
     If the caller is cancelled, it stops waiting at once and `cancelled` is set: work that only
     waits should give up then, work that writes should complete.
+
+    A worker does the work itself: what it holds while it waits for another one, those that have all
+    the others may be waiting for.
     """
     cancelled = Event()
+    if getattr(_this, "is_worker", False):
+        return work(cancelled)
     try:
         return await asyncio.get_running_loop().run_in_executor(_executor(), work, cancelled)
     except asyncio.CancelledError:

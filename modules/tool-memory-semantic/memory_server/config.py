@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from memory_semantic.config import parsed
+from memory_semantic.errors import InputError
 
 # What a try at a request may take, in seconds.
 TRY_SECONDS = 10
@@ -20,8 +21,9 @@ _POSITIVE = msgspec.Meta(ge=1)
 class ServerConfig:
     """How the server is talked to, and what is asked of it when a memory is made.
 
-    `qdrant_api_key` is by default what QDRANT_API_KEY says. `qdrant_prefix` is what the names of
-    collections begin with, `qdrant_timeout` the seconds that each of three tries may take.
+    `qdrant_api_key` is by default what AGENT_MEMORY_QDRANT_API_KEY says. `qdrant_prefix` is what
+    the names of collections begin with, `qdrant_timeout` the seconds that each of three tries may
+    take.
 
     The others count when a memory is made. Of `qdrant_replicas` copies a write must reach
     `qdrant_write_consistency`, by default half of them or more. Up to about `qdrant_exact_below`
@@ -39,13 +41,17 @@ class ServerConfig:
     qdrant_quantization: Literal["int8", "binary", "none"] = "int8"
 
     def __post_init__(self) -> None:
-        self.qdrant_api_key = self.qdrant_api_key or os.environ.get("QDRANT_API_KEY", "").strip()
+        self.qdrant_api_key = (
+            self.qdrant_api_key or os.environ.get("AGENT_MEMORY_QDRANT_API_KEY", "").strip()
+        )
         if not (self.qdrant_api_key.isascii() and self.qdrant_api_key.isprintable()):
-            raise ValueError("qdrant_api_key (or QDRANT_API_KEY) is not a key. Set it again.")
+            raise InputError(
+                "qdrant_api_key (or AGENT_MEMORY_QDRANT_API_KEY) is not a key. Set it again."
+            )
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> "ServerConfig":
-        """The settings in `config`. Raises ValueError for a value that is wrong."""
+        """The settings in `config`. Raises InputError for a value that is wrong."""
         return parsed(config, cls)
 
     @property

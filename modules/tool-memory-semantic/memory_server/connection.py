@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from memory_semantic.errors import StorageError
+from memory_semantic.network import redirection
 
 from .config import ServerConfig
 
@@ -89,7 +90,7 @@ class Connection:
         except StorageError:
             raise
         except UnexpectedResponse as error:
-            failure = _refusal(server, error)
+            failure = _refusal(server, self._url, error)
         except QdrantException:
             failure = StorageError(f"{server} has too much to do (HTTP 429). Try again later.")
         except ResponseHandlingException as error:
@@ -164,13 +165,17 @@ def _is_full(error: "UnexpectedResponse") -> bool:
     return error.status_code == 507 or b"no space left" in words or b"out of disk" in words
 
 
-def _refusal(server: str, error: "UnexpectedResponse") -> StorageError:
+def _refusal(server: str, url: str, error: "UnexpectedResponse") -> StorageError:
     status = error.status_code or 0
+    if 300 <= status < 400:
+        where = redirection(server, status, url, error.headers.get("location", ""))
+        return StorageError(f"{where} If that is the right address, set qdrant_url to it.")
     if _is_full(error):
         return StorageError(f"{server} is out of disk space (HTTP {status}). Give it more.")
     if status in (401, 403):
         return StorageError(
-            f"{server} does not accept the API key for this (HTTP {status}). Check QDRANT_API_KEY."
+            f"{server} does not accept the API key for this (HTTP {status}). "
+            "Check AGENT_MEMORY_QDRANT_API_KEY."
         )
     if status == 404 and b"doesn't exist" not in error.content:
         return StorageError(f"{server} {_NONSENSE}")

@@ -383,7 +383,8 @@
     const last = memories[0].at;
     const days = (last - first) / DAY;
     const unit = days <= 45 ? "day" : days <= 550 ? "week" : days <= 3650 ? "month" : "year";
-    const start = new Date(first.getFullYear(), first.getMonth(), first.getDate());
+    const start = new Date(first); // not from numbers: a year below 100 would be one of the 1900s
+    start.setHours(0, 0, 0, 0);
     if (unit === "week") start.setDate(start.getDate() - ((start.getDay() + 6) % 7));
     if (unit === "month" || unit === "year") start.setDate(1);
     if (unit === "year") start.setMonth(0);

@@ -1,0 +1,107 @@
+"""The full check of a store in a process of its own: some damage makes the engine abort the process
+that it runs in, or ask for more memory than there is.
+"""
+
+import asyncio
+import errno
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.check import check
+from memory_semantic.collection import Collection
+from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError, exhausted, explained
+from memory_semantic.open_store import OpenStore
+from memory_semantic.resources import shortage
+
+# Address space for the check beside four times the store: an altered number in a list of ids makes
+# the engine ask for up to 100 GB.
+_CHECK_BYTES = 4 * 2**30
+
+# How a process ends that the engine crashes. Any other end is none of the store's doing.
+_CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
+
+
+def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[list[str], int]:
+    """The problems of a store, a sentence each, and how many memories it holds. `progress` is told
+    how many are done.
+
+    Raises DamagedStoreError if the engine crashes on its files, or asks for more memory than they
+    can need; StorageError if the store cannot be checked.
+    """
+    apart = multiprocessing.get_context("spawn")
+    with explained(lambda: UNCHANGED):
+        ours, theirs = apart.Pipe(duplex=False)
+        task = (storage.agent_id, asdict(storage.config), theirs)
+        process = apart.Process(target=_check, args=task, daemon=True)
+        process.start()
+        theirs.close()
+    try:
+        while isinstance(answer := ours.recv(), int):
+            progress(answer)
+    except EOFError:
+        process.join()
+        answer = _end(process.exitcode or 0, storage)
+    finally:
+        process.join()
+    if isinstance(answer, StorageError):
+        raise answer
+    return answer
+
+
+def _end(code: int, storage: MemoryStorage) -> StorageError:
+    """The error for a check that ended so without an answer."""
+    if -code in _CRASHES:
+        if _may_have(_needed(storage)):
+            return _crash()
+        return exhausted("The check crashed", errno.ENOMEM)
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return StorageError(f"The check failed: its process {how}. {UNCHANGED} Run it again.")
+
+
+def _crash() -> DamagedStoreError:
+    return DamagedStoreError(f"The vector engine crashes on the files of the store. {REPAIR}")
+
+
+def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
+    def work(store: OpenStore[Collection]) -> tuple[list[str], int]:
+        return check(store, answer.send), store.manifest.memories
+
+    enough = False
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
+        storage = MemoryStorage(agent, config)
+        needed = _needed(storage)
+        enough = _may_have(needed)
+        if enough:
+            with suppress(ValueError, OSError):  # macOS refuses it
+                _, most = resource.getrlimit(resource.RLIMIT_AS)
+                resource.setrlimit(resource.RLIMIT_AS, (needed, most))
+        answer.send(asyncio.run(storage.operate(work, ([], 0))))
+    except StorageError as error:
+        # With more memory than any whole store needs, it is the store that asks for too much.
+        too_much = enough and shortage(error) == errno.ENOMEM
+        answer.send(_crash() if too_much else error)
+    except Exception as error:
+        number = shortage(error)
+        failed = f"The check failed ({type(error).__name__}). {UNCHANGED}"
+        answer.send(exhausted("The check failed", number) if number else StorageError(failed))
+
+
+def _needed(storage: MemoryStorage) -> int:
+    """Bytes of address space, at most, to check a store that is whole."""
+    files = (path for path in storage.folder.database.rglob("*") if path.is_file())
+    return _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
+
+
+def _may_have(size: int) -> bool:
+    """Whether this process, and those that it starts, may have `size` bytes of address space."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return limit == resource.RLIM_INFINITY or limit >= size

@@ -1,0 +1,91 @@
+"""Reads a store that cannot be written to, such as one in a snapshot or a backup, from a copy.
+
+The engine writes to every store that it opens. So the store is copied to where temporary files go,
+for its owner alone, and the copy is removed whatever ends the work, but for a kill -9.
+"""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import NoReturn
+
+from memory_semantic import Memory, MemoryStorage, StorageError
+from memory_semantic.disk import copy_sparse
+from memory_semantic.lock import locked
+from memory_semantic.models import HERE
+
+from .rebuild import ALL
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
+    """All memories of a store that is read-only, newest first; `note` is told of the copy."""
+    with _temporary_folder() as folder:
+        note(
+            f"The store in {storage.folder.path} is read-only. It is read from a temporary copy in "
+            f"{folder}, which is removed afterwards."
+        )
+        config = {"storage_root": str(folder), "qdrant_url": HERE}
+        copy = MemoryStorage(storage.agent_id, config).folder
+        with ExitStack() as held:
+            # Others may be able to write. A store that has no locks is in nobody's use; where the
+            # file system has none, the check of the copy must do.
+            with suppress(OSError):
+                source, seconds = storage.folder.database, storage.config.lock_timeout
+                held.enter_context(locked(source, seconds, Event(), read_only=True))
+            try:
+                _copy(storage.folder.database, copy.database)
+            except OSError as error:
+                raise StorageError(
+                    f"The temporary copy could not be made: {error.filename or folder}: "
+                    f"{error.strerror}. TMPDIR can name another place for it."
+                ) from error
+        # Here and not in a worker, which would go on in the copy while it is removed.
+        with copy.open(Event()) as store:
+            return store.newest(ALL) if store else []
+
+
+def _copy(source: Path, target: Path) -> None:
+    def stop(error: OSError) -> NoReturn:
+        raise error
+
+    for folder, _, names in os.walk(source, onerror=stop):
+        into = target / Path(folder).relative_to(source)
+        into.mkdir(mode=0o700, parents=True)
+        for name in names:
+            copy_sparse(Path(folder, name), into / name)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder, mode 0700, that is removed at the end of the block; a signal that would end the
+    process ends the block first.
+    """
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        ignore()
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    def ignore() -> None:  # what is being removed already
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+
+    found = {each: signal.getsignal(each) for each in _SIGNALS}
+    before = {each: handler for each, handler in found.items() if handler != signal.SIG_IGN}
+    try:
+        for each in before:
+            signal.signal(each, end)
+        with tempfile.TemporaryDirectory(prefix="agent-memory-") as name:
+            try:
+                yield Path(name)
+            finally:
+                ignore()
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

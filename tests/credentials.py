@@ -1,0 +1,396 @@
+"""Texts with credentials, and harmless ones: what masking is measured with.
+
+The credentials are made up when this is run, in the form that their makers describe.
+"""
+
+import random
+import string
+
+_SOURCE = random.Random(7)
+_LETTERS = string.ascii_letters + string.digits
+
+
+def chars(number: int, alphabet: str = _LETTERS) -> str:
+    """Random characters, among them a capital, a small letter and a digit if there is room."""
+    text = "".join(_SOURCE.choices(alphabet, k=number))
+    return f"{text[:-3]}kQ7" if alphabet == _LETTERS and number > 8 else text
+
+
+def low(number: int) -> str:
+    return chars(number, string.ascii_lowercase + string.digits)
+
+
+def up(number: int) -> str:
+    return chars(number, string.ascii_uppercase + string.digits)
+
+
+def hexa(number: int) -> str:
+    return chars(number, "0123456789abcdef")
+
+
+def uuid() -> str:
+    return "-".join(hexa(size) for size in (8, 4, 4, 4, 12))
+
+
+def digits(number: int) -> str:
+    return chars(number, string.digits)
+
+
+# A text with "¤" in place of the secret, and the secret.
+Case = tuple[str, str]
+
+# What a maker begins its credentials with.
+PREFIXED: dict[str, Case] = {
+    "GitHub classic": ("git clone with ¤ please", f"ghp_{chars(36)}"),
+    "GitHub app": ("¤", f"ghs_{chars(36)}"),
+    "GitHub fine-grained": ("'¤'", f"github_pat_{chars(22)}_{chars(59)}"),
+    "GitLab personal": ("PRIVATE-TOKEN: ¤", f"glpat-{chars(20)}"),
+    "GitLab routable": ("use ¤.", f"glpat-{chars(27)}.{low(2)}.{low(9)}"),
+    "GitLab runner": ("register with ¤", f"glrt-{chars(20)}"),
+    "Bitbucket": ("app password ¤", f"ATBB{chars(32)}"),
+    "Atlassian": ("Jira takes ¤", f"ATATT3xFfGF0{chars(170)}={up(8)}"),
+    "Azure DevOps": ("pipeline: ¤", f"{chars(76)}AZDO{chars(4)}"),
+    "OpenAI legacy": ("use ¤ here", f"sk-{chars(48)}"),
+    "OpenAI project": ("OPENAI=¤", f"sk-proj-{chars(40)}-{chars(60)}"),
+    "Anthropic": ("export A=¤;", f"sk-ant-api03-{chars(80)}-{chars(6)}AA"),
+    "OpenRouter": ("key ¤", f"sk-or-v1-{hexa(64)}"),
+    "DeepSeek": ("key ¤", f"sk-{hexa(31)}7"),
+    "xAI": ("¤", f"xai-{chars(80)}"),
+    "Groq": ("Groq: ¤", f"gsk_{chars(52)}"),
+    "Perplexity": ("¤", f"pplx-{chars(48)}"),
+    "Hugging Face": ("huggingface-cli login, then ¤", f"hf_{chars(34)}"),
+    "Replicate": ("¤", f"r8_{chars(37)}"),
+    "NVIDIA": ("¤", f"nvapi-{chars(64)}"),
+    "Tavily": ("¤", f"tvly-dev-{chars(32)}"),
+    "LangSmith": ("¤", f"lsv2_pt_{hexa(32)}_{hexa(10)}"),
+    "AWS key id": ("id ¤,", f"AKIA{up(16)}"),
+    "AWS session key id": ("id ¤", f"ASIA{up(16)}"),
+    "Azure client secret": ("the app's ¤", f"{chars(3)}8Q~{chars(34)}"),
+    "Google API": ("maps: ¤", f"AIza{chars(35)}"),
+    "Google OAuth": ("¤", f"GOCSPX-{chars(28)}"),
+    "Google access": ("¤", f"ya29.{chars(120)}"),
+    "DigitalOcean": ("doctl with ¤", f"dop_v1_{hexa(64)}"),
+    "Cloudflare": ("wrangler: ¤", f"cfut_{chars(48)}"),
+    "Heroku": ("¤", f"HRKU-AA{chars(58)}"),
+    "Fly": ("FlyV1 ¤", f"fm2_{chars(120)}"),
+    "Vercel": ("¤", f"vcp_{chars(56)}"),
+    "Netlify": ("¤", f"nfp_{chars(36)}"),
+    "Supabase": ("¤", f"sbp_{hexa(40)}"),
+    "Vault service": ("vault login ¤", f"hvs.{chars(95)}"),
+    "Vault batch": ("vault login ¤", f"hvb.{chars(120)}"),
+    "Terraform": ("¤", f"{chars(14)}.atlasv1.{chars(67)}"),
+    "Pulumi": ("¤", f"pul-{hexa(40)}"),
+    "Doppler": ("¤", f"dp.pt.{chars(43)}"),
+    "Doppler service": ("¤", f"dp.st.prd.{chars(43)}"),
+    "Docker": ("docker login with ¤", f"dckr_pat_{chars(27)}"),
+    "Tailscale": ("¤", f"tskey-auth-{chars(16)}-{chars(32)}"),
+    "PlanetScale": ("¤", f"pscale_tkn_{chars(43)}"),
+    "Databricks": ("¤", f"dapi{hexa(32)}"),
+    "Grafana service": ("¤", f"glsa_{chars(32)}_{hexa(8)}"),
+    "Grafana cloud": ("¤", f"glc_{chars(80)}=="),
+    "Sentry": ("¤", f"sntrys_eyJ{chars(120)}=_{chars(43)}"),
+    "New Relic": ("¤", f"NRAK-{up(27)}"),
+    "Dynatrace": ("¤", f"dt0c01.{up(24)}.{up(64)}"),
+    "npm": ("//registry.npmjs.org/:_authToken=¤", f"npm_{chars(36)}"),
+    "PyPI": ("twine with ¤", f"pypi-AgEIcHlwaS5vcmc{chars(150)}"),
+    "crates.io": ("cargo login ¤", f"cio{chars(32)}"),
+    "RubyGems": ("¤", f"rubygems_{hexa(48)}"),
+    "NuGet": ("¤", f"oy2{low(43)}"),
+    "Stripe": ("¤", f"sk_live_{chars(24)}"),
+    "Stripe restricted": ("¤", f"rk_test_{chars(99)}"),
+    "Stripe webhook": ("(¤)", f"whsec_{chars(32)}"),
+    "Square": ("¤", f"sq0atp-{chars(22)}"),
+    "Square OAuth": ("¤", f"sq0csp-{chars(43)}"),
+    "Shopify access": ("¤", f"shpat_{hexa(32)}"),
+    "Shopify secret": ("¤", f"shpss_{hexa(32)}"),
+    "Slack bot": ("¤", f"xoxb-{digits(12)}-{digits(12)}-{chars(24)}"),
+    "Slack app": ("¤", f"xapp-1-A{up(10)}-{digits(13)}-{hexa(64)}"),
+    "Slack refresh": ("¤", f"xoxe.xoxp-1-{chars(140)}"),
+    "Discord bot": ("¤", f"M{chars(25)}.{chars(6)}.{chars(38)}"),
+    "Telegram": ("bot ¤", f"123456789:AA{chars(33)}"),
+    "Twilio key": ("¤", f"SK{hexa(32)}"),
+    "Twilio account": ("¤", f"AC{hexa(32)}"),
+    "SendGrid": ("¤", f"SG.{chars(22)}.{chars(43)}"),
+    "Mailgun": ("¤", f"key-{hexa(32)}"),
+    "Mailchimp": ("¤", f"{hexa(32)}-us19"),
+    "Brevo": ("¤", f"xkeysib-{hexa(64)}-{chars(16)}"),
+    "Notion": ("¤", f"ntn_{chars(46)}"),
+    "Notion, older": ("¤", f"secret_{chars(43)}"),
+    "Linear": ("¤", f"lin_api_{chars(40)}"),
+    "Figma": ("¤", f"figd_{chars(40)}"),
+    "Postman": ("¤", f"PMAK-{hexa(24)}-{hexa(34)}"),
+    "Airtable": ("¤", f"pat{chars(14)}.{hexa(64)}"),
+    "HubSpot": ("¤", f"pat-na1-{uuid()}"),
+    "Contentful": ("¤", f"CFPAT-{chars(43)}"),
+    "Mapbox": ("¤", f"sk.eyJ1{chars(60)}.{chars(22)}"),
+    "Resend": ("¤", f"re_{chars(8)}_{chars(24)}"),
+    "PayPal": ("¤", f"access_token$production${low(16)}${hexa(32)}"),
+    "SonarQube": ("¤", f"squ_{hexa(40)}"),
+    "Packagist": ("¤", f"packagist_out_{hexa(68)}"),
+    "PostHog": ("¤", f"phx_{chars(43)}"),
+    "1Password": ("¤", f"ops_eyJ{chars(250)}"),
+    "Alibaba": ("¤", f"LTAI5t{chars(18)}"),
+    "Pinecone": ("¤", f"pcsk_{chars(6)}_{chars(60)}"),
+    "web token": ("the token ¤ expired", f"eyJ{chars(20)}.eyJ{chars(90)}.{chars(43)}"),
+    "age": ("¤", f"AGE-SECRET-KEY-1{up(58)}"),
+    "PEM": (
+        "the key\n¤\nof it",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{chars(99)}\n-----END RSA PRIVATE KEY-----",
+    ),
+    "PEM in JSON": (
+        '"private_key": "¤\\n"',
+        f"-----BEGIN PRIVATE KEY-----\\n{chars(99)}\\n-----END PRIVATE KEY-----",
+    ),
+    "PEM, cut off": ("key: ¤", f"-----BEGIN OPENSSH PRIVATE KEY-----\n{chars(99)}"),
+    "PGP": (
+        "¤",
+        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{chars(99)}\n=aB1d\n"
+        "-----END PGP PRIVATE KEY BLOCK-----",
+    ),
+}
+
+# What stands where credentials stand.
+PLACED: dict[str, Case] = {
+    "database": ("postgres://user:¤@db.example.com:5432/app", "pa55word"),
+    "database, user's name": ("mysql://bob:¤@db", "bob"),
+    "cache": ("redis://:¤@cache:6379/0", "p4$$w:rd"),
+    "with an @": ("https://me:¤@example.com/x?mail=a@b.org", "v@n9"),
+    "with a slash": ("DATABASE_URL=postgres://app:¤@db:5432/app", "aB3/xY+9z"),
+    "percent-encoded": ("amqp://guest:¤@rabbit:5672/%2f", "%40dmin1"),
+    "token in an address": ("git clone https://¤@github.com/acme/app.git", hexa(40)),
+    "Bearer": ("Authorization: Bearer ¤", chars(32)),
+    "Basic": ("curl -H 'authorization: basic ¤'", "dXNlcjpwYXNzd29yZDE="),
+    "Token": ('-H "Authorization: Token ¤"', hexa(40)),
+    "X-API-Key": ("X-API-Key: ¤", hexa(32)),
+    "X-API-Key of curl": ('curl -H "X-API-Key: ¤" https://api.example.com', chars(20)),
+    "curl -u": ("curl -u admin:¤ https://jenkins.example.com/api", "s3cr3tpw"),
+    "curl --user": ("curl -s --user 'bob:¤' https://x.example.com", "hunter2!"),
+    "mysql -p": ("mysql -h db -u root -p¤ shop", "Tr0ub4dor"),
+    "sshpass": ("sshpass -p '¤' ssh root@10.0.0.5", "qwe123rty"),
+    ".netrc": ("machine api.heroku.com login a@b.com password ¤", chars(20)),
+    "Slack webhook": (
+        "https://hooks.slack.com/services/¤",
+        f"T{up(8)}/B{up(10)}/{chars(24)}",
+    ),
+    "Discord webhook": (
+        "https://discord.com/api/webhooks/1098765432109876543/¤",
+        chars(68),
+    ),
+    "Teams webhook": (
+        "https://acme.webhook.office.com/webhookb2/¤",
+        f"{uuid()}@{uuid()}/IncomingWebhook/{hexa(32)}/{uuid()}",
+    ),
+    "Azure SAS": (
+        "https://x.blob.core.windows.net/c/f?sv=2022-11-02&sp=r&sig=¤",
+        f"{chars(43)}%3D",
+    ),
+    "Azure storage": ("AccountName=x;AccountKey=¤;", f"{chars(86)}=="),
+    "AWS secret": ("aws_secret_access_key = ¤", chars(40)),
+    "AWS secret in JSON": ('"SecretAccessKey": "¤"', chars(40)),
+}
+
+# What is called a password, a secret or a token.
+NAMED: dict[str, Case] = {
+    "DB_PASSWORD": ("DB_PASSWORD=¤", "hunter2"),
+    "PGPASSWORD": ("PGPASSWORD=¤ psql -h db", "s3cret-pw!"),
+    "SECRET_KEY": ("SECRET_KEY = '¤'", f"django-insecure-{chars(30)}^&(x"),
+    "access_token": ('{"access_token": "¤", "expires_in": 3600}', chars(40)),
+    "client_secret": ('{"client_secret": "¤"}', "abc123def"),
+    "api_key": ("api_key: '¤'", "0a1b2c3d"),
+    "query": ("https://api.example.com/v1?api_key=¤&q=x", hexa(32)),
+    "YAML": ("db:\n  user: app\n  password: ¤\n", "x9!kLm2"),
+    "properties": ("spring.datasource.password=¤", "Sommer2024"),
+    "connection string": ("Server=db;User Id=sa;Password=¤;Encrypt=true", "P@ssw0rd!"),
+    "Kubernetes data": ("data:\n  password: ¤\n", "aHVudGVyMjM0NQ=="),
+    "option": ("tool login --password ¤", "tr1cky-pw"),
+    "option with =": ("tool --api-key=¤ run", chars(24)),
+    "XML": ("<password>¤</password>", "m4ven-pw"),
+    "escaped JSON": ('"{\\"password\\": \\"¤\\"}"', "n3sted-pw"),
+    "Datadog": ("DD_API_KEY=¤", hexa(32)),
+    "UUID as a key": ("POSTMARK_SERVER_TOKEN=¤", uuid()),
+}
+
+HARMLESS = [
+    # hashes, ids, data
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it",
+    "reverted in 9fceb02, see also a1b2c3d..e4f5a6b",
+    "id 123e4567-e89b-12d3-a456-426614174000",
+    "image data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "md5 d41d8cd98f00b204e9800998ecf8427e of the empty file",
+    "integrity sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeo",
+    "mem-a3f2b8c1",
+    "trace 4bf92f3577b34da6a3ce929d0e0e4736, span 00f067aa0ba902b7",
+    "arn:aws:iam::123456789012:role/deploy",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl bob@laptop",
+    "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
+    "a key begins with -----BEGIN RSA PRIVATE KEY----- and ends with -----END RSA PRIVATE KEY-----",
+    "if the file has -----BEGIN OPENSSH PRIVATE KEY-----, convert it before you go on",
+    "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----",
+    "docker pull registry:5000@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852",
+    "docker://registry:5000@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8",
+    "account 4111 belongs to tenant 72f988bf-86f1-41af-91ab-2d7cd011db47",
+    "order ORD-2024-000123, invoice INV_20240117_88",
+    "the file is called 5d41402abc4b2a76b9719d911017c592.jpg",
+    # paths, versions, addresses
+    "PWD=/srv/app2/current",
+    "OLDPWD=/home/user1/src; cd -",
+    "/usr/lib/python3.11/site-packages/password_strength/v2/tests.py",
+    "C:\\Users\\bob2\\AppData\\Local\\Temp\\token1.txt",
+    "upgrade to 1.2.3-beta.4+build.567",
+    "http://example.com:8080/path?at=a@b",
+    "http://localhost:5173/@vite/client",
+    "https://medium.com/@user123/how-we-rotate-tokens-2024",
+    "git@github.com:acme/app.git, ssh://git@github.com:22/acme/app.git",
+    "https://esm.sh/react@18.2.0 and https://cdn.example.com:443/npm/vue@3.4.1",
+    "postgres://localhost:5432/app has no password",
+    "mailto:user1@example.com?subject=token",
+    "s3://bucket-2/backups/2024-01-17/db.sql.gz",
+    # placeholders
+    "api_key=YOUR_KEY_1",
+    "export OPENAI_API_KEY=<your-token>",
+    "token: ${TOKEN}",
+    "password: {{ vault_db_password_2 }}",
+    "https://user:{password}@host",
+    "postgres://user:${DB_PASSWORD}@host, postgres://user:<password>@host, user@host",
+    "the pattern ://[^:]+:[^@]+@ finds passwords",
+    "https://%s:%s@%s:%d/%s",
+    "DB_PASSWORD=changeme123",
+    "PASSWORD=********",
+    "Authorization: Bearer $ACCESS_TOKEN_2",
+    "Authorization: Bearer ${{ secrets.DEPLOY_TOKEN_V2 }}",
+    'curl -u "$USER1:$PASS1" https://example.com',
+    "sk_live_... is for production; sk-xxxxxxxxxxxxxxxxxxxxxxxx is a placeholder",
+    'secret = "example-secret-123"',
+    # code
+    'password = os.environ["DB_PASSWORD"]',
+    "password = settings.DB_PASSWORD2",
+    "const token = await getToken2(user)",
+    "token = tokenizer.encode(text)",
+    "apiKey: process.env.API_KEY_V2,",
+    "this.accessToken = response.data.accessToken2;",
+    "def test_password_with_8_chars_is_refused(self):",
+    "if len(password) < 8 or password == username2:",
+    "password=get_secret('db2')",
+    "var secretKey = keys[0];",
+    'type="password" id="password2" name="password2"',
+    "max_tokens=4096, temperature=0.2",
+    "token_count: 128000; tokens=8192",
+    "grep -rn 'password' src/ | wc -l",
+    "--- PASS: TestLoginReturns401WithoutToken (0.02s)",
+    "sk-cube-grid-9x9-loader and sk-fading-circle2 sk-circle12",
+    "pip install hf_transfer==0.1.8 npm_config_registry pypi-server",
+    # names of secrets
+    "secret: 'my-tls-cert-v2'",
+    "secretName: payments-tls-2024",
+    "secretKeyRef:\n  name: db-credentials-v2\n  key: password-2",
+    "secret=projects/acme-prod1/secrets/db-password/versions/3",
+    'secret: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-AbCdEf"',
+    "password: op://Private/db2/password",
+    "token: 'k8s-deploy-token'",
+    "credentials: 'aws-prod-2'",
+    "API_KEY=GCP_API_KEY_V2 is the name in the vault",
+    "CACHE_KEY=v1-deps-3f786850e387-linux",
+    "private_key: ~/.ssh/id_ed25519",
+    # prose
+    "the password is in the vault; password: required; secret=optional",
+    "Passwords must have 12 characters; tokens expire after 3600 seconds.",
+    "the bearer of good news; Bearer authentication; basic understanding of things",
+    "Access token: valid for 15min. Refresh token: 30d.",
+    "password: argon2id with 64MB; token: HS256, later RS256",
+    "The secret: test early, test often (see chapter 12).",
+    "AKIA is a prefix; ghp_ is GitHub's; xoxb tokens are Slack's; glpat- is GitLab's.",
+]
+
+# The same again, written when the rules stood, about other work: mobile, data and home.
+OTHER_SECRETS: dict[str, Case] = {
+    "Expo, in a shell": ("export EXPO_TOKEN=¤", chars(40)),
+    "Firebase": ("firebase deploy --token ¤", f"1//03{chars(60)}"),
+    "Fastlane": ("MATCH_PASSWORD=¤ bundle exec fastlane", "gr33n-House"),
+    "Android keystore": ("storePassword=¤\nkeyAlias=upload", "k3yst0re"),
+    "Gradle": ("signing.password=¤", "Zebra77x"),
+    "App Store key": (
+        "AuthKey.p8:\n¤",
+        f"-----BEGIN PRIVATE KEY-----\n{chars(200)}\n-----END PRIVATE KEY-----",
+    ),
+    "Mapbox": ("mapbox: ¤", f"sk.eyJ1{chars(60)}.{chars(22)}"),
+    "Kaggle": ('{"username":"bob","key":"¤"}', hexa(32)),
+    "Weights & Biases": ("WANDB_API_KEY=¤", hexa(40)),
+    "Comet": ("api_key = ¤", chars(25)),
+    "Snowflake": ("snowsql -a acme -u bob; SNOWSQL_PWD=¤", "Fr0sty!Pine"),
+    "JDBC": ("jdbc:mysql://db:3306/app?user=root&password=¤&useSSL=false", "tig3rLily"),
+    "MongoDB": ("mongodb+srv://app:¤@cluster0.ab1cd.mongodb.net/test", chars(16)),
+    "Elastic": ("Authorization: ApiKey ¤", f"{chars(58)}=="),
+    "ClickHouse": ("clickhouse-client --user bob --password ¤", "cl1ckity"),
+    "Airflow": ("AIRFLOW__CORE__FERNET_KEY=¤", f"{chars(43)}="),
+    "MQTT": ("mqtt:\n  username: ha\n  password: ¤\n", "m0squitto"),
+    "Wi-Fi": ('ssid="home"\npsk="¤"', "blue-Kettle-42"),
+    "Home Assistant": ("Authorization: Bearer ¤", f"eyJ{chars(33)}.eyJ{chars(60)}.{chars(43)}"),
+    "Z-Wave": ('"network_key": "¤"', hexa(32)),
+    "Pushover": ("curl -F token=¤ -F user=bob https://api.pushover.net", low(30)),
+    "Telegram in an address": ("https://api.telegram.org/bot¤/getMe", f"987654321:AA{chars(33)}"),
+    "rclone": ("pass = ¤", chars(30)),
+    "restic": ("RESTIC_PASSWORD='¤' restic backup", "p!neapple_7"),
+    "S3 in rclone": ("secret_access_key = ¤", chars(40)),
+    "SMTP": ("smtp://mailer:¤@smtp.example.com:587", "ma1l/er+X"),
+    "Proxy": ("https_proxy=http://bob:¤@proxy.corp:3128", "pr0xy"),
+    "npm in .npmrc": ("//npm.pkg.github.com/:_authToken=¤", f"ghp_{chars(36)}"),
+    "Maven": ("<username>ci</username><password>¤</password>", "j3nkins!"),
+    "Gitea": ("git clone https://bob:¤@git.example.com/a/b.git", hexa(40)),
+    "Azure Functions": ("https://f.azurewebsites.net/api/x?code=¤", f"{chars(54)}=="),
+    "Google Chat webhook": (
+        "https://chat.googleapis.com/v1/spaces/AAA/messages?key=x&token=¤",
+        chars(43),
+    ),
+    "Cloudinary": ("cloudinary://123456789012345:¤@demo", chars(27)),
+    "LaunchDarkly": ("LD_SDK_KEY=¤", f"sdk-{uuid()}"),
+    "Segment": ("writeKey: '¤'", chars(32)),
+    "Plaid": ('"secret": "¤"', hexa(30)),
+    "Okta": ("Authorization: SSWS ¤", f"00{chars(40)}"),
+    "Zendesk": ("curl -u bob@example.com/token:¤ https://x.zendesk.com", chars(40)),
+    "Algolia": ("X-Algolia-API-Key: ¤", hexa(32)),
+    "hashed cookie key": ('session_secret: "¤"', chars(48)),
+}
+
+OTHER_HARMLESS = [
+    "bundle id com.acme.app2, version code 20240117, build 1.4.2 (318)",
+    "SHA-1 of the debug key: DA:39:A3:EE:5E:6B:4B:0D:32:55:BF:EF:95:60:18:90:AF:D8:07:09",
+    "deep link myapp://reset-password?step=2",
+    "UIDevice identifierForVendor 68753A44-4D6F-1226-9C60-0050E4C00067",
+    "password field: isSecureTextEntry = true, textContentType = .newPassword",
+    'val token = intent.getStringExtra("TOKEN_EXTRA_1")',
+    "keystore: app/release2.jks, keyAlias=upload2",
+    'storePassword = System.getenv("STORE_PASSWORD_1")',
+    'signingConfig = signingConfigs.getByName("release1")',
+    "the push token changes when the app is installed again on iOS 17",
+    "Face ID instead of password since 3.0",
+    "tokenizer = AutoTokenizer.from_pretrained('bert-base-uncased')",
+    "tokens: 1,024 per chunk, overlap 128; vocab 50257",
+    "model checkpoint ckpt-epoch12-val0.8731.pt",
+    "pad_token='[PAD]', eos_token='<|endoftext|>', unk_token: '<unk_0>'",
+    "df.merge(on='user_key1', how='left'); primary_key=['id2']",
+    "SELECT password_hash, salt FROM users WHERE id = 42",
+    "partition key=2024-01-17/region=eu-west-1/part-00001.parquet",
+    "dataset rev 5c1a0b6f3e9d4a7f8b2c1d0e9f8a7b6c5d4e3f21, 1.2 GB",
+    "spark.authenticate.secret=file:///etc/spark/secret1",
+    "run id 1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed, experiment 7",
+    "airflow connections get 'postgres_default2'",
+    "s3a://acme-data/raw/2024/01/17/events-0001.json.gz",
+    "jdbc:postgresql://db.internal:5432/warehouse?sslmode=require",
+    "snowflake account xy12345.eu-central-1",
+    "mqtt topic home/livingroom/sensor1/temperature",
+    "password: !secret wifi_password_2",
+    "wifi channel 36, WPA2, ssid home-5g",
+    "entity sensor.token_balance_24h, device 0x00158d0001a2b3c4",
+    "MAC 00:1A:2B:3C:4D:5E, IPv6 fe80::21a:2bff:fe3c:4d5e",
+    "zigbee2mqtt network_key: GENERATE",
+    "api_key: !env_var WEATHER_KEY2",
+    "Bob keeps the alarm code with Anna; ask her for the password",
+    "The Token Ring of 1985 ran at 4 Mbit/s, later 16.",
+    "Secret Santa 2024: draw names on 2024-12-01",
+    "Basic 2-hour introduction, then the Bearer case study",
+    "rsync -av --password-file=/root/.rsync2 host::module",
+    "set password expiry to 90d and lockout to 5 tries in 15min",
+    "see RFC6749 (OAuth2), RFC7519 (JWT), RFC8628 (device flow)",
+    "https://docs.example.com/security/tokens#refresh-token-rotation2",
+]

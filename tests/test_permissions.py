@@ -1,0 +1,96 @@
+"""What may not be read is said, and is never taken for what is not there."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import EXECUTABLE, Command
+
+# For root no permission counts, unless it gives up the right to that.
+AS_ANYBODY = (
+    ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
+)
+
+
+def run(*arguments: str, code: int) -> "subprocess.CompletedProcess[str]":
+    """What the command says to a user who is not root."""
+    command = [*AS_ANYBODY, EXECUTABLE, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == code, (arguments, result.stdout, result.stderr)
+    assert "Traceback" not in result.stderr
+    return result
+
+
+OF_AN_AGENT = [
+    ("list",),
+    ("search", "x"),
+    ("show", "mem-00000000"),
+    ("stats",),
+    ("export", "-"),
+    ("forget", "--tag", "x"),
+    ("store", "x"),
+]
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o100])
+def test_a_root_that_may_not_be_read(command: Command, root: Path, mode: int) -> None:
+    command.run("store", "one")
+    root.chmod(mode)
+    where = ("--root", str(root))
+    try:
+        for words in (("agents",), ("agents", "--json"), ("list",)):
+            result = run(*words, *where, code=1)
+            assert "Permission denied" in result.stderr, words
+        if mode:  # by its name the agent can be reached
+            assert "one" in run("list", *where, "--agent", "sam", code=0).stdout
+            return
+        for words in OF_AN_AGENT:
+            result = run(*words, *where, "--agent", "sam", code=1)
+            assert "Permission denied" in result.stderr, words
+            assert "no memory" not in result.stderr, words
+        doctor = run("doctor", *where, "--agent", "sam", code=1)
+        assert "Permission denied" in doctor.stdout and "--repair" not in doctor.stdout
+    finally:
+        root.chmod(0o700)
+
+
+def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) -> None:
+    command.run("store", "one")
+    (root / "sam").chmod(0)
+    where = ("--root", str(root))
+    [sam] = json.loads(run("agents", "--json", *where, code=0).stdout)
+    assert sam["agent"] == "sam" and "Permission denied" in sam["problem"]
+    for words in OF_AN_AGENT:
+        for named in ((), ("--agent", "sam")):
+            result = run(*words, *where, *named, code=1)
+            assert "Permission denied" in result.stderr, words
+            assert "no memory" not in result.stderr, words
+    doctor = run("doctor", *where, "--agent", "sam", code=1)
+    assert "Permission denied" in doctor.stdout and "--repair" not in doctor.stdout
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
+def test_a_memory_that_another_user_has_made(command: Command, root: Path) -> None:
+    command.run("store", "one")
+    os.chown(root / "sam", 65534, 65534)
+    where = ("--root", str(root))
+    [sam] = json.loads(run("agents", "--json", *where, code=0).stdout)
+    assert sam["agent"] == "sam" and "belongs to another user" in sam["problem"]
+    assert "belongs to another user" in run("doctor", *where, "--agent", "sam", code=1).stdout
+    for words in OF_AN_AGENT:
+        result = run(*words, *where, code=1)
+        assert "belongs to another user" in result.stderr, words
+
+
+def test_a_root_that_is_a_file(command: Command, root: Path) -> None:
+    root.write_text("")
+    settings = Path("~/.amplifier/settings.yaml").expanduser()
+    settings.parent.mkdir()
+    settings.write_text(
+        f"overrides: {{tool-memory-semantic: {{config: {{storage_root: {root}}}}}}}"
+    )
+    for words in (["agents"], ["list"], ["list", "--agent", "sam"]):
+        result = subprocess.run([EXECUTABLE, *words], capture_output=True, text=True)
+        assert result.returncode == 1 and "Not a directory" in result.stderr, words

@@ -1,0 +1,102 @@
+"""A setting that does not exist is refused by its name: nobody believes it to be in force."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_memory.cli import cli
+from amplifier_core.testing import MockCoordinator
+from amplifier_module_tool_memory_semantic import mount
+from click.testing import CliRunner
+from conftest import MakeStorage, MakeTools
+from memory_semantic import InputError
+from memory_semantic.config import core_settings
+
+TYPOS = {
+    "embeding_model": "embedding_model",
+    "Embedding-Model": "embedding_model",
+    "storage_rot": "storage_root",
+    "max_results": "max_query_results",
+    "lexical_wieght": "lexical_weight",
+    "qdrant_urll": "qdrant_url",
+    "qdrant_replica": "qdrant_replicas",
+    "QDRANT_API_KEY": "qdrant_api_key",
+}
+
+
+@pytest.mark.parametrize("name", TYPOS)
+@pytest.mark.parametrize("value", ["very-secret", None, ""])
+async def test_a_wrong_name_is_told_with_the_nearest_one_at_the_call(
+    make_tools: MakeTools, root: Path, name: str, value: Any
+) -> None:
+    tools = await make_tools(**{name: value})
+    for tool, arguments in (("memory_store", {"content": "x"}), ("memory_search", {"query": "x"})):
+        said = await tools.refused(tool, **arguments)
+        assert f"There is no setting {name!r}. Did you mean {TYPOS[name]!r}?" in said
+        assert "very-secret" not in said and "Nothing was changed" in said
+    assert not root.exists()
+
+
+async def test_mounting_refuses_nothing() -> None:
+    coordinator = MockCoordinator()
+    await mount(coordinator, {"embeding_model": "local"})
+    assert set(coordinator.mount_points["tools"]) == {"memory_store", "memory_search"}
+
+
+async def test_a_misspelt_identity_is_told_before_the_missing_one(root: Path) -> None:
+    coordinator = MockCoordinator()
+    await mount(coordinator, {"agent_identiy": "sam", "storage_root": str(root)})
+    result = await coordinator.mount_points["tools"]["memory_store"].execute({"content": "x"})
+    assert result.error and "Did you mean 'agent_identity'?" in result.error["message"]
+
+
+@pytest.mark.parametrize("name", ["openai_api_key", "colour", 7, "x" * 300])
+def test_a_name_that_is_near_to_none_gets_no_wrong_advice(
+    make_storage: MakeStorage, name: Any
+) -> None:
+    with pytest.raises(InputError) as caught:
+        core_settings({name: "very-secret"})
+    said = str(caught.value)
+    assert f"There is no setting {str(name)!r:.60}" in said and "README" in said
+    assert "Did you mean" not in said and "very-secret" not in said and len(said) < 300
+
+
+def test_all_wrong_names_are_told_at_once() -> None:
+    with pytest.raises(InputError, match=r"'embeding_model'.*'dimension'"):
+        core_settings({"embeding_model": "local", "dimensions": 8, "dimension": 8})
+
+
+def test_from_python_as_in_a_session(make_storage: MakeStorage) -> None:
+    with pytest.raises(InputError, match="Did you mean 'dimensions'"):
+        make_storage(dimension=8)
+    with pytest.raises(InputError, match="'agent_identity'"):  # the agent is another argument
+        make_storage(agent_identity="alice")
+
+
+async def test_a_module_may_have_settings_of_its_own(make_tools: MakeTools) -> None:
+    config = {"dimensions": 8, "qdrant_replicas": 3, "capture": True}
+    assert core_settings(config, own=("capture",)) == {"dimensions": 8, "qdrant_replicas": 3}
+    with pytest.raises(InputError, match="Did you mean 'capture'"):
+        core_settings({"captur": True}, own=("capture",))
+    tools = await make_tools(agent_id="sam", qdrant_replicas=3)
+    assert await tools.call("memory_store", content="x")
+
+
+def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:
+    path = Path("~/.amplifier/settings.yaml").expanduser()
+    path.parent.mkdir()
+    config = {"agent_identity": "sam", "embeding_model": "local", "storage_root": str(root)}
+    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
+    words = "There is no setting 'embeding_model'. Did you mean 'embedding_model'?"
+    for arguments in (
+        *(["store", "x"], ["search", "x"], ["list"], ["agents"], ["stats"], ["export", "-"]),
+        *(["move", "--to", "http://127.0.0.1:9"], ["list", "--root", str(root)]),
+    ):
+        result = CliRunner().invoke(cli, arguments)
+        assert words in result.output and result.exit_code == 2, result.output
+    result = CliRunner().invoke(cli, ["doctor", "--json"])
+    assert result.exit_code == 1
+    problems = [finding for finding in json.loads(result.stdout) if finding["state"] == "problem"]
+    assert any(words in finding["text"] for finding in problems)
+    assert not root.exists()
