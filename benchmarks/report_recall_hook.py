@@ -13,7 +13,7 @@ def section(result: dict[str, Any], plots: object = None) -> str:
     estimates = result["tokens"][0]["estimate"]
     return "\n\n".join(
         [
-            f"[The hook](hooks.md) adds {number(times['warm'])} ms to a prompt (p95 "
+            f"[The hook](recall.md) adds {number(times['warm'])} ms to a prompt (p95 "
             f"{number(times['warm_p95'])}) at {result['size']:,} memories with the built-in model, "
             f"and {number(times['first'])} ms to the first of a process, which loads engine and "
             "model. Medians, in a scripted session with the real kernel.",

@@ -295,10 +295,13 @@ async def test_a_mistake_in_the_settings_is_named_at_the_first_use(
 
 
 async def test_settings_choose_what_is_recalled(memory: dict[str, Any], new: MemoryStorage) -> None:
-    await new.store_many([(DECISION, ["Captured"]), *((text, None) for text in OTHERS)])
-    settings = {"exclude_tags": ["captured"], "recent": 2, "relevant": 0}
-    [recalled] = (await converse(memory, QUESTION, settings=settings)).recalled
-    assert recalled.count("- [mem-") == 2 and DECISION not in recalled
+    await new.store_many(OTHERS)
+    await new.store(DECISION)
+    settings = {"recent": 2, "relevant": 0}
+    [recalled] = (await converse(memory, "hello", settings=settings)).recalled
+    assert recalled.count("- [mem-") == 2 and DECISION in recalled
+    settings = {"recent": 0, "min_cosine": 0.9}
+    assert (await converse(memory, QUESTION, DECISION, settings=settings)).recalled
     nothing = {"token_budget": 0, "prompt_token_budget": 0}
     assert (await converse(memory, QUESTION, "go on", settings=nothing)).recalled == []
 

@@ -68,7 +68,6 @@ class RecallConfig:
     Budgets in tokens: for the first prompt of a conversation, and for each later one; 0 is nothing.
     At the first, up to `recent` memories of this project from the last `recent_days`; at each, up
     to `relevant` whose cosine to the prompt is at least `min_cosine`, by default the model's.
-    Memories that carry any of `exclude_tags` are left out.
     """
 
     token_budget: int = 2_000
@@ -77,7 +76,6 @@ class RecallConfig:
     recent_days: float = 7
     relevant: int = 5
     min_cosine: float | None = None
-    exclude_tags: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -147,16 +145,11 @@ class Recall:
         found.tokens = settings.token_budget if self._first else settings.prompt_token_budget
         manifest = await storage.manifest()
         seen = set(MEMORY_ID.findall(" ".join(str(each.get("content")) for each in messages)))
-        unwanted = {tag.strip().lower() for tag in settings.exclude_tags}
-
-        def wanted(memory: Memory) -> bool:
-            return memory.id not in seen and unwanted.isdisjoint(memory.tags)
-
         if self._first and manifest and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since)
             here = ("", project_of(self._coordinator))
-            recent = [each for each in recent if wanted(each) and _project(each) in here]
+            recent = [each for each in recent if each.id not in seen and _project(each) in here]
             found.memories = recent[: settings.recent]
         self._first = False
         query = asked(prompt)
@@ -164,14 +157,11 @@ class Recall:
             least = settings.min_cosine
             if least is None:
                 least = MIN_COSINE.get(manifest.embedding.model, MIN_COSINE_OF_OTHERS)
-            close = [
-                each
-                for each in await storage.search(query, MAX_RESULTS)
-                if wanted(each) and cosine(each) >= least
-            ]
-            ids = {each.id for each in close[: settings.relevant]}
-            others = [each for each in found.memories if each.id not in ids]
-            found.memories = close[: settings.relevant] + others
+            near = await storage.search(query, MAX_RESULTS)
+            close = [each for each in near if each.id not in seen and cosine(each) >= least]
+            close = close[: settings.relevant]
+            seen.update(each.id for each in close)
+            found.memories = close + [each for each in found.memories if each.id not in seen]
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}
