@@ -230,7 +230,7 @@ class Capture:
         why = f"It failed unexpectedly ({type(error).__name__})."  # its text may quote the turn
         if isinstance(error, TimeoutError):
             why = "It took too long."
-        elif isinstance(error, AgentMemoryError | ValueError):
+        elif isinstance(error, AgentMemoryError):
             why = str(error)
         message = f"What was said may not have been captured as a memory. {why}"
         if not show(self._coordinator, message, "warning", source=NAME):

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memory_semantic.identity import resolve_agent_id
+from memory_semantic.identity import SETTINGS, resolve_agent_id
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
@@ -29,20 +29,13 @@ def read(
     wrong value, a name that is no setting, and a session without an agent_identity.
     """
     from memory_semantic import MemoryStorage
-    from memory_semantic.config import StorageConfig, parsed
-    from memory_server.config import ServerConfig
+    from memory_semantic.config import core_settings, parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
-    of_memory = {field.name for kind in (StorageConfig, ServerConfig) for field in fields(kind)}
-    unknown = sorted(config.keys() - {*names, *of_memory, "agent_identity", "agent_id"})
-    if unknown:
-        raise ValueError(
-            f"There is no setting {unknown[0]!r}. There are {', '.join(sorted(names))}, and those "
-            f"of {TOOL_MODULE}."
-        )
+    config = {**_of_tools(coordinator), **config}
+    memory = core_settings(config, own=[*names, *SETTINGS])
     of_hook = parsed({name: config[name] for name in names if name in config}, own)
-    memory = {**_of_tools(coordinator), **{n: config[n] for n in config if n not in names}}
-    return of_hook, MemoryStorage(resolve_agent_id(coordinator, memory), memory)
+    return of_hook, MemoryStorage(resolve_agent_id(coordinator, config), memory)
 
 
 def project_of(coordinator: Any) -> str:
