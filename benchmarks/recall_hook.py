@@ -74,7 +74,12 @@ def measure(quick: bool, log: Log = print) -> dict[str, Any]:
 
 
 def _config(root: str) -> dict[str, Any]:
-    return {"agent_identity": AGENT, "storage_root": root, "embedding_model": "local"}
+    return {"storage_root": root, "embedding_model": "local"}
+
+
+def _session(root: str, hook: bool = True) -> Any:
+    hooks: dict[str, dict[str, Any]] = {NAME: {}} if hook else {}
+    return scripted_session([], {"agent_identity": AGENT, **_config(root)}, hooks=hooks)
 
 
 async def _fill(root: str) -> None:
@@ -114,8 +119,7 @@ def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
 async def _prompts(root: str, hook: bool, number: int) -> list[float]:
     """How long each of the prompts of a session takes, in milliseconds."""
     taken = []
-    hooks: dict[str, dict[str, Any]] = {NAME: {}} if hook else {}
-    async with scripted_session([], _config(root), hooks=hooks) as session:
+    async with _session(root, hook) as session:
         for question in (recall._our_set()[1] * 2)[: number + 1]:
             started = time.perf_counter()
             await session.execute(question.text)
@@ -180,7 +184,7 @@ async def _by_turns(
                 SMALL_TALK[(number * 13 + i * 3) % len(SMALL_TALK)],
             )
         ]
-        async with scripted_session([], _config(root), hooks={NAME: {}}) as session:
+        async with _session(root) as session:
             context, blocks = session.coordinator.get("context"), []
             for prompt in prompts:
                 before = len(await context.get_messages())

@@ -15,7 +15,7 @@ import pytest
 from amplifier_core import HookResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_hooks_memory_semantic_context import mount
-from conftest import Clock, MakeStorage
+from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_hooks.tokens import estimate
@@ -37,21 +37,32 @@ each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 
 @pytest.fixture
-def memory(root: Path) -> dict[str, Any]:
-    return {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+def settings(root: Path) -> dict[str, Any]:
+    return {"storage_root": str(root), "embedding_model": "local"}
 
 
 @pytest.fixture
-def new(make_storage: MakeStorage, clock: Clock) -> MemoryStorage:
+def memory(settings: dict[str, Any]) -> dict[str, Any]:
+    """The config of the memory tools."""
+    return {"agent_identity": "sam", **settings}
+
+
+@pytest.fixture
+def new(settings: dict[str, Any]) -> MemoryStorage:
     """The memory of `sam`, today."""
-    clock.now = utc_now()
-    return make_storage()
+    return MemoryStorage("sam", settings)
 
 
 @pytest.fixture
-def old(memory: dict[str, Any]) -> MemoryStorage:
+def old(settings: dict[str, Any]) -> MemoryStorage:
     """The memory of `sam`, a month ago."""
-    return MemoryStorage("sam", memory, clock=lambda: utc_now() - timedelta(days=30))
+    return MemoryStorage("sam", settings, clock=lambda: utc_now() - timedelta(days=30))
+
+
+@pytest.fixture
+def remote(settings: dict[str, Any], server: EmbeddingsServer) -> MemoryStorage:
+    """The memory of `sam`, embedded by a service."""
+    return MemoryStorage("sam", {**settings, "embedding_model": "m", "base_url": server.base_url})
 
 
 @dataclass
@@ -206,10 +217,10 @@ async def test_obeys_the_limit_of_the_host(memory: dict[str, Any], new: MemorySt
 
 
 async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
-    memory: dict[str, Any], root: Path, server: EmbeddingsServer
+    memory: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
 ) -> None:
     service = {**memory, "embedding_model": "m", "base_url": server.base_url}
-    await MemoryStorage("sam", service).store_many([DECISION, *OTHERS])
+    await remote.store_many([DECISION, *OTHERS])
 
     def late(request: dict[str, Any]) -> Any:
         time.sleep(5)
@@ -320,10 +331,10 @@ async def test_a_memory_cannot_leave_its_line(memory: dict[str, Any], new: Memor
 
 
 async def test_credentials_reach_neither_the_service_nor_the_model(
-    memory: dict[str, Any], server: EmbeddingsServer
+    memory: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
 ) -> None:
     service = {**memory, "embedding_model": "m", "base_url": server.base_url}
-    await MemoryStorage("sam", service).store("The key of staging is AKIAIOSFODNN7EXAMPLE.")
+    await remote.store("The key of staging is AKIAIOSFODNN7EXAMPLE.")
     server.requests.clear()
     files = '<context_file paths="plan.md">\nthe plan\n</context_file>\n'
     talk = await converse(service, f"{files}Is it ghp_{'a1' * 20}?")

@@ -19,6 +19,7 @@ from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
 from memory_semantic.masking import mask
 from memory_semantic.models import MAX_RESULTS, MEMORY_ID, Memory, utc_now
+from memory_semantic.plaintext import without_tags
 
 from .display import show
 from .settings import project_of, read
@@ -172,7 +173,7 @@ class Recall:
         why = f"It failed unexpectedly ({type(error).__name__})."  # its text may quote the prompt
         if isinstance(error, TimeoutError):
             why = f"It took longer than {MAX_SECONDS:g} s; what was found by then is there."
-        elif isinstance(error, AgentMemoryError | ValueError):
+        elif isinstance(error, AgentMemoryError):
             why = str(error)
         message = f"Recall from long-term memory failed for this prompt. {why}"
         if not show(self._coordinator, message, "warning", source=NAME):
@@ -208,7 +209,8 @@ def block(
 
 
 def _line(memory: Memory, masked: bool) -> str:
-    content = mask(memory.content)[0] if masked else memory.content
+    content = without_tags(memory.content)
+    content = mask(content)[0] if masked else content
     content = _REMINDER_TAG.sub("&lt;", " ".join(content.split()))  # it cannot end the message
     if len(content) > MAX_SHOWN_CHARS:
         content = content[:MAX_SHOWN_CHARS] + "…"
