@@ -12,15 +12,19 @@ import pytest
 import yaml
 from agent_memory import interchange
 from agent_memory.cli import cli
+from memory_hooks import recall
+from memory_hooks.capture import CaptureConfig
+from memory_hooks.recall import RecallConfig
 from memory_semantic import models
 from memory_semantic.config import StorageConfig
 from memory_server.config import ServerConfig
-from scripted import MEMORY_MODULE, REPOSITORY
+from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
 SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
-PACKAGES = ("memory_semantic", "memory_server", "agent_memory")
+BEHAVIORS = sorted((REPOSITORY / "behaviors").glob("*.yaml"))
+PACKAGES = ("memory_semantic", "memory_server", "memory_hooks", "agent_memory")
 SOURCES = [path for name in PACKAGES for path in (MEMORY_MODULE / name).glob("*.py")]
 
 
@@ -70,6 +74,26 @@ def test_every_setting_of_a_server_is_in_the_tables_with_its_default() -> None:
     for name in fields.keys() - {"qdrant_api_key", "qdrant_write_consistency"}:
         default = fields[name].default
         assert rows[name].strip("`") == (f"{default:,}" if isinstance(default, int) else default)
+
+
+@pytest.mark.parametrize(("page", "config"), [("recall", RecallConfig), ("capture", CaptureConfig)])
+def test_every_setting_of_a_hook_is_in_the_table_with_its_default(page: str, config: type) -> None:
+    text = (REPOSITORY / f"docs/{page}.md").read_text()
+    [table] = re.findall(r"^\| setting \|.*?\n\n", f"{text}\n", re.MULTILINE | re.DOTALL)
+    rows = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+)`? \|", table, re.MULTILINE))
+    fields = config.__dataclass_fields__
+    assert set(rows) == set(fields)
+    for name in fields.keys() - {"min_cosine"}:
+        default = fields[name].default
+        assert rows[name] == (f"{default:g}" if isinstance(default, float) else str(default))
+
+
+def test_the_page_shows_what_recall_says_and_where_it_stops() -> None:
+    text = (REPOSITORY / "docs/recall.md").read_text()
+    [shown] = blocks(text, "")
+    assert shown.startswith(recall._HEAD) and shown.endswith(f"{recall._TAIL}\n")
+    for limit in (recall.MAX_SECONDS, recall.MAX_SHOWN_CHARS, *recall.MIN_COSINE.values()):
+        assert f"{limit:g}" in text
 
 
 def test_the_files_for_a_server_are_whole() -> None:
@@ -142,18 +166,42 @@ def test_the_core_knows_of_the_server_in_one_place_and_of_its_client_in_none() -
     assert users == {"memory_server"}
 
 
-def test_the_behavior_points_to_what_is_there() -> None:
-    path = REPOSITORY / "behaviors/memory-core.yaml"
-    behavior = yaml.safe_load(path.read_text())
-    [tool] = behavior["tools"]
-    assert (path.parent / tool["source"]).resolve() == MEMORY_MODULE
-    assert tool["module"] == MEMORY_MODULE.name
-    [context] = behavior["context"]["include"]
-    namespace, _, file = context.partition(":")
-    assert len((REPOSITORY / file).read_text().splitlines()) <= 30
+@pytest.mark.parametrize("path", BEHAVIORS, ids=lambda path: path.stem)
+def test_a_behavior_points_to_what_is_there(path: Path) -> None:
     header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
-    assert namespace == header["bundle"]["name"]
-    assert {"bundle": "agent-memory:behaviors/memory-core"} in header["includes"]
+    behavior = yaml.safe_load(path.read_text())
+    assert behavior["bundle"]["name"] == path.stem
+    assert behavior["bundle"]["version"] == header["bundle"]["version"]
+    modules = [*behavior.get("tools", []), *behavior.get("hooks", [])]
+    for module in modules:
+        assert (path.parent / module["source"]).resolve() == MEMORY_MODULE
+        assert module["module"] in MEMORY_MODULES
+    files = [(name, "") for name in behavior.get("context", {}).get("include", [])]
+    files += [(name, "agents/") for name in behavior.get("agents", {}).get("include", [])]
+    files += [(each["bundle"], "") for each in behavior.get("includes", [])]
+    assert modules or files
+    for name, folder in files:
+        namespace, _, file = name.partition(":")
+        assert namespace == header["bundle"]["name"]
+        [found] = [
+            each
+            for each in (REPOSITORY / f"{folder}{file}{ending}" for ending in ("", ".md", ".yaml"))
+            if each.is_file()
+        ]
+        assert found.parent.name != "context" or len(found.read_text().splitlines()) <= 30
+
+
+def test_what_remembers_by_itself_is_not_in_the_bundle() -> None:
+    header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
+    ours = [each["bundle"] for each in header["includes"] if "agent-memory:" in each["bundle"]]
+    assert ours == ["agent-memory:behaviors/memory-core"]
+    for name in re.findall(r"behaviors/([a-z-]+)\.yaml", README):
+        assert (REPOSITORY / f"behaviors/{name}.yaml").is_file()
+
+
+def test_the_core_knows_of_no_hook() -> None:
+    others = [path for path in SOURCES if path.parent.name != "memory_hooks"]
+    assert not [path.name for path in others if "memory_hooks" in path.read_text()]
 
 
 @pytest.mark.parametrize("block", blocks(README, "yaml"))
