@@ -98,7 +98,9 @@ async def _store(root: str, memories: Sequence[Memory]) -> None:
 
 
 def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
-    """Milliseconds that the hook adds: to the first prompt of a process, and to one of many."""
+    """Milliseconds that the hook adds: to the first prompt of a process, and to one of many; and
+    those of a search, beside them.
+    """
 
     def alone(hook: bool) -> float:
         """The same in a process of its own, where nothing is loaded yet."""
@@ -108,11 +110,13 @@ def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
 
     first = [(alone(True), alone(False)) for _ in range(runs)]
     with_hook, without = (asyncio.run(_prompts(root, hook, prompts)) for hook in (True, False))
+    searches = asyncio.run(_searches(root, prompts))
     added = sorted(one - statistics.median(without[1:]) for one in with_hook[1:])
     return {
         "first": statistics.median(a for a, _ in first) - statistics.median(b for _, b in first),
         "warm": statistics.median(added),
         "warm_p95": added[int(len(added) * 0.95)],
+        "search": statistics.median(searches[1:]),
     }
 
 
@@ -124,6 +128,16 @@ async def _prompts(root: str, hook: bool, number: int) -> list[float]:
             started = time.perf_counter()
             await session.execute(question.text)
             taken.append((time.perf_counter() - started) * 1000)
+    return taken
+
+
+async def _searches(root: str, number: int) -> list[float]:
+    """How long each of the searches that a model would make takes, in milliseconds."""
+    storage, taken = MemoryStorage(AGENT, _config(root)), []
+    for question in recall._our_set()[1][: number + 1]:
+        started = time.perf_counter()
+        await storage.search(question.text)
+        taken.append((time.perf_counter() - started) * 1000)
     return taken
 
 

@@ -16,7 +16,8 @@ def section(result: dict[str, Any], plots: object = None) -> str:
             f"[The hook](recall.md) adds {number(times['warm'])} ms to a prompt (p95 "
             f"{number(times['warm_p95'])}) at {result['size']:,} memories with the built-in model, "
             f"and {number(times['first'])} ms to the first of a process, which loads engine and "
-            "model. Medians, in a scripted session with the real kernel.",
+            f"model; at the same time, a search took {number(times['search'])} ms. Medians, in a "
+            "scripted session with the real kernel.",
             "What it adds to the input of a conversation, in tokens, where every other prompt is a "
             "question of the labelled set and the rest are small talk. Without it, all of this is "
             "0. What it adds is sent again in every later request, at a tenth of the price where "
