@@ -94,15 +94,22 @@ def show(session: "Session", memory_id: str) -> None:
     memories.show(session, memory_id)
 
 
-@command(cli, "forget mem-a3f2b8c1", "forget --tag scratch", "forget --before 2025-01-01 --yes")
+@command(
+    cli,
+    "forget mem-a3f2b8c1",
+    "forget --tag captured --since 1d",
+    "forget --before 2025-01-01 --yes",
+)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @tag_filter
+@since_filter
 @click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
 @yes_option
 def forget(
     session: "Session",
     ids: Sequence[str],
     tags: Sequence[str],
+    since: datetime | None,
     before: datetime | None,
     yes: bool,
 ) -> None:
@@ -113,9 +120,9 @@ def forget(
     """
     from . import memories
 
-    if bool(ids) == bool(tags or before):
-        raise click.UsageError("Name memories by their ids, or by --tag and --before.")
-    memories.forget(session, ids, tags, before, yes)
+    if bool(ids) == bool(tags or since or before):
+        raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
+    memories.forget(session, ids, tags, since, before, yes)
 
 
 @command(cli, "export memories.jsonl", "export - | gzip > memories.jsonl.gz")

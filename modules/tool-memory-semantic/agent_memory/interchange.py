@@ -8,8 +8,9 @@ and each other line is a memory, oldest first:
 
     {"id": "mem-a3f2b8c1", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
-`timestamp` is RFC 3339. Vectors are left out: the text is the truth, and the store that imports it
-makes its own. Without the first line a file of such lines is read too; only `content` is needed.
+`metadata`, an object of texts, follows where there is any. `timestamp` is RFC 3339. Vectors are
+left out: the text is the truth, and the store that imports it makes its own. Without the first line
+a file of such lines is read too; only `content` is needed.
 """
 
 import json
@@ -22,6 +23,7 @@ from memory_semantic.masking import mask_all
 from memory_semantic.models import (
     MEMORY_ID,
     Memory,
+    clean_metadata,
     clean_since,
     clean_tags,
     clean_text,
@@ -86,17 +88,19 @@ def read(
     for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
         try:
             if mask_secrets and isinstance(fields, dict):
-                content, in_content = mask_all(fields.get("content"))
-                labels, in_tags = mask_all(fields.get("tags"))
-                fields = {**fields, "content": content, "tags": labels}
-                hidden += in_content + in_tags
+                own = ("content", "tags", "metadata")
+                masked = {name: mask_all(fields[name]) for name in own if name in fields}
+                fields = {**fields, **{name: value for name, (value, _) in masked.items()}}
+                hidden += sum(count for _, count in masked.values())
             memory = _memory(fields, agent, undated)
             memory.tags = _together(memory.tags, tags)
             text = clean_text(memory.content, "content")
             same = found.get(text)
             if same:
                 same.memory.tags = _together(same.memory.tags, memory.tags)
-                same.memory.timestamp = max(same.memory.timestamp, memory.timestamp)
+                if memory.timestamp > same.memory.timestamp:
+                    same.memory.timestamp = memory.timestamp
+                    same.memory.metadata = memory.metadata
             else:
                 found[text] = Found(place, memory, bool(fields.get("timestamp")))
         except InputError as error:
@@ -200,7 +204,15 @@ def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
         content=content,  # as it came: an earlier version may have kept it so
         tags=clean_tags(fields.get("tags")),
         timestamp=_time(fields.get("timestamp"), undated),
+        metadata=_metadata(fields.get("metadata")),
     )
+
+
+def _metadata(value: Any) -> dict[str, str]:
+    try:
+        return clean_metadata(value)
+    except InputError:  # not ours: other programs call all kinds of things metadata
+        return {}
 
 
 def _together(tags: Sequence[str], others: Sequence[str]) -> list[str]:

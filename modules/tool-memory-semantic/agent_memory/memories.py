@@ -98,7 +98,7 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
     """What the tool memory_store does."""
     content, masked = session.masked(sys.stdin.read() if text == "-" else text)
     labels, masked_tags = session.masked(list(tags))
-    [stored] = run(session.storage.upsert([(content, labels)]))
+    [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
     status = "already known: time renewed, tags merged" if stored.known else "stored"
     masked += masked_tags
     if session.out.as_json:
@@ -132,6 +132,7 @@ def forget(
     session: Session,
     ids: Sequence[str],
     tags: Sequence[str],
+    since: datetime | None,
     before: datetime | None,
     yes: bool,
 ) -> None:
@@ -142,7 +143,7 @@ def forget(
     if ids:
         doomed = _by_id(session, ids)
     else:
-        found = run(storage.get_recent(ALL, until=before, tags=tags))
+        found = run(storage.get_recent(ALL, since, before, tags))
         doomed = [memory for memory in found if not before or memory.timestamp < before]
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))

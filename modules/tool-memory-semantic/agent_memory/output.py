@@ -75,6 +75,12 @@ class Output:
         text = plain(memory.content) if whole else first_line(memory.content)
         if not whole and len(text) > _BEGINNING:
             text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
+        if whole and memory.metadata:
+            told = (
+                f"{first_line(name)}: {first_line(memory.metadata[name])}"
+                for name in memory.metadata
+            )
+            self.line(click.style("  ".join(told), dim=True))
         self.line(f"{text}\n")
 
     def masked(self, number: int) -> None:
@@ -166,6 +172,8 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "tags": memory.tags,
         "content": memory.content,
     }
+    if memory.metadata:
+        fields["metadata"] = memory.metadata
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
 
 

@@ -16,7 +16,8 @@ from typing import Any, Literal
 from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
 from memory_semantic.masking import mask
-from memory_semantic.models import MEMORY_ID
+from memory_semantic.models import CAPTURED, MEMORY_ID
+from memory_semantic.origin import origin
 from memory_semantic.workers import run_blocking
 
 from . import extract
@@ -31,7 +32,6 @@ logger = logging.getLogger(__name__)
 NAME = "hooks-memory-semantic-capture"
 EVENTS = ["memory:captured", "memory:capture_failed"]
 PRIORITY = 900  # after hooks that a person waits for
-CAPTURED = "captured"  # the tag of what was stored by itself
 
 # A model reads so many turns at once: one that withdraws what was said mostly follows within them.
 LLM_TURNS = 5
@@ -204,16 +204,19 @@ class Capture:
         for each in said[: max(settings.max_per_session - self._count, 0)]:
             near = await storage.search(each.text, NEAREST)
             known = next((one for one in near if same_statement(one.content, each.text)), None)
-            # A known one is renewed, and keeps its tags: one that somebody stored has no CAPTURED.
-            new = (each.text, [CAPTURED, each.kind])
-            items.append((known.content, [CAPTURED]) if known else new)
+            told = origin(self._coordinator, NAME, kind=each.kind)
+            # A known one is renewed, and keeps its tags.
+            text, tags = (
+                (known.content, [CAPTURED]) if known else (each.text, [CAPTURED, each.kind])
+            )
+            items.append((text, tags, told))
         if not items:
             return
         ids = [stored.id for stored in await storage.upsert(items)]
         self._count += len(ids)
         about = {"agent_id": storage.agent_id, "count": len(ids), "memory_ids": ids}
         await self._coordinator.hooks.emit("memory:captured", about)
-        shown = (f'"{shorten(text, SHOWN_CHARS, placeholder="…")}"' for text, _ in items)
+        shown = (f'"{shorten(text, SHOWN_CHARS, placeholder="…")}"' for text, *_ in items)
         show(self._coordinator, f"Remembered: {', '.join(shown)}", "info", source=NAME)
 
     async def _read(self) -> tuple[CaptureConfig, Any]:

@@ -6,7 +6,6 @@ mount plan; the hook's `config` may hold the same names, which then win, beside 
 
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_semantic.identity import SETTINGS, resolve_agent_id
@@ -36,11 +35,6 @@ def read(
     memory = core_settings(config, own=[*names, *SETTINGS])
     of_hook = parsed({name: config[name] for name in names if name in config}, own)
     return of_hook, MemoryStorage(resolve_agent_id(coordinator, config), memory)
-
-
-def project_of(coordinator: Any) -> str:
-    """The project that a session works on: the name of its working directory."""
-    return Path(coordinator.get_capability("session.working_dir") or ".").absolute().name
 
 
 def _of_tools(coordinator: Any) -> Mapping[str, Any]:

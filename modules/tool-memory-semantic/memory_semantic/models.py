@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -18,6 +19,13 @@ from .plaintext import normal, without_tags
 MAX_CONTENT_CHARS = 10_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
+# What is told of a memory beside it, so that a person sees where it comes from: what stored it, the
+# session, the project, its kind. Short, because every answer of the engine carries it.
+MAX_METADATA = 10
+MAX_METADATA_CHARS = 200
+# The tag of a memory that was stored without anyone asking for it. Whoever stores the text as well
+# takes it off, so that it is not forgotten with the others.
+CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
 MAX_BATCH = 1_000
 
@@ -107,7 +115,8 @@ class Memory:
     """One remembered text.
 
     `timestamp` is when it was last stored, aware and in UTC. `embedding` is empty on memories that
-    come out of a store. `score` is set by a search only; `ranking` says how.
+    come out of a store. `score` is set by a search only; `ranking` says how. `metadata` is what
+    was told of it when it was last stored.
     """
 
     id: str = field(default_factory=new_memory_id)
@@ -117,6 +126,7 @@ class Memory:
     embedding: list[float] = field(default_factory=list, repr=False)
     tags: list[str] = field(default_factory=list)
     score: float | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.timestamp = _as_utc(self.timestamp)
@@ -132,13 +142,14 @@ class Memory:
 
     def dict_for_storage(self) -> dict[str, Any]:
         """The memory as the engine keeps it beside the vector: everything but embedding, score."""
-        return {
+        payload = {
             "id": self.id,
             "agent_id": self.agent_id,
             "content": self.content,
             "timestamp": timestamp_text(self.timestamp),
             "tags": self.tags,
         }
+        return {**payload, "metadata": self.metadata} if self.metadata else payload
 
 
 class Entry(NamedTuple):
@@ -153,11 +164,14 @@ class Entry(NamedTuple):
     id: str | None = None
     timestamp: datetime | None = None
     former: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def of(cls, memory: Memory) -> "Entry":
         """A stored memory, to be stored elsewhere exactly as it is."""
-        return cls(memory.content, memory.tags, memory.id, memory.timestamp)
+        return cls(
+            memory.content, memory.tags, memory.id, memory.timestamp, metadata=memory.metadata
+        )
 
 
 def clean_text(value: object, name: str) -> str:
@@ -209,8 +223,30 @@ def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) 
     return list(tags)
 
 
+def clean_metadata(value: object) -> dict[str, str]:
+    """What is told of a memory; None means nothing.
+
+    Raises InputError for anything but a dict of at most 10 texts of 1 to 200 characters, under
+    names of 1 to 50.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or len(value) > MAX_METADATA:
+        raise InputError(f"metadata must be a dict of at most {MAX_METADATA} texts.")
+    cleaned: dict[str, str] = {}
+    for name, text in value.items():
+        name, text = clean_text(name, "a name in metadata"), clean_text(text, "a text in metadata")
+        if len(name) > MAX_TAG_CHARS or len(text) > MAX_METADATA_CHARS:
+            raise InputError(
+                f"A name in metadata may have {MAX_TAG_CHARS} characters, a text "
+                f"{MAX_METADATA_CHARS}."
+            )
+        cleaned[name] = text
+    return cleaned
+
+
 def clean_items(items: object) -> list[Entry]:
-    """Texts to remember, each with its tags, from texts and (text, tags) pairs.
+    """Texts to remember, each with its tags, from texts, (text, tags) and (text, tags, metadata).
 
     Raises InputError for anything else, and for a text or a tag that is not possible.
     """
@@ -218,22 +254,22 @@ def clean_items(items: object) -> list[Entry]:
         raise InputError("Give a list of texts, or of (text, tags) pairs.")
     cleaned = []
     for item in items:
-        content, tags = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        cleaned.append(_entry(content, tags))
+        given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
+        cleaned.append(_entry(*given))
     return cleaned
 
 
 def clean_memory(memory: Memory) -> Entry:
     """A memory to be stored with its own id and time. Raises InputError for one that cannot be."""
-    entry = _entry(memory.content, memory.tags)
+    entry = _entry(memory.content, memory.tags, memory.metadata)
     return entry._replace(id=clean_id(memory.id), timestamp=memory.timestamp)
 
 
-def _entry(content: Any, tags: object) -> Entry:
+def _entry(content: Any, tags: object, metadata: object = None) -> Entry:
     text = clean_text(content, "content")
     forms = (without_tags(content).strip(), text.replace("\n", "\r\n"))
     former = tuple(form for form in forms if form != text)
-    return Entry(text, clean_tags(tags), former=former)
+    return Entry(text, clean_tags(tags), former=former, metadata=clean_metadata(metadata))
 
 
 def clean_id(value: object) -> str:

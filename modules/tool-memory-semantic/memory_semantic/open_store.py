@@ -11,7 +11,7 @@ from . import ranking
 from .collection import EVERYWHERE, Collection, Hit, Point, Where
 from .errors import InputError, StorageError, damage
 from .manifest import Manifest
-from .models import MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
+from .models import CAPTURED, MAX_TAGS, RECENCY_WINDOW, Entry, Memory, new_memory_id, point_id
 
 C = TypeVar("C", bound=Collection, covariant=True)
 
@@ -107,14 +107,18 @@ class OpenStore(Generic[C]):
         for key, entry in entries:
             before = memories.get(key) or known.get(key)
             tags = list(dict.fromkeys([*(before.tags if before else ()), *entry.tags]))
+            if before and not (CAPTURED in before.tags and CAPTURED in entry.tags):
+                tags = [tag for tag in tags if tag != CAPTURED]
             if len(tags) > MAX_TAGS:
                 raise InputError(
                     f"With the tags that it has, this memory would have {len(tags)}; at most "
                     f"{MAX_TAGS} are possible. {self.collection.outcome} Store it again with fewer "
                     "new tags."
                 )
-            time = entry.timestamp or now
+            time, metadata = entry.timestamp or now, dict(entry.metadata)
             if before:
+                if entry.timestamp and entry.timestamp <= before.timestamp:
+                    metadata = before.metadata  # the latest writer's
                 id, time = before.id, max(before.timestamp, time)
             elif entry.id in own_ids:
                 id = entry.id
@@ -127,6 +131,7 @@ class OpenStore(Generic[C]):
                 content=before.content if before else entry.text,
                 timestamp=time,
                 tags=tags,
+                metadata=metadata,
             )
         return memories
 

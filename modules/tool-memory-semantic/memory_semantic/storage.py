@@ -44,8 +44,9 @@ from .workers import run_blocking
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# A text to remember, alone or with its tags.
-Item = str | tuple[str, Sequence[str] | None]
+# A text to remember, alone or with its tags, and with what is told of it.
+Tags = Sequence[str] | None
+Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 # Texts are embedded before the lock is taken. If the store has another model by then, it is done
 # again; a model that changes over and over within one call is not met in life.
@@ -100,13 +101,16 @@ class MemoryStorage:
 
             self.place = Server(self.agent_id, self.config.qdrant_url, settings)
 
-    async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
+    async def store(
+        self, content: str, tags: Tags = None, metadata: Mapping[str, str] | None = None
+    ) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
 
-        A text that is known already stays one memory: the tags are merged, the time is renewed.
-        The memory is on disk when this returns.
+        A text that is known already stays one memory: the tags are merged, the time is renewed, and
+        `metadata`, at most 10 short texts about it, takes the place of what was told before. The
+        memory is on disk when this returns.
         """
-        return (await self.upsert([(content, tags)]))[0].id
+        return (await self.upsert([(content, tags, metadata)]))[0].id
 
     async def store_many(self, items: Iterable[Item]) -> list[str]:
         """Remember up to 1,000 texts, each alone or with its tags, in one write; ids in order."""

@@ -15,6 +15,7 @@ from .errors import AgentMemoryError, InputError
 from .identity import SETTINGS, resolve_agent_id
 from .masking import mask, mask_all
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
+from .origin import origin
 from .plaintext import without_tags
 from .resources import explanation, shortage
 from .workers import run_blocking
@@ -120,7 +121,8 @@ class MemoryStoreTool(_MemoryTool):
     }
 
     async def _run(self, storage: "MemoryStorage", input: dict[str, Any]) -> dict[str, Any]:
-        item: Any = (input.get("content"), input.get("tags"))  # checked where it is stored
+        # Both are checked where they are stored.
+        item: Any = (input.get("content"), input.get("tags"), origin(self._coordinator, self.name))
         [stored] = await storage.upsert([item])
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: time renewed, tags merged" if stored.known else "stored"
