@@ -6,6 +6,7 @@ With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions r
 import asyncio
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ from conftest import MakeStorage
 from memory_hooks import capture
 from memory_hooks.capture import NAME
 from memory_semantic import Memory, MemoryStorage
-from scripted import LOOPS, scripted_session
+from scripted import LOOPS, REPOSITORY, scripted_session
 
 DECISION = "We decided to keep users in PostgreSQL because of JSONB."
 RULE = "From now on, never deploy on Fridays."
@@ -124,6 +125,32 @@ async def test_it_is_stored_while_the_session_goes_on(
     await converse(memory, DECISION, wait)
 
 
+async def test_a_killed_process_keeps_what_its_turns_held(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    script = f"""
+import asyncio
+from scripted import scripted_session
+async def main():
+    async with scripted_session([], {memory!r}, hooks={{{NAME!r}: {{}}}}) as session:
+        await session.execute({DECISION!r})
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+    path = os.pathsep.join(str(REPOSITORY / each) for each in ("examples", "tests"))
+    command = [sys.executable, "-c", script]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
+    try:
+        async with asyncio.timeout(50):
+            while not await sam.count():
+                await asyncio.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    assert await kept(sam) == [DECISION]
+    assert await sam.check() == []
+
+
 async def test_words_typed_during_a_turn_belong_to_it(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
@@ -161,7 +188,8 @@ async def test_what_the_evaluator_of_a_goal_says_is_no_human_word(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     def go_on(session: AmplifierSession) -> Any:
-        session.coordinator.session_state["goal"] = {"turns_used": 1}
+        goal = {"turns_used": 1}
+        session.coordinator.session_state["goal"] = goal  # type: ignore[attr-defined]
         return session.execute(DECISION)
 
     await converse(memory, go_on)

@@ -159,6 +159,11 @@ def test_an_introduction_is_kept_with_what_it_introduces() -> None:
     assert found(said)[0] == Found("explicit", said)
 
 
+def test_a_decision_is_kept_with_its_reason() -> None:
+    said = "We decided on Postgres. Because of JSONB. Now add the index."
+    assert found(said) == [Found("decision", "We decided on Postgres. Because of JSONB.")]
+
+
 def test_no_prompt_takes_long() -> None:
     for prompt in ("never " * 660, "a\n" * 1_900, '"a b c ' * 600, "<a " * 1_300, ": \n" * 1_300):
         started = time.perf_counter()

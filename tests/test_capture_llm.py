@@ -10,7 +10,7 @@ import pytest
 from memory_hooks import extract
 from memory_hooks.extract import parse, turn
 from memory_semantic import MemoryStorage
-from test_capture import DECISION, RULE, Seen, converse, emit, kept, memory, sam, store
+from test_capture import DECISION, RULE, Seen, converse, each_loop, emit, kept, memory, sam, store
 
 __all__ = ["memory", "sam"]  # fixtures
 
@@ -34,12 +34,13 @@ async def asked(
     return await converse(memory, *prompts, turns=turns, settings=LLM, **options)
 
 
+@each_loop
 async def test_what_the_model_finds_is_stored_at_the_end(
-    memory: dict[str, Any], sam: MemoryStorage
+    memory: dict[str, Any], sam: MemoryStorage, loop: str
 ) -> None:
     statement = "The shop backend uses Postgres."
     said = answer(decided(statement, CONFIRMED))
-    await asked(memory, "pg then", reply=CONFIRMED, said=said)
+    await asked(memory, "pg then", reply=CONFIRMED, said=said, loop=loop)
     [captured] = await sam.get_recent(10)
     assert (captured.content, captured.tags) == (statement, ["captured", "decision"])
 

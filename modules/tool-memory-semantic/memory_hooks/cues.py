@@ -1,5 +1,4 @@
-"""The phrases by which people mark what lasts, whatever they talk about: a short list, precise
-rather than complete.
+"""The phrases by which people mark what lasts, whatever they talk about: precise, not complete.
 
 A sentence that asks, supposes, jokes, reports or is about this moment only is not kept, and a turn
 in which something is to be forgotten, or that speaks of a password, is left alone.
@@ -11,8 +10,7 @@ from typing import NamedTuple
 from .human_words import phrases, speaks_of_secrets, to_be_forgotten
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
-# What is shorter introduces something, and is kept with so many sentences that follow.
-_INTRODUCTION_CHARS, _INTRODUCED = 30, 3
+_INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # below, it is kept with so many sentences that follow
 
 
 class Found(NamedTuple):
@@ -87,7 +85,6 @@ CUES: dict[str, re.Pattern[str]] = {
         ((our|my) (client|customer|contact|time ?zone) is|in charge of|responsible for|the one for)
     """),
 }
-# A lesson is also a cause together with its end.
 _CAUSE = phrases(r"""
     (came from|because|caused by|due to|culprit|root cause|reason (is|was)|since the|so every)
     (it was|\w+ (was|were) (the|a|that|when|on|not)|es lag an|原因|원인)
@@ -97,6 +94,7 @@ _SOLVED = phrases(r"""
     ((solved|fixed|fixes) (it|that)|(works|fine|green|right) (again|now)|found it|rock solid)
     solved\.|고쳤|解決しました
 """)
+_REASON = phrases(r"^(because|otherwise|(the )?reason|that way)")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
@@ -112,9 +110,11 @@ def found(words: str) -> list[Found]:
         for number, sentence in enumerate(said):
             kind = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
             if kind is None and solved and _CAUSE.search(sentence):
-                kind = "lesson"
+                kind = "lesson"  # a cause, and what became of it
             if sentence[-1] == ":" or (kind == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
                 sentence = " ".join(said[number : number + 1 + _INTRODUCED])
+            elif said[number + 1 :] and _REASON.search(said[number + 1]):
+                sentence += f" {said[number + 1]}"
             if kind and MIN_CHARS <= len(sentence) <= MAX_CHARS:
                 found.append(Found(kind, sentence))
     return found
