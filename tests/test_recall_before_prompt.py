@@ -100,7 +100,8 @@ async def converse(
         talk.events.append((event, data))
         return HookResult()
 
-    async with scripted_session(turns or [], memory, hooks={NAME: settings or {}}, **options) as s:
+    options.setdefault("hooks", {NAME: settings or {}})
+    async with scripted_session(turns or [], memory, **options) as s:
         s.coordinator.display_system = talk if display else None
         for event in ("memory:injected", "memory:inject_failed"):
             s.coordinator.hooks.register(event, record, name=event)
@@ -183,6 +184,38 @@ async def test_the_first_prompt_brings_what_is_recent_and_later_ones_only_what_i
     first, second = talk.recalled
     assert all(text in first for text in OTHERS) and DECISION not in first
     assert DECISION in second and not any(text in second for text in OTHERS)
+
+
+async def test_of_other_projects_only_what_is_close(
+    memory: dict[str, Any], new: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await new.store_many(
+        [
+            (OTHERS[0], None, {"project": "billing"}),
+            (OTHERS[1], None, {"project": "website"}),
+            (DECISION, None, {"project": "website"}),
+            OTHERS[2],
+        ]
+    )
+    (tmp_path / "billing").mkdir()
+    monkeypatch.chdir(tmp_path / "billing")
+    [recalled] = (await converse(memory, QUESTION)).recalled
+    there = [text in recalled for text in (*OTHERS, DECISION)]
+    assert there == [True, False, True, True]
+
+
+async def test_what_was_stored_in_this_conversation_is_not_recalled_in_it(
+    memory: dict[str, Any], new: MemoryStorage
+) -> None:
+    store = {"tool": "memory_store", "arguments": {"content": DECISION}}
+    talk = await converse(memory, "hello", QUESTION, turns=[[store]])
+    assert talk.recalled == []
+    hooks = {NAME: {}, "hooks-memory-semantic-capture": {}}
+    said = f"Please remember: {OTHERS[0]}"
+    talk = await converse(memory, said, "Tabs or spaces?", hooks=hooks)
+    assert await new.count() == 2 and not any(OTHERS[0] in text for text in talk.recalled)
+    [recalled] = (await converse(memory, "Tabs or spaces?")).recalled
+    assert OTHERS[0] in recalled
 
 
 @pytest.mark.parametrize("text", ["우리 팀의 데이터베이스 결정: ", "The team decided: "])

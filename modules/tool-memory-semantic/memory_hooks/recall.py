@@ -19,10 +19,11 @@ from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
 from memory_semantic.masking import mask
 from memory_semantic.models import MAX_RESULTS, MEMORY_ID, Memory, utc_now
+from memory_semantic.origin import project_of
 from memory_semantic.plaintext import without_tags
 
 from .display import show
-from .settings import project_of, read
+from .settings import read
 from .tokens import estimate
 
 logger = logging.getLogger(__name__)
@@ -146,11 +147,16 @@ class Recall:
         found.tokens = settings.token_budget if self._first else settings.prompt_token_budget
         manifest = await storage.manifest()
         seen = set(MEMORY_ID.findall(" ".join(str(each.get("content")) for each in messages)))
+        session = self._coordinator.session_id
+
+        def unseen(memory: Memory) -> bool:
+            return memory.id not in seen and memory.metadata.get("session") != session
+
         if self._first and manifest and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since)
-            here = ("", project_of(self._coordinator))
-            recent = [each for each in recent if each.id not in seen and _project(each) in here]
+            here = (None, project_of(self._coordinator))
+            recent = [m for m in recent if unseen(m) and m.metadata.get("project") in here]
             found.memories = recent[: settings.recent]
         self._first = False
         query = asked(prompt)
@@ -159,7 +165,7 @@ class Recall:
             if least is None:
                 least = MIN_COSINE.get(manifest.embedding.model, MIN_COSINE_OF_OTHERS)
             near = await storage.search(query, MAX_RESULTS)
-            close = [each for each in near if each.id not in seen and cosine(each) >= least]
+            close = [each for each in near if unseen(each) and cosine(each) >= least]
             close = close[: settings.relevant]
             seen.update(each.id for each in close)
             found.memories = close + [each for each in found.memories if each.id not in seen]
@@ -223,10 +229,6 @@ def cosine(memory: Memory) -> float:
 
     # A cosine of 1 is scored as what recency raises every cosine by.
     return (memory.score or 0) / score(1, memory.timestamp, utc_now())
-
-
-def _project(memory: Memory) -> str:
-    return getattr(memory, "metadata", {}).get("project", "")
 
 
 def _is_talk(message: dict[str, Any]) -> bool:
