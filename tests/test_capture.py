@@ -307,6 +307,20 @@ async def test_events_tell_how_many_and_which(memory: dict[str, Any], sam: Memor
     assert "PostgreSQL" not in json.dumps(seen.events)
 
 
+async def test_nobody_is_told_while_typing(memory: dict[str, Any], sam: MemoryStorage) -> None:
+    told = []
+
+    async def look(session: AmplifierSession) -> None:
+        async with asyncio.timeout(20):
+            while not await sam.count():
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+        told.append(list(session.coordinator.display_system.shown))
+
+    await converse(memory, DECISION, look, "Hello.", look)
+    assert told == [[], [f'Remembered: "{DECISION}"']]
+
+
 async def test_failures_are_told_once_and_without_a_word_of_the_turn(
     memory: dict[str, Any], root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -94,9 +94,11 @@ class Capture:
         self._one_at_a_time = asyncio.Lock()
         self._count = 0
         self._warned = False
+        self._lines: list[tuple[str, Literal["info", "warning"]]] = []  # for the person
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
         """Begin a turn. One that broke off is ended first."""
+        self._tell()
         await self._end_turn()
         goal = (self._coordinator.session_state or {}).get("goal") or {}
         if not goal.get("turns_used"):  # or the evaluator of a goal speaks
@@ -116,6 +118,7 @@ class Capture:
 
     async def on_complete(self, event: str, data: dict[str, Any]) -> HookResult:
         """End the turn; what follows happens in the background."""
+        self._tell()
         await self._end_turn(complete=True)
         return HookResult()
 
@@ -127,14 +130,14 @@ class Capture:
     async def drain(self) -> None:
         """Store what is pending, or give it up with one warning when the time is over."""
         await self._end_turn(last=True)
-        if not self._tasks:
-            return
-        _, late = await asyncio.wait(self._tasks, timeout=DRAIN_SECONDS)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.gather(*late, return_exceptions=True)
-            await self._failed(TimeoutError())
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=DRAIN_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.gather(*late, return_exceptions=True)
+                await self._failed(TimeoutError())
+        self._tell()
 
     # What belongs to a turn.
 
@@ -217,7 +220,7 @@ class Capture:
         about = {"agent_id": storage.agent_id, "count": len(ids), "memory_ids": ids}
         await self._coordinator.hooks.emit("memory:captured", about)
         shown = (f'"{shorten(text, SHOWN_CHARS, placeholder="…")}"' for text, *_ in items)
-        show(self._coordinator, f"Remembered: {', '.join(shown)}", "info", source=NAME)
+        self._lines.append((f"Remembered: {', '.join(shown)}", "info"))
 
     async def _read(self) -> tuple[CaptureConfig, Any]:
         # The engine takes a third of a second to load, which the event loop has not.
@@ -235,6 +238,11 @@ class Capture:
             why = "It took too long."
         elif isinstance(error, AgentMemoryError):
             why = str(error)
-        message = f"What was said may not have been captured as a memory. {why}"
-        if not show(self._coordinator, message, "warning", source=NAME):
-            logger.warning("%s", message)
+        self._lines.append((f"What was said may not have been captured. {why}", "warning"))
+
+    def _tell(self) -> None:
+        """Show what there is to tell: between turns the person may be typing."""
+        lines, self._lines = self._lines, []
+        for line, level in lines:
+            if not show(self._coordinator, line, level, source=NAME) and level == "warning":
+                logger.warning("%s", line)
