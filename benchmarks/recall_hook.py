@@ -10,6 +10,7 @@ labelled set and on prompts that ask nothing of a memory.
 import asyncio
 import json
 import logging
+import os
 import statistics
 import subprocess
 import sys
@@ -117,6 +118,7 @@ def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
         "warm": statistics.median(added),
         "warm_p95": added[int(len(added) * 0.95)],
         "search": statistics.median(searches[1:]),
+        "load": os.getloadavg()[0] / (os.cpu_count() or 1),
     }
 
 

@@ -17,7 +17,7 @@ def section(result: dict[str, Any], plots: object = None) -> str:
             f"{number(times['warm_p95'])}) at {result['size']:,} memories with the built-in model, "
             f"and {number(times['first'])} ms to the first of a process, which loads engine and "
             f"model; at the same time, a search took {number(times['search'])} ms. Medians, in a "
-            "scripted session with the real kernel.",
+            f"scripted session with the real kernel.{_busy(times['load'])}",
             "What it adds to the input of a conversation, in tokens, where every other prompt is a "
             "question of the labelled set and the rest are small talk. Without it, all of this is "
             "0. What it adds is sent again in every later request, at a tenth of the price where "
@@ -47,6 +47,16 @@ def section(result: dict[str, Any], plots: object = None) -> str:
             f"{agent['answer']} for an answer of 200 words. Four searches for ten memories each, "
             f"which stay with the agent, are {agent['searches']:,}.",
         ]
+    )
+
+
+def _busy(load: float) -> str:
+    """A word of warning if the machine did more than this."""
+    if load < 1.5:
+        return ""
+    return (
+        f" **The machine was busy: {load:.0f} programs for each of its cores. Compare these three "
+        "with each other only.**"
     )
 
 
