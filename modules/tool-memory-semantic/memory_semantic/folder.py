@@ -48,8 +48,8 @@ _OURS += (_REBUILD_NAME, f"{_REBUILD_NAME}.tmp")
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`, `path`, and what is in it: the `database`, what is left
-    of a `removed` one, the place for a `rebuild`. Nothing is created before `open(create=…)`.
+    """The folder of `agent_id` under `root`, `path`, and what is in it: the `database`, what is
+    left of a `removed` one, the place for a `rebuild`. Nothing is created before `open(create=…)`.
     """
 
     def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
