@@ -1,14 +1,22 @@
 """Starts the command `agent-memory`."""
 
-import io
-import os
-import sys
-from importlib.util import find_spec
-from pathlib import Path
+import sys  # and nothing else, so that Ctrl-C finds `main` from the first moment
 
 
 def main() -> None:
     """Run the command line. Without the extra `cli` it says how to get it (exit code 1)."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
+        sys.exit("Interrupted before it began. Nothing was changed.")
+
+
+def _run() -> None:
+    import io
+    import os
+    from importlib.util import find_spec
+    from pathlib import Path
+
     if not all(find_spec(package) for package in ("click", "lz4", "rich", "yaml")):
         sys.exit(
             "agent-memory is installed without its command line. Install it with the extra cli: "
@@ -22,8 +30,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a memory may hold what the locale has not
             stream.reconfigure(errors="backslashreplace")
     from .cli import cli
+    from .options import cause
 
-    cli(prog_name="agent-memory")
+    try:
+        cli(prog_name="agent-memory")
+    except OSError as error:  # of the help and the like; a command has told its own
+        sys.exit(f"Error: {cause(error)}")
 
 
 if __name__ == "__main__":

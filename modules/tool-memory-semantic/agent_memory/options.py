@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
-from traceback import extract_tb
+from traceback import extract_tb, walk_tb
 from typing import Any
 
 import click
@@ -41,12 +41,12 @@ class When(click.ParamType[datetime]):
 
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
-    from memory_semantic.models import HERE
-
-    from . import settings as amplifier
-    from .session import known_agents
-
     try:
+        from memory_semantic.models import HERE
+
+        from . import settings as amplifier
+        from .session import known_agents
+
         settings = amplifier.load()
         root = ctx.params.get("root")
         if root:
@@ -69,9 +69,9 @@ def command(
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def call(root: str | None, as_json: bool, agent: str | None = None, **own: Any) -> None:
-            from .session import Session
-
             try:
+                from .session import Session
+
                 function(Session(agent, root, as_json), **own)
             except InputError as error:
                 raise BadInputError(str(error)) from error
@@ -80,8 +80,7 @@ def command(
             except OSError as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                what = f"{error.filename or 'The file'}: {error.strerror or error}."
-                raise click.ClickException(what) from error
+                raise click.ClickException(cause(error)) from error
             except (click.ClickException, click.Abort, click.exceptions.Exit):
                 raise
             except Exception as error:
@@ -103,6 +102,16 @@ def command(
         return declared
 
     return add
+
+
+def cause(error: OSError) -> str:
+    """What an error of the operating system is about, which does not always say so itself."""
+    reason = error.strerror or type(error).__name__
+    if error.filename:
+        return f"{error.filename}: {reason}."
+    if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
+        return f"Standard output cannot be written: {reason}. What was done before that is done."
+    return f"A file cannot be used: {reason}."
 
 
 def _unexpected(error: Exception) -> str:
