@@ -34,15 +34,12 @@ def _run() -> None:
 
         cli(prog_name="agent-memory")
     except Exception as error:  # while it loads, or of the help; a command tells its own
-        from memory_semantic.resources import explanation, shortage
+        from memory_semantic.resources import shortage
 
-        number = shortage(error)
-        if number:
-            sys.exit(f"Error: {explanation(number)}")
-        if not isinstance(error, OSError):
+        from .causes import cause
+
+        if not (isinstance(error, OSError) or shortage(error)):
             raise
-        from .options import cause
-
         sys.exit(f"Error: {cause(error)}")
 
 

@@ -6,13 +6,12 @@ Nothing heavy is imported before a command runs, so that help and completion com
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from pathlib import Path
-from traceback import extract_tb, walk_tb
 from typing import Any
 
 import click
 from memory_semantic.errors import AgentMemoryError, InputError
-from memory_semantic.resources import explanation, shortage
+
+from .causes import cause
 
 
 class BadInputError(click.ClickException):
@@ -119,26 +118,6 @@ def command(
         return declared
 
     return add
-
-
-def cause(error: Exception) -> str:
-    """What an error that is not ours is about. Its own words may be those of a memory: of what
-    nobody expected, its kind is told, and where it arose.
-    """
-    if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        return f"Standard output cannot be written: {reason}. What was done before that is done."
-    number = shortage(error)
-    if number:
-        return explanation(number)
-    if not isinstance(error, OSError):
-        where = extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
-        return f"agent-memory failed unexpectedly ({place}). Please report this."
-    reason = error.strerror or type(error).__name__
-    if error.filename:
-        return f"{error.filename}: {reason}."
-    return f"A file cannot be used: {reason}."
 
 
 def _agent_option() -> click.Option:

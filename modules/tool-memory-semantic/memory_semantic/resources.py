@@ -10,7 +10,6 @@ import errno
 import mmap
 import os
 import re
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +37,8 @@ def require_memory(size: int) -> None:
 
 def require_descriptors(number: int) -> None:
     """Raise OSError (EMFILE) unless this process can open so many files more."""
+    import resource  # which Windows has not; what is said there is in posix.py
+
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit - len(list(Path("/dev/fd").iterdir())) < number:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
@@ -45,6 +46,8 @@ def require_descriptors(number: int) -> None:
 
 def require_file_size(size: int) -> None:
     """Raise OSError (EFBIG) unless this process may write files of `size` bytes."""
+    import resource
+
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and limit < size:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
