@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -232,6 +233,28 @@ class TestErrors:
         output, notes = process.communicate()
         assert json.loads(output)["status"] == "stored"
         assert "settings.yaml is skipped" in notes and "it is not YAML (line 2)" in notes
+
+    def test_settings_that_are_nested_too_deeply_are_said(self, command: Command) -> None:
+        settings("overrides: " + "[" * 2_000)
+        result = command.run("store", "one")
+        assert "settings.yaml is skipped" in result.stderr and "too deeply" in result.stderr
+
+    def test_settings_may_have_aliases_but_cannot_stand_for_gigabytes(
+        self, command: Command
+    ) -> None:
+        lines = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+        laughs = "\n".join(["l0: &l0 [x, x]", *lines])
+        name = "n: &name sam\n"
+        started = time.monotonic()
+        settings(f"{laughs}\n{name}{config(agent_identity='*name')}")
+        command.run("store", "one")
+        assert command.json("agents")[0]["agent"] == "sam"
+        for key in ("agent_identity", "storage_root", "embedding_model", "unknown"):
+            settings(f"{laughs}\n{config(**{key: '*l11'})}")
+            result = CliRunner().invoke(cli, ["list", "--root", str(command.root)])
+            assert not result.exception or isinstance(result.exception, SystemExit), key
+            assert len(result.output) < 1_000, key
+        assert time.monotonic() - started < 30
 
     @pytest.mark.parametrize("empty", ["", " \t"])
     def test_nothing_that_is_given_may_be_empty(self, root: Path, empty: str) -> None:

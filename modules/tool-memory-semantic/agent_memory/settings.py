@@ -107,6 +107,8 @@ def _yaml(path: Path) -> Mapping[str, Any]:
 
     try:
         content = yaml.safe_load(path.read_text())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise ValueError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
