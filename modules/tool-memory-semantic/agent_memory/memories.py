@@ -256,9 +256,9 @@ def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoRet
 def _by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
     found = []
-    for given in dict.fromkeys(ids):
-        memory = run(session.existing.get(given if given.startswith("mem-") else f"mem-{given}"))
+    for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):
+        memory = run(session.existing.get(f"mem-{given}"))
         if memory is None:
-            fail(f"{session.agent} has no memory {given}. Nothing was changed.")
+            fail(f"{session.agent} has no memory mem-{given}. Nothing was changed.")
         found.append(memory)
     return found

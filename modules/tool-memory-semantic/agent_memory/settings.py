@@ -126,7 +126,9 @@ def _yaml(path: Path) -> Mapping[str, Any]:
     text = path.read_text("utf-8-sig")
     try:
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InputError("it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
     if content is not None and not isinstance(content, Mapping):
