@@ -31,7 +31,7 @@ from .settings import Settings, agent_names, files
 _SAMPLE = "agent-memory doctor"
 _SHOWN = 10
 _OTHER_LANGUAGES = (
-    f"For other languages: agent-memory reembed --model {DEFAULT_MODEL}, or a multilingual model of "
+    f"For other languages: agent-memory reembed --model {DEFAULT_MODEL}, or a multilingual one of "
     "your own with --base-url"
 )
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
