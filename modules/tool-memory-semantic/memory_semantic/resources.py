@@ -7,7 +7,6 @@ for want of it all the same is told as that, not as damage.
 """
 
 import errno
-import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -31,6 +30,8 @@ _NO_THREAD = "can't start new thread"
 
 def require_memory(size: int) -> None:
     """Raise OSError (ENOMEM) unless this process can get `size` bytes more; none of it is used."""
+    import mmap  # at use, as all that mounting does without
+
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         pass
 
