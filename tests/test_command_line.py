@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,10 +30,10 @@ def config(**values: str) -> str:
     return f"overrides:\n  tool-memory-semantic:\n    config:\n{lines}"
 
 
-def on_a_terminal(*arguments: str) -> str:
-    """What the command shows in a window of 80 columns."""
+def on_a_terminal(*arguments: str, columns: int = 80) -> str:
+    """What the command shows in a window of so many columns."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     environment.pop("NO_COLOR", None)
     with subprocess.Popen([EXECUTABLE, *arguments], stdout=theirs, env=environment) as process:
         os.close(theirs)
@@ -65,8 +66,11 @@ def test_store_then_list_show_and_search(command: Command) -> None:
     assert memory["tags"] == ["database", "ops", "new"]
     assert command.json("show", stored["memory_id"]) == memory
     assert command.json("show", stored["memory_id"].removeprefix("mem-")) == memory
+    for written in (stored["memory_id"].upper(), f" {stored['memory_id'][4:].upper()}\n"):
+        assert command.json("show", written) == memory
     assert command.json("search", "database")[0]["content"] == "We chose PostgreSQL."
     assert command.json("search", "database", "--tag", "other") == []
+    assert command.json("forget", stored["memory_id"].upper(), "--yes")["forgotten"]
 
 
 def test_store_reads_standard_input(command: Command) -> None:
@@ -233,6 +237,28 @@ class TestErrors:
         assert json.loads(output)["status"] == "stored"
         assert "settings.yaml is skipped" in notes and "it is not YAML (line 2)" in notes
 
+    def test_settings_that_are_nested_too_deeply_are_said(self, command: Command) -> None:
+        settings("overrides: " + "[" * 2_000)
+        result = command.run("store", "one")
+        assert "settings.yaml is skipped" in result.stderr and "too deeply" in result.stderr
+
+    def test_settings_may_have_aliases_but_cannot_stand_for_gigabytes(
+        self, command: Command
+    ) -> None:
+        lines = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+        laughs = "\n".join(["l0: &l0 [x, x]", *lines])
+        name = "n: &name sam\n"
+        started = time.monotonic()
+        settings(f"{laughs}\n{name}{config(agent_identity='*name')}")
+        command.run("store", "one")
+        assert command.json("agents")[0]["agent"] == "sam"
+        for key in ("agent_identity", "storage_root", "embedding_model", "unknown"):
+            settings(f"{laughs}\n{config(**{key: '*l11'})}")
+            result = CliRunner().invoke(cli, ["list", "--root", str(command.root)])
+            assert not result.exception or isinstance(result.exception, SystemExit), key
+            assert len(result.output) < 1_000, key
+        assert time.monotonic() - started < 30
+
     @pytest.mark.parametrize("empty", ["", " \t"])
     def test_nothing_that_is_given_may_be_empty(self, root: Path, empty: str) -> None:
         settings(config(agent_identity="sam", storage_root=str(root)))
@@ -311,6 +337,24 @@ class TestText:
         assert "\x1b[" in shown and "…" in shown
         lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
         assert max(map(len, lines)) <= 80
+
+    @pytest.mark.parametrize("columns", [1, 20, 60])
+    def test_a_narrow_window_shows_a_text_too(
+        self, command: Command, root: Path, columns: int
+    ) -> None:
+        tags = [f"--tag={'long tag ' * 4}{number}" for number in range(3)]
+        command.run("store", "We chose PostgreSQL for the users table.", *tags)
+        of_sam = ("--agent", "sam", "--root", str(root))
+        shown = {
+            words: re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*words, columns=columns))
+            for words in (("list", *of_sam), ("agents", "--root", str(root)), ("stats", *of_sam))
+        }
+        for words in list(shown)[:2]:
+            assert max(map(len, shown[words].splitlines())) <= columns, words
+        bars = [line for line in shown["stats", *of_sam].splitlines() if "█ " in line]
+        assert bars and (columns < 20 or len(bars[0]) <= columns)
+        if columns > 1:
+            assert "We chose Post" in shown["list", *of_sam]
 
     def test_a_pipe_gets_whole_lines_without_colours(self, command: Command, root: Path) -> None:
         command.run("store", "many words " * 50, "--tag", "x")

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import signal
+import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -129,6 +132,33 @@ def test_what_stays_on_the_disk_is_said(
     kept = database.with_name("damaged-20260101-000000")
     assert f"rm -r {kept}" in result.stderr and "Deleted from the memory" in result.stderr
     assert command.json("list") == []
+
+
+@pytest.mark.timeout(180)
+def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> None:
+    """At any moment after they are shown: all are gone, or none, and no debris is left."""
+    said: Counter[str] = Counter()
+    for moment in range(8):
+        asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
+        process = command.start("forget", "--tag", "x", "--yes", PYTHONUNBUFFERED="1")
+        assert process.stdout and process.stdout.readline()
+        time.sleep(0.03 * moment)
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate()
+        left = asyncio.run(storage.count())
+        assert "Aborted" not in complaints and "Traceback" not in complaints, complaints
+        if process.returncode == 0:
+            assert left == 0
+        elif left == 100:
+            assert process.returncode == 1 and "Nothing was deleted" in complaints
+        else:
+            assert process.returncode == 1 and "All 100 memories were deleted" in complaints
+            assert left == 0
+        said[f"{process.returncode}, {left} left"] += 1
+        names = {path.name for path in storage.folder.path.iterdir()}
+        assert names == {".gitignore", "qdrant.db"}, (moment, names)
+    print(said)
+    assert len(said) > 1
 
 
 class TestTraces:

@@ -59,6 +59,7 @@ def test_a_root_that_may_not_be_read(command: Command, root: Path, mode: int) ->
 def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) -> None:
     command.run("store", "one")
     (root / "sam").chmod(0)
+    (root / "lost+found").mkdir(0)
     where = ("--root", str(root))
     [sam] = json.loads(run("agents", "--json", *where, code=0).stdout)
     assert sam["agent"] == "sam" and "Permission denied" in sam["problem"]

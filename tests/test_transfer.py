@@ -1,8 +1,10 @@
 """Take it to another machine: export, import, and what restoring a memory keeps."""
 
 import asyncio
+import bz2
 import gzip
 import json
+import lzma
 import os
 import stat
 import tempfile
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_memory import formats
 from command import Command
 from conftest import Clock, MakeStorage
 from hypothesis import HealthCheck, Phase, given, settings
@@ -192,8 +195,9 @@ ANY_TIME = st.one_of(
 
 
 class TestAnyStore:
+    @pytest.mark.timeout(240)  # a dozen operations on stores for each example
     @settings(
-        max_examples=30,
+        max_examples=12,
         deadline=None,
         phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink a failure takes minutes
         suppress_health_check=[HealthCheck.too_slow],
@@ -202,7 +206,7 @@ class TestAnyStore:
         st.lists(
             st.tuples(ANY_TEXT, ANY_TAGS, ANY_TIME, st.one_of(st.none(), ANY_ID)),
             min_size=1,
-            max_size=6,
+            max_size=5,
         )
     )
     def test_whatever_was_stored_survives_an_export(self, stored: list[Any]) -> None:
@@ -324,6 +328,58 @@ memories:
         assert third["tags"] == [] and third["timestamp"].startswith("2026-01-07T00:00")
         assert elsewhere.json("import", str(file))["unchanged"] == 3
 
+    @pytest.mark.parametrize(
+        "first",
+        [
+            "[ ] buy milk",
+            "[x] done",
+            "[1] Smith 2020",
+            "[1]",
+            "[2026-01-01] We chose PostgreSQL.",
+            "[WIP] and more",
+            "{name} is what the template says",
+            "{1, 2} is a set",
+            '{"a": 1} is what the service answers',
+            "{",
+            "[",
+        ],
+    )
+    def test_notes_may_begin_with_brackets(
+        self, elsewhere: Command, tmp_path: Path, first: str
+    ) -> None:
+        notes = tmp_path / "notes.txt"
+        notes.write_text(f"\n  {first}\nanother\n")
+        assert elsewhere.json("import", str(notes))["new"] == 2
+        assert {memory["content"] for memory in elsewhere.json("list")} == {first, "another"}
+
+    @pytest.mark.parametrize("words", [("show",), ("search", "We chose PostgreSQL"), ("list",)])
+    def test_what_the_commands_print_as_json(
+        self, command: Command, elsewhere: Command, words: tuple[str, ...]
+    ) -> None:
+        stored = command.json("store", "We chose PostgreSQL.\n{really}", "--tag", "database")
+        arguments = ("show", stored["memory_id"]) if words == ("show",) else words
+        printed = command.run(*arguments, "--json").stdout
+        elsewhere.run("import", "-", input=printed * 2)
+        assert elsewhere.json("list") == command.json("list")
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+    @pytest.mark.parametrize("name", ["memories.jsonl", "memories.jsonl.gz", "export"])
+    def test_an_export_packed_or_in_another_encoding(
+        self, command: Command, elsewhere: Command, tmp_path: Path, encoding: str, name: str
+    ) -> None:
+        command.run("store", "We chose PostgreSQL, 漢字.")
+        data = command.run("export", "-").stdout.replace("\n", "\r\n").encode(encoding)
+        file = tmp_path / name
+        file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        assert elsewhere.json("import", str(file))["new"] == 1
+        assert elsewhere.json("list") == command.json("list")
+
+    def test_yaml_of_words_that_look_like_numbers(self, elsewhere: Command, file: Path) -> None:
+        file.write_text("memories:\n- content: 2026\n  tags: [on, 1, 0x10, ~]\n  context: null\n")
+        assert elsewhere.json("import", str(file))["new"] == 1
+        [memory] = elsewhere.json("list")
+        assert (memory["content"], memory["tags"]) == ("2026", ["on", "1", "0x10"])
+
     def test_lines_of_json_without_a_header(self, elsewhere: Command, file: Path) -> None:
         file.write_text('{"content": "only this"}\n{"content": "and this", "id": 7, "more": 1}\n')
         assert elsewhere.json("import", str(file))["new"] == 2
@@ -335,7 +391,7 @@ class TestWrongFiles:
         [
             ('{"content": "good"}\n{"content": 1}', "line 2: content must be a text"),
             ('{"content": "good"}\n{"content"', "line 2: it is not a whole JSON object"),
-            ('{"content": "good"}\n[1]', "line 2: it is not an object"),
+            ('{"content": "good"}\n[1]', "memory 1: it is not an object"),
             ('{"content": "a", "timestamp": "soon"}', "line 1: its timestamp"),
             ('{"content": "a", "timestamp": 5}', "line 1: its timestamp"),
             ('{"content": "a", "tags": "b"}', "line 1: tags must be a list"),
@@ -347,10 +403,18 @@ class TestWrongFiles:
                 "ends early: it holds 1 of 2",
             ),
             ("memories:\n- id: [", "it is not YAML"),
-            ("memories:\n- content: hi\n  tags: 5", "memory 1: tags must be a list"),
-            ("[1", "it is not JSON"),
-            ("[1]", "memory 1: it is not an object"),
-            ("[" * 100_000, "nested too deeply"),
+            ("memories:\n- content: hi\n  tags: {a: b}", "memory 1: tags must be a list"),
+            ("memories:\n- content: &a hi\n- content: *a", "line 3: YAML aliases (*a)"),
+            ("memories: " + "[" * 100_000, "nested too deeply"),
+            ("memories:\n " + "- " * 10_000, "nested too deeply"),
+            ("memories: []\n---\nmemories: []", "2 YAML documents"),
+            ("memories:\n- ? [a]\n  : b", "it is not YAML"),
+            ('[{"content": "a"}', "line 1: it is not a whole JSON object"),
+            ('["a"]', "memory 1: it is not an object"),
+            ("[" * 100_000, "content has 100,000 characters"),
+            ('{"content": "a", "tags": ' + "[" * 600 + "]" * 600 + "}", "nested too deeply"),
+            ('{"content": "a", "x": ' + "9" * 5_000 + "}", "line 1: it is not a whole JSON"),
+            ('{\n  "content": "a"\n}\n{\n  "content": 1\n}', "line 4: content must be a text"),
             ('{"content":' * 100_000, "nested too deeply"),
             ('{"content": "a", "timestamp": "0001-01-01T00:00+14:00"}', "line 1: its timestamp"),
             ("memories: none", "no list of memories"),
@@ -365,9 +429,61 @@ class TestWrongFiles:
         assert said in result.stderr and "nothing was changed" in result.stderr
         assert not elsewhere.root.exists()
 
-    def test_not_text(self, elsewhere: Command, file: Path) -> None:
-        file.write_bytes(b"\x80\xff")
-        assert "not UTF-8" in elsewhere.run("import", str(file), code=1).stderr
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (
+                "fine\nna\u00efve".encode("latin-1"),
+                "line 2: it is not UTF-8 text. If it is text of",
+            ),
+            ("without a mark".encode("utf-16-le"), "not UTF-8 text"),
+            (bytes(range(256)), "not UTF-8 text"),
+            (b"PK\x03\x04word/document.xml", "Unpack it"),
+            (bz2.compress(b"fine"), "Unpack it"),
+            (lzma.compress(b"fine"), "Unpack it"),
+            (gzip.compress(b"fine\n" * 100)[:-10], "damaged or not whole"),
+            (gzip.compress(b"fine")[:12] + b"\xff" * 20, "damaged or not whole"),
+            (gzip.compress(b"\xff"), "not UTF-8 text"),
+        ],
+    )
+    def test_not_text(self, elsewhere: Command, file: Path, data: bytes, said: str) -> None:
+        file.write_bytes(data)
+        result = elsewhere.run("import", str(file), code=1)
+        assert said in result.stderr and "nothing was changed" in result.stderr
+
+    @pytest.mark.parametrize("name", ["notes.csv", "notes.TSV", "notes.csv.gz"])
+    def test_a_table(self, elsewhere: Command, tmp_path: Path, name: str) -> None:
+        file = tmp_path / name
+        file.write_text("date,note\n2026-01-01,We chose PostgreSQL.\n")
+        assert '{"content": ' in elsewhere.run("import", str(file), code=1).stderr
+        assert not elsewhere.root.exists()
+
+    def test_what_never_ends(
+        self, elsewhere: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(formats, "MAX_BYTES", 2**21)
+        file.write_bytes(gzip.compress(bytes(2**23)))
+        for name in ("/dev/zero", str(file)):
+            assert "larger than 2 MB" in elsewhere.run("import", name, code=1).stderr
+
+    def test_a_folder_is_a_wrong_use(self, elsewhere: Command, tmp_path: Path) -> None:
+        assert "is a directory" in elsewhere.run("import", str(tmp_path), code=2).stderr
+
+    LAUGHS = tuple(f"- &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
+
+    def test_yaml_that_stands_for_gigabytes(self, elsewhere: Command, tmp_path: Path) -> None:
+        file = tmp_path / "laughs.yaml"
+        file.write_text("\n".join(["- &l0 [content, content]", *self.LAUGHS]))
+        started = time.monotonic()
+        assert "YAML aliases" in elsewhere.run("import", str(file), code=1).stderr
+        assert time.monotonic() - started < 10
+
+    def test_yaml_of_a_number_that_takes_long(self, elsewhere: Command, tmp_path: Path) -> None:
+        file = tmp_path / "number.yaml"
+        file.write_text(f"memories:\n- content: {'1:' * 200_000}1\n- content: 1:30\n")
+        started = time.monotonic()
+        assert "400,001 characters" in elsewhere.run("import", str(file), code=1).stderr
+        assert time.monotonic() - started < 10
 
     def test_many_faults_are_cut(self, elsewhere: Command, file: Path) -> None:
         file.write_text('{"content": 1}\n' * 30)

@@ -108,7 +108,7 @@ async def test_the_model_reads_what_is_wrong_with_its_arguments(make_tools: Make
 
 
 def test_bad_input_ends_a_command_with_code_2_and_all_else_with_code_1(command: Command) -> None:
-    assert "content is empty" in command.run("store", " ", code=2).stderr
+    assert "content is empty" in command.run("store", "\u200b", code=2).stderr
     command.run("store", "x")
     (command.root / "sam" / "qdrant.db" / "manifest.json").write_text("{")
     assert "damaged" in command.run("list", code=1).stderr

@@ -1,14 +1,22 @@
 """Starts the command `agent-memory`."""
 
-import io
-import os
-import sys
-from importlib.util import find_spec
-from pathlib import Path
+import sys  # and nothing else, so that Ctrl-C finds `main` from the first moment
 
 
 def main() -> None:
     """Run the command line. Without the extra `cli` it says how to get it (exit code 1)."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
+        sys.exit("Interrupted before it began. Nothing was changed.")
+
+
+def _run() -> None:
+    import io
+    import os
+    from importlib.util import find_spec
+    from pathlib import Path
+
     if not all(find_spec(package) for package in ("click", "lz4", "rich", "yaml")):
         sys.exit(
             "agent-memory is installed without its command line. Install it with the extra cli: "
@@ -25,13 +33,14 @@ def main() -> None:
         from .cli import cli
 
         cli(prog_name="agent-memory")
-    except Exception as error:
-        from memory_semantic.resources import explanation, shortage
+    except Exception as error:  # while it loads, or of the help; a command tells its own
+        from memory_semantic.resources import shortage
 
-        number = shortage(error)
-        if not number:
+        from .causes import cause
+
+        if not (isinstance(error, OSError) or shortage(error)):
             raise
-        sys.exit(f"Error: {explanation(number)}")
+        sys.exit(f"Error: {cause(error)}")
 
 
 if __name__ == "__main__":

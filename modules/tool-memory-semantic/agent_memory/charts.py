@@ -10,7 +10,7 @@ import click
 from memory_semantic.models import Memory, timestamp_text
 from rich.cells import cell_len, set_cell_size
 
-from .output import Output, first_line, local, local_time
+from .output import Output, first_line, local, local_time, window_columns
 
 _TOP_TAGS = 10
 _PERIODS = 24  # as many rows as fit a window
@@ -79,19 +79,21 @@ def draw(numbers: Numbers, out: Output) -> None:
     if not numbers.first or not numbers.last:
         return
     most = max(numbers.periods.values())
+    room = window_columns() - len(max(numbers.periods, key=len)) - len(f"   {most}")
+    width = _BAR_WIDTH if out.piped else max(1, min(_BAR_WIDTH, room))
     out.line(click.style(f"\nStored per {numbers.unit}", bold=True))
     for name, number in numbers.periods.items():
-        bar = "█" * -(-number * _BAR_WIDTH // most)
+        bar = "█" * -(-number * width // most)
         out.line(f"{click.style(name, dim=True)}  {click.style(bar, fg='cyan')} {number or ''}")
     if not numbers.tags:
         return
     out.line(click.style(f"\nTags, and when they were used (by {numbers.unit})", bold=True))
     names = [first_line(tag) for tag in numbers.tags]
-    width = max(map(cell_len, names))
+    longest = max(map(cell_len, names))
     for name, periods in zip(names, numbers.tags.values(), strict=True):
         most = max(periods.values())
         sparks = "".join(_spark(number, most) for number in periods.values())
-        padded = set_cell_size(name, width)
+        padded = set_cell_size(name, longest)
         out.line(f"#{padded}  {click.style(sparks, fg='cyan')}  {sum(periods.values()):,}")
     if numbers.untagged:
         out.line(click.style(f"{numbers.untagged:,} without a tag", dim=True))

@@ -147,9 +147,10 @@ def export(session: "Session", file: str, yes: bool) -> None:
 def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
     """Read memories from a FILE ("-" is standard input).
 
-    Takes an export, the YAML of the dev-memory bundle, or text with a memory on each line. Doing it
-    again changes nothing, and goes on where an interruption ended it: ids and times are kept, and a
-    text that is known gets the tags of both and the later time.
+    Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
+    text with a memory on each line; packed with gzip, too. Doing it again changes nothing, and goes
+    on where an interruption ended it: ids and times are kept, and a text that is known gets the
+    tags of both and the later time.
     """
     from . import transfer
 

@@ -30,6 +30,10 @@ from .settings import Settings, agent_names, files
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _SHOWN = 10
+_OTHER_LANGUAGES = (
+    f"For other languages: agent-memory reembed --model {DEFAULT_MODEL}, or a multilingual one of "
+    "your own with --base-url"
+)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 # What is done, and of how much.
@@ -223,7 +227,10 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         return Finding(
             "problem", "model", text, _mend_model(manifest, storage.config.embedding_model)
         )
-    return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
+    answers = f"{name} answers, {len(vector)} dimensions"
+    if generator.model == LOCAL_MODEL:
+        return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)
+    return Finding("ok", "model", answers)
 
 
 def _about_memories(

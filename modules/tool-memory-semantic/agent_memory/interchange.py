@@ -14,8 +14,8 @@ a file of such lines is read too; only `content` is needed.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory_semantic import InputError
@@ -32,18 +32,8 @@ from memory_semantic.models import (
     utc_now,
 )
 
+from .formats import FORMAT, VERSION, ImportFileError, entries
 from .output import memory_json
-
-FORMAT = "agent-memory"
-VERSION = 1
-
-
-class ImportFileError(InputError):
-    """A file that is not what it should be, with a sentence for each fault."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
 
 
 def export_lines(agent: str, memories: Sequence[Memory]) -> Iterator[str]:
@@ -73,122 +63,40 @@ def read(
     mask_secrets: bool,
 ) -> tuple[list[Found], int]:
     """The memories in a file, each text once: an export, other JSON, YAML of the dev-memory bundle,
-    or a text on each line.
+    or a text on each line; packed with gzip or not, in UTF-8, or in UTF-16 with its mark.
 
     `undated` is the time of those that have none, `tags` are given to all of them. Also returns
     how many credentials were masked. Raises ImportFileError, naming each place, if anything in the
     file cannot become a memory.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ImportFileError([f"{name} is not UTF-8 text."]) from None
     found: dict[str, Found] = {}
     faults, hidden = [], 0
-    for place, fields in _entries(text, yaml_expected=name.endswith((".yaml", ".yml"))):
-        try:
-            if mask_secrets and isinstance(fields, dict):
-                own = ("content", "tags", "metadata")
-                masked = {name: mask_all(fields[name]) for name in own if name in fields}
-                fields = {**fields, **{name: value for name, (value, _) in masked.items()}}
-                hidden += sum(count for _, count in masked.values())
-            memory = _memory(fields, agent, undated)
-            memory.tags = _together(memory.tags, tags)
-            text = clean_text(memory.content, "content")
-            same = found.get(text)
-            if same:
-                same.memory.tags = _together(same.memory.tags, memory.tags)
-                if memory.timestamp > same.memory.timestamp:
-                    same.memory.timestamp = memory.timestamp
-                    same.memory.metadata = memory.metadata
-            else:
-                found[text] = Found(place, memory, bool(fields.get("timestamp")))
-        except InputError as error:
-            faults.append(f"{place}: {error}")
+    try:
+        for place, fields in entries(data, name):
+            try:
+                if mask_secrets and isinstance(fields, dict):
+                    own = ("content", "tags", "metadata")
+                    masked = {name: mask_all(fields[name]) for name in own if name in fields}
+                    fields = {**fields, **{name: value for name, (value, _) in masked.items()}}
+                    hidden += sum(count for _, count in masked.values())
+                memory = _memory(fields, agent, undated)
+                memory.tags = _together(memory.tags, tags)
+                text = clean_text(memory.content, "content")
+                same = found.get(text)
+                if same:
+                    same.memory.tags = _together(same.memory.tags, memory.tags)
+                    if memory.timestamp > same.memory.timestamp:
+                        same.memory.timestamp = memory.timestamp
+                        same.memory.metadata = memory.metadata
+                else:
+                    found[text] = Found(place, memory, bool(fields.get("timestamp")))
+            except InputError as error:
+                faults.append(f"{place}: {error}")
+    except RecursionError:
+        raise ImportFileError(["It is nested too deeply to be memories."]) from None
     if faults:
         raise ImportFileError(faults)
     return list(found.values()), hidden
-
-
-def _entries(text: str, yaml_expected: bool) -> Iterator[tuple[str, Any]]:
-    start = text.lstrip()
-    try:
-        if start.startswith("{"):
-            yield from _json_lines(text)
-        elif start.startswith("[") and not yaml_expected:
-            yield from _numbered(json.loads(text))
-        elif yaml_expected or start.startswith(("memories:", "- id:")):
-            yield from _yaml_entries(text)
-        else:
-            for number, line in enumerate(text.splitlines(), start=1):
-                if line.strip():
-                    yield f"line {number}", {"content": line}
-    except RecursionError:
-        raise ImportFileError(["It is nested too deeply to be memories."]) from None
-    except json.JSONDecodeError as error:
-        raise ImportFileError([f"line {error.lineno}: it is not JSON."]) from None
-
-
-def _numbered(entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for number, fields in enumerate(entries, start=1):
-        yield f"memory {number}", fields
-
-
-def _json_lines(text: str) -> Iterator[tuple[str, Any]]:
-    promised = None
-    seen = 0
-    for number, line in enumerate(text.split("\n"), start=1):  # not U+2028, which JSON allows
-        if not line.strip():
-            continue
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            raise ImportFileError([f"line {number}: it is not a whole JSON object."]) from None
-        if isinstance(fields, dict) and "format" in fields and "content" not in fields:
-            if fields["format"] != FORMAT or not isinstance(fields.get("version"), int):
-                raise ImportFileError([f"line {number}: it is an export of something else."])
-            if fields["version"] > VERSION:
-                raise ImportFileError(
-                    [f"The export has version {fields['version']}. Upgrade agent-memory."]
-                )
-            promised = fields.get("memories")
-        else:
-            seen += 1
-            yield f"line {number}", fields
-    if isinstance(promised, int) and seen < promised:
-        raise ImportFileError([f"The file ends early: it holds {seen} of {promised} memories."])
-
-
-def _yaml_entries(text: str) -> Iterator[tuple[str, Any]]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise ImportFileError([f"{place}it is not YAML."]) from None
-    entries = content.get("memories") if isinstance(content, Mapping) else content
-    if not isinstance(entries, list):
-        raise ImportFileError(["It holds no list of memories."])
-    yield from _numbered(
-        [_from_dev_memory(fields) if isinstance(fields, dict) else fields for fields in entries]
-    )
-
-
-def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
-    """The category becomes a tag; what it kept as context, which has no place here, is added to
-    the text, so that nothing is lost.
-    """
-    tags = fields.get("tags") or []
-    if isinstance(tags, str):
-        tags = [tags]
-    if isinstance(tags, list):  # YAML has numbers and booleans where people meant words
-        tags = [str(tag) for tag in (fields.get("category"), *tags) if tag is not None]
-    content, context = fields.get("content"), fields.get("context")
-    if isinstance(content, str) and isinstance(context, str) and context.strip():
-        content = f"{content.strip()}\nContext: {context.strip()}"
-    return {**fields, "content": content, "tags": tags}
 
 
 def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
@@ -220,8 +128,6 @@ def _together(tags: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _time(value: Any, undated: datetime) -> datetime:
-    if isinstance(value, date) and not isinstance(value, datetime):  # YAML has bare dates
-        value = datetime.combine(value, time())
     try:
         return clean_since(value) or undated
     except InputError:

@@ -1,9 +1,12 @@
 """See and correct: what `agents`, `search`, `store`, `list`, `show` and `forget` do."""
 
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from threading import Event
+from typing import Any, NoReturn
 
 import click
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage
@@ -145,16 +148,24 @@ def forget(
     else:
         found = run(storage.get_recent(ALL, since, before, tags))
         doomed = [memory for memory in found if not before or memory.timestamp < before]
+    try:
+        _forget(session, storage, doomed, yes)
+    except KeyboardInterrupt:
+        _fail_interrupted(storage, doomed)
+
+
+def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], yes: bool) -> None:
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:
             session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
-        if session.server:
-            run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
-        else:
-            _erase(storage, doomed)
+        with _interrupt_held_back() as interrupted:
+            if session.server:
+                run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
+            else:
+                _erase(storage, doomed, interrupted)
     if session.server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
@@ -180,14 +191,34 @@ async def _erase_on(server: Server, storage: MemoryStorage, ids: list[str]) -> N
     await run_blocking(lambda _: server.forget(ids))
 
 
-def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
+@contextmanager
+def _interrupt_held_back() -> Iterator[Event]:
+    """What is deleted in the block is deleted whole: the first Ctrl-C only sets the event."""
+    interrupted = Event()
+
+    def interrupt(*_: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _erase(storage: MemoryStorage, doomed: Sequence[Memory], interrupted: Event) -> None:
     """Delete them, from an unfinished rebuild too, and look whether they are gone."""
     ids = {memory.id for memory in doomed}
     with rebuild.none_running(storage):
         unfinished = rebuild.unfinished(storage)
         if unfinished:
             run(unfinished.delete(ids))
-        run(storage.delete(ids))
+        if not interrupted.is_set():
+            run(storage.delete(ids))
+    if interrupted.is_set():
+        raise KeyboardInterrupt
     living = run(storage.get_recent(ALL))
     again = ids & {memory.id for memory in living}
     if again:
@@ -205,12 +236,30 @@ def _erase(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
         )
 
 
+def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
+    """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not server_of(storage):
+        with rebuild.none_running(storage):  # removes what the interrupted look for one has left
+            pass
+    living = {memory.id for memory in run(storage.get_recent(ALL))}
+    gone = sum(memory.id not in living for memory in doomed)
+    if not gone:
+        fail("Interrupted. Nothing was deleted.")
+    if gone < len(doomed):
+        fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
+    fail(
+        f"Interrupted. All {counted(gone)} were deleted, but the files were not searched for "
+        "what is left of them."
+    )
+
+
 def _by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
     found = []
-    for given in dict.fromkeys(ids):
-        memory = run(session.existing.get(given if given.startswith("mem-") else f"mem-{given}"))
+    for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):
+        memory = run(session.existing.get(f"mem-{given}"))
         if memory is None:
-            fail(f"{session.agent} has no memory {given}. Nothing was changed.")
+            fail(f"{session.agent} has no memory mem-{given}. Nothing was changed.")
         found.append(memory)
     return found

@@ -6,13 +6,12 @@ Nothing heavy is imported before a command runs, so that help and completion com
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any
 
 import click
 from memory_semantic.errors import AgentMemoryError, InputError
-from memory_semantic.resources import explanation, shortage
+
+from .causes import cause
 
 
 class BadInputError(click.ClickException):
@@ -62,12 +61,12 @@ class When(click.ParamType[datetime]):
 
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
-    from memory_semantic.models import HERE
-
-    from . import settings as amplifier
-    from .session import known_agents
-
     try:
+        from memory_semantic.models import HERE
+
+        from . import settings as amplifier
+        from .session import known_agents
+
         settings = amplifier.load()
         root = ctx.params.get("root")
         if root:
@@ -90,25 +89,18 @@ def command(
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def call(root: str | None, as_json: bool, agent: str | None = None, **own: Any) -> None:
-            from .session import Session
-
             try:
+                from .session import Session
+
                 function(Session(agent, root, as_json), **own)
             except InputError as error:
                 raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
                 raise click.ClickException(str(error)) from error
-            except OSError as error:
-                if isinstance(error, BrokenPipeError):
-                    raise
-                number = shortage(error)
-                reason = explanation(number) if number else f"{error.strerror or error}."
-                what = f"{error.filename or 'The file'}: {reason}"
-                raise click.ClickException(what) from error
-            except (click.ClickException, click.Abort, click.exceptions.Exit):
+            except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):
                 raise
             except Exception as error:
-                raise click.ClickException(_unexpected(error)) from error
+                raise click.ClickException(cause(error)) from error
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
@@ -126,13 +118,6 @@ def command(
         return declared
 
     return add
-
-
-def _unexpected(error: Exception) -> str:
-    """What kind of error it is, and where it arose; its words may be those of a memory."""
-    where = extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
-    return f"agent-memory failed unexpectedly ({place}). Please report this."
 
 
 def _agent_option() -> click.Option:

@@ -20,6 +20,7 @@ from rich.cells import cell_len, set_cell_size
 
 # Columns are this far apart.
 _GAP = "  "
+_LEAST = 16  # columns of the window that the last one of a table is worth
 _BEGINNING = 400  # characters of a memory among others
 
 
@@ -53,14 +54,22 @@ class Output:
         click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under their columns, cut to the window; tab-separated and whole when piped."""
+        """Rows under their columns, cut to the window, or each cell on a line of its own in one too
+        narrow for that; tab-separated and whole when piped.
+        """
         if self.piped:
             for row in rows:
                 self.line("\t".join(row))
             return
         table = [columns, *rows]
         widths = [max(cell_len(row[column]) for row in table) for column in range(len(columns))]
-        window = shutil.get_terminal_size().columns
+        window = window_columns()
+        before_last = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+        if before_last + min(widths[-1], _LEAST) > window:
+            for row in table[1:]:
+                for number, cell in enumerate(row):
+                    self.line(_cut(f"{_GAP if number else ''}{cell}".rstrip(), window))
+            return
         for number, row in enumerate(table):
             cells = [set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)]
             line = _cut(_GAP.join(cells).rstrip(), window)
@@ -132,6 +141,11 @@ class Progress:
         """The same where the total becomes known, or changes, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
+
+
+def window_columns() -> int:
+    """How wide the window is."""
+    return shutil.get_terminal_size().columns
 
 
 def _cut(line: str, width: int) -> str:

@@ -66,9 +66,11 @@ def none_running(storage: MemoryStorage) -> Iterator[None]:
     storage.folder.require_writable()
     folder = storage.folder.rebuild
     with _alone(folder):
-        yield
-        if not unfinished(storage):
-            disk.remove(folder)
+        try:
+            yield
+        finally:
+            if not unfinished(storage):
+                disk.remove(folder)
 
 
 def read(source: Source, cancelled: Event) -> list[Memory]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -106,14 +107,16 @@ def known_agents(settings: amplifier.Settings) -> list[str]:
         folders = list(root.iterdir())  # which says, as glob does not, what may not be read
     except FileNotFoundError:
         return []
-    return sorted(folder.name for folder in folders if _may_be_store(folder / "qdrant.db"))
+    return sorted(folder.name for folder in folders if _may_have_store(folder))
 
 
-def _may_be_store(database: Path) -> bool:
+def _may_have_store(folder: Path) -> bool:
     try:
-        database.stat()
+        (folder / "qdrant.db").stat()
     except PermissionError:
-        return True
+        with suppress(ValueError):
+            return bool(validate_agent_id(folder.name))
+        return False  # such as lost+found
     except OSError:
         return False
     return True

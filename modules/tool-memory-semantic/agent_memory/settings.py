@@ -9,11 +9,12 @@ environment does not name. What a bundle says is known only inside a session.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_semantic.config import StorageConfig, core_settings
+from memory_semantic.config import StorageConfig, core_settings, expanded
 from memory_semantic.errors import InputError
 from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
 
@@ -43,15 +44,14 @@ class Settings:
 
 def load() -> Settings:
     """What the files and the environment say now. Puts the keys of `keys.env` into the latter."""
-    load_keys()
-    settings = Settings()
+    settings = Settings(problems=list(load_keys()))
     overrides: dict[str, tuple[Any, str]] = {}
     tools: dict[str, tuple[Any, str]] = {}
     for path in files():
         try:
             content = _yaml(path)
         except (OSError, ValueError) as error:
-            settings.problems.append(f"{path} is skipped, by Amplifier too: {error}.")
+            settings.problems.append(f"{path} is skipped, by Amplifier too: {_reason(error)}.")
             continue
         module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
@@ -71,29 +71,41 @@ def load() -> Settings:
 
 def files() -> list[Path]:
     """The settings files that exist, the strongest last."""
-    here = Path(".amplifier").absolute()
-    paths = [home() / "settings.yaml", here / "settings.yaml", here / "settings.local.yaml"]
+    paths = [home() / "settings.yaml"]
+    with suppress(FileNotFoundError):  # the current folder was deleted
+        here = Path(".amplifier").absolute()
+        paths += [here / "settings.yaml", here / "settings.local.yaml"]
     return [path for path in dict.fromkeys(paths) if path.exists()]
 
 
 def home() -> Path:
     """Amplifier's own folder. Raises InputError if there is no home for it."""
-    try:
-        return Path("~/.amplifier").expanduser()
-    except RuntimeError:
-        raise InputError("There is no home folder. Set HOME.") from None
+    return expanded("~/.amplifier", "~/.amplifier")
 
 
-def load_keys() -> None:
-    """Put into the environment what `keys.env` holds and the environment does not."""
+def load_keys() -> Iterator[str]:
+    """Put into the environment what `keys.env` holds and the environment does not. Yields what of
+    it cannot be used, a sentence each; like Amplifier it ends at what the environment cannot hold.
+    """
+    path = home() / "keys.env"
     try:
-        lines = (home() / "keys.env").read_text().splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = path.read_text("utf-8-sig").split("\n") if path.exists() else []
+    except (OSError, ValueError) as error:
+        yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
         return
-    for line in lines:
-        name, equals, value = line.strip().partition("=")
-        if equals and not name.startswith("#"):
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        name, equals, value = line.partition("=")
+        if not line or line.startswith("#"):
+            continue
+        if not (equals and name.strip().isidentifier()):
+            yield f"{path}, line {number}, is skipped: it is not NAME=value."
+            continue
+        try:
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+        except ValueError:
+            why = "no variable can hold it"
+            yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
+            return
 
 
 def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -111,14 +123,23 @@ def _named(name: object, source: str) -> Iterator[tuple[str, str]]:
 def _yaml(path: Path) -> Mapping[str, Any]:
     import yaml
 
+    text = path.read_text("utf-8-sig")
     try:
-        content = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
+        content = yaml.safe_load(text)
+    except RecursionError:
+        raise InputError("it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}") from None
     if content is not None and not isinstance(content, Mapping):
         raise InputError("it holds no settings")
     return content or {}
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)
 
 
 def _config(module: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from memory_semantic.collection import Collection
 from memory_semantic.models import clean_memory
 from memory_semantic.open_store import OpenStore, Stored
 
-from . import files, interchange, snapshot
+from . import files, formats, interchange, snapshot
 from .output import counted
 from .rebuild import ALL, BATCH
 from .session import Session, confirm, fail, run
@@ -44,13 +45,14 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     """Restore the memories of a file, after all of it was read and found good."""
     path = None if file == "-" else Path(file)
     undated = _written(path) if path else datetime.now(UTC)
-    data = path.read_bytes() if path else sys.stdin.buffer.read()
     storage = session.storage
     try:
+        with path.open("rb") if path else nullcontext(sys.stdin.buffer) as stream:
+            data = formats.read_all(stream.read)
         found, masked = interchange.read(
             data, file, session.agent, undated, tags, mask_secrets=storage.config.mask_secrets
         )
-    except interchange.ImportFileError as error:
+    except formats.ImportFileError as error:
         fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
     new = merged = done = 0
     faults: list[str] = []

@@ -125,11 +125,23 @@ def clean_place(url: str) -> str:
     return place.rstrip("/")
 
 
-def _folder(root: str) -> str:
+def expanded(path: str, name: str) -> Path:
+    """`path`, absolute, in the home of the moment if it begins with `~`; `name` is what errors call
+    it. Raises InputError if it has no meaning here.
+    """
+    home = os.environ.get("HOME")
+    if path.startswith("~") and home is not None and not Path(home).is_absolute():
+        raise InputError(f"HOME is {home!r:.80}, which is no folder. Set it to your home folder.")
     try:
-        folder = Path(root).expanduser().absolute()
+        return Path(path).expanduser().absolute()
     except RuntimeError:
-        raise InputError("storage_root is in the home of a user that does not exist") from None
+        raise InputError(f"{name} is in the home of a user that does not exist.") from None
+    except FileNotFoundError:
+        raise InputError(f"{name} is in the current folder, which was deleted.") from None
+
+
+def _folder(root: str) -> str:
+    folder = expanded(root, "storage_root")
     if "\0" in root or "${" in root:
         raise InputError("storage_root cannot be a folder, or a variable was not expanded")
     return str(folder)

@@ -21,6 +21,7 @@ from .models import (
     clean_base_url,
     clean_local,
 )
+from .network import obstacle
 from .retries import UNCHANGED, nonsense, with_retries
 from .workers import run_blocking
 
@@ -101,7 +102,7 @@ class EmbeddingGenerator:
                 f"OPENAI_API_KEY is not set, and the model {self.model!r} needs it. {UNCHANGED} "
                 "Set the key in the environment or in ~/.amplifier/keys.env."
             )
-        if not key.isascii():
+        if not (key.isascii() and key.isprintable()):
             raise EmbeddingError(f"OPENAI_API_KEY is not a key. {UNCHANGED} Set it again.")
         service = self._service()
         # Making the first client imports the SDK and loads certificates. Each lives for one call,
@@ -156,13 +157,16 @@ def _unit(vector: Sequence[float]) -> list[float]:
 def _client(api_key: str, base_url: str | None) -> "AsyncOpenAI":
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-    return AsyncOpenAI(
-        api_key=api_key,
-        base_url=base_url,
-        http_client=DefaultAsyncHttpxClient(verify=_certificates(), follow_redirects=False),
-        max_retries=0,  # tenacity's are the only tries
-        timeout=EMBEDDING_TRY_SECONDS,
-    )
+    try:
+        return AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            http_client=DefaultAsyncHttpxClient(verify=_certificates(), follow_redirects=False),
+            max_retries=0,  # tenacity's are the only tries
+            timeout=EMBEDDING_TRY_SECONDS,
+        )
+    except Exception as error:
+        raise EmbeddingError(f"{obstacle(error, 'base_url')} {UNCHANGED}") from None
 
 
 @cache

@@ -116,8 +116,8 @@ class AgentFolder:
         """
         collection: LocalCollection | None = None
         with explained(lambda: collection.outcome if collection else UNCHANGED):
-            self.require_writable()
             self._require_ours()
+            self.require_writable()
             if create:
                 self._make_folders()
             elif not _lstat(self.database):

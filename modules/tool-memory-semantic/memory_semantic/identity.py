@@ -2,6 +2,7 @@
 
 import os
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,8 @@ def validate_agent_id(agent_id: object) -> str:
     """
     if not isinstance(agent_id, str):
         raise InputError(
-            f"agent_identity must be a text, not {agent_id!r:.40}: put it in quotes, {_HOW_TO_SET}"
+            f"agent_identity must be a text, not {reprlib.repr(agent_id):.40}: put it in quotes, "
+            f"{_HOW_TO_SET}"  # not repr: with aliases a little YAML stands for gigabytes
         )
     if _VALID.fullmatch(agent_id):
         return agent_id

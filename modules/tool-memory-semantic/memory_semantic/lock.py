@@ -1,6 +1,5 @@
 """One operation at a time on a store, whatever process, thread or child it comes from."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from threading import Event
 
 from .errors import StorageError
 from .models import LOCK_POLL_SECONDS
+from .posix import fcntl
 
 # Waiters line up for the first, and only the one who holds it waits for the second. So whoever
 # just let go of a store does not take it again before the next in line.

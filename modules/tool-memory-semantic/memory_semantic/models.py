@@ -296,8 +296,14 @@ def clean_base_url(
     if not (value and value.strip()):
         return None
     try:
-        parts = urlsplit(value.strip())
-        valid = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        parts = urlsplit(value.strip())  # which drops line breaks inside
+        whole = value.strip().isprintable() and " " not in value.strip()
+        valid = (
+            whole
+            and parts.scheme in ("http", "https")
+            and parts.hostname
+            and "@" not in parts.netloc
+        )
         valid = valid and parts.port != 0  # raises ValueError for one that is none
     except ValueError:
         valid = False

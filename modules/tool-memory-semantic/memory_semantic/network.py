@@ -1,11 +1,47 @@
 """What the network's own settings do to a request to a service, in words for people."""
 
+import os
 import re
 from urllib.parse import urljoin, urlsplit
 
 # What may be repeated of where an answer points: a name or a number, and no sentence.
 _HOST = re.compile(r"[a-z0-9._-]{1,253}|[0-9a-f:.]{2,45}")
 _UNKNOWN = "another address"
+
+# What a client reads of the environment, in capitals or not.
+_PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSLKEYLOGFILE")
+
+
+def obstacle(error: Exception, setting: str) -> str:
+    """What keeps the client of a service from being made, which is the environment or the address
+    in `setting`. The error's own words may hold the password of a proxy.
+    """
+    if isinstance(error, OSError):
+        check = _which(_CERTIFICATES) or "the package certifi"
+        reason = "it holds none" if hasattr(error, "reason") else error.strerror
+        return f"The certificates for TLS cannot be loaded ({reason}). Check {check}."
+    proxies = _which(_PROXIES)
+    if isinstance(error, ImportError) and proxies:
+        return (
+            f"{proxies} names a SOCKS proxy, which needs the package socksio. Install that, or "
+            "name an HTTP proxy."
+        )
+    check = (
+        f"{proxies}, which must be like http://proxy:3128, and {setting}" if proxies else setting
+    )
+    return f"The service's address, or a proxy's, cannot be used. Check {check}."
+
+
+def proxied() -> str:
+    """Which variables name a proxy, in words that follow `the service's address`; else blank."""
+    return f" and the proxy that {found} names" if (found := _which(_PROXIES)) else ""
+
+
+def _which(names: tuple[str, ...]) -> str:
+    """Those of the variables that are set."""
+    spelt = [spelling for name in names for spelling in (name, name.lower())]
+    return " and ".join(name for name in spelt if os.environ.get(name))
 
 
 def redirection(service: str, status: int, asked: str, location: str) -> str:

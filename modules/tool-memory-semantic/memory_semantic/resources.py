@@ -7,10 +7,8 @@ for want of it all the same is told as that, not as damage.
 """
 
 import errno
-import mmap
 import os
 import re
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,12 +30,16 @@ _NO_THREAD = "can't start new thread"
 
 def require_memory(size: int) -> None:
     """Raise OSError (ENOMEM) unless this process can get `size` bytes more; none of it is used."""
+    import mmap  # at use, as all that mounting does without
+
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         pass
 
 
 def require_descriptors(number: int) -> None:
     """Raise OSError (EMFILE) unless this process can open so many files more."""
+    import resource  # which Windows has not; what is said there is in posix.py
+
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit - len(list(Path("/dev/fd").iterdir())) < number:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
@@ -45,6 +47,8 @@ def require_descriptors(number: int) -> None:
 
 def require_file_size(size: int) -> None:
     """Raise OSError (EFBIG) unless this process may write files of `size` bytes."""
+    import resource
+
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and limit < size:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .errors import EmbeddingError
 from .models import EMBEDDING_MAX_WAIT_SECONDS, EMBEDDING_TRIES
-from .network import redirection
+from .network import proxied, redirection
 from .resources import explanation, shortage
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
         failure = "did not answer in time" if late else "could not be reached"
         raise EmbeddingError(
             f"The embeddings service {failure}, in {EMBEDDING_TRIES} tries. {UNCHANGED} "
-            "Check the network and the service's address, then try again."
+            f"Check the network and the service's address{proxied()}, then try again."
         ) from None
     except Exception as error:
         raise nonsense(f"something that is no list of vectors ({type(error).__name__})") from None

@@ -18,7 +18,6 @@ from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
 from .origin import origin
 from .plaintext import without_tags
 from .resources import explanation, shortage
-from .workers import run_blocking
 
 if TYPE_CHECKING:
     from .storage import MemoryStorage
@@ -63,6 +62,7 @@ class _MemoryTool:
             settings = core_settings(self._config, own=SETTINGS)
             agent_id = resolve_agent_id(self._coordinator, self._config)
             from .storage import MemoryStorage
+            from .workers import run_blocking
 
             storage = MemoryStorage(agent_id, settings)
             known = self.input_schema["properties"].keys()
@@ -180,6 +180,8 @@ class MemorySearchTool(_MemoryTool):
             memory.content = without_tags(memory.content)
             memory.tags = [without_tags(tag) for tag in memory.tags]
         if storage.config.mask_secrets:
+            from .workers import run_blocking
+
             hidden = await run_blocking(lambda _: [mask(memory.content) for memory in memories])
             for memory, (content, found) in zip(memories, hidden, strict=True):
                 memory.content = content

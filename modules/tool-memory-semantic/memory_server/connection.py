@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from memory_semantic.errors import StorageError
-from memory_semantic.network import redirection
+from memory_semantic.network import obstacle, proxied, redirection
 
 from .config import ServerConfig
 
@@ -84,7 +84,10 @@ class Connection:
             reraise=True,
         )
         server = f"The Qdrant server at {urlsplit(self._url).netloc}"
-        client = connect(self._url, self._config.qdrant_api_key, self._config.qdrant_timeout)
+        try:
+            client = connect(self._url, self._config.qdrant_api_key, self._config.qdrant_timeout)
+        except Exception as error:
+            raise StorageError(f"{server} was not asked. {obstacle(error, 'qdrant_url')}") from None
         try:
             return tries(request, client)
         except StorageError:
@@ -157,7 +160,7 @@ def _silence(error: Exception) -> str:
         return _NONSENSE
     late = isinstance(getattr(error, "source", None), TimeoutException)
     failure = "did not answer in time" if late else "could not be reached"
-    return f"{failure}, in {TRIES} tries. Check qdrant_url, and whether the server runs."
+    return f"{failure}, in {TRIES} tries. Check qdrant_url{proxied()}, and whether the server runs."
 
 
 def _is_full(error: "UnexpectedResponse") -> bool:

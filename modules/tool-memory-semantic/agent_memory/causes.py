@@ -1,0 +1,25 @@
+"""What an error that is not ours is about, in a sentence for the person."""
+
+from pathlib import Path
+from traceback import extract_tb, walk_tb
+
+from memory_semantic.resources import explanation, shortage
+
+
+def cause(error: Exception) -> str:
+    """What happened. The error's own words may be those of a memory: of what nobody expected, its
+    kind is told, and where it arose.
+    """
+    frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+    if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
+        reason = error.strerror or type(error).__name__
+        return f"Standard output cannot be written: {reason}. What was done before that is done."
+    number = shortage(error)
+    if number:
+        return explanation(number)
+    if isinstance(error, OSError):
+        reason = error.strerror or type(error).__name__
+        return f"{error.filename or 'A file'} cannot be used: {reason}."
+    where = extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
+    return f"agent-memory failed unexpectedly ({place}). Please report this."
