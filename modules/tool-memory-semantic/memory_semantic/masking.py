@@ -12,8 +12,8 @@ from typing import Any
 from .models import MAX_CONTENT_CHARS, MAX_TAGS
 from .plaintext import normal, without_tags
 
-# What a maker puts before its credentials, from the makers' documentation: what such a shape is
-# called where it is masked, and its pattern. Lengths are lower bounds, because they have grown.
+# What a maker puts before its credentials: what such a shape is called where it is masked, and its
+# pattern. Lengths are lower bounds, because they have grown.
 # No letter or digit may stand before one. Repetitions that something has to follow are bounded.
 PREFIXED: dict[str, str] = {
     # Code hosts
