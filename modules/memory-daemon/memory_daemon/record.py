@@ -6,221 +6,192 @@ import json
 import math
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from memory_semantic.masking import mask, mask_all
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from . import meaning
 from .access import Access
-from .arguments import Event, RecordEvent
+from .arguments import Decision, Event, RecordEvent
+from .bundle import estimate
 from .database import Connection, Database
-from .excerpts import chunked
-from .meaning import Meaning
-from .settings import UNCHANGED, Refused
-from .tokens import estimate
+from .settings import UNCHANGED, Refused, Settings
 
+CHUNK_CHARS = 3_000
+CHUNKS = 8  # of one event; what is longer is kept whole aside
+LAST_CHUNKS = 2  # of those, from the end, where a text says what came of it
+HEAD = 0.75  # of a tool result's excerpt; the rest is from its end
 IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
-HUMAN_IMPORTANCE = 0.6  # of what a person says
+HUMAN_IMPORTANCE = 0.6  # of a message
 OTHER_IMPORTANCE = 0.2
-SLOW_TO_MASK = 20_000  # characters, which take 15 ms
-_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 Row = dict[str, Any]
+
+
+def _insert(table: str, columns: str) -> bytes:
+    names = f"tenant_id ts channel sensitivity actor_id refs {columns}".split()
+    values = ", ".join(f"%({name})s" for name in names)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})".encode()
+
+
+_EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
+_ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
+_DECISION = _insert(
+    "decisions",
+    "decision_id decision scope rationale constraints alternatives consequences model vector",
+)
+_SUPERSEDE = """
+  UPDATE decisions SET status = 'superseded', superseded_by = %(event_id)s
+  WHERE decision_id = %(supersedes)s AND decision_id <> %(event_id)s AND status = 'active'
+    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
+_TASK = (
+    _insert("tasks", "task_id event_id status title details")
+    + b"""
+  ON CONFLICT (tenant_id, task_id) DO UPDATE SET event_id = excluded.event_id, ts = excluded.ts,
+    status = excluded.status, details = excluded.details, refs = excluded.refs,
+    title = coalesce(nullif(%(given_title)s, ''), tasks.title), channel = excluded.channel,
+    sensitivity = excluded.sensitivity, actor_id = excluded.actor_id
+  WHERE visible(tasks.channel, tasks.sensitivity, tasks.actor_id, %(reach)s, %(actor_id)s)"""
+)
 
 
 def ulid() -> str:
     """A new id of 26 characters, whose order is that of time (github.com/ulid/spec)."""
     number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
-    return "".join(_DIGITS[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-@dataclass
-class _Entry:
-    """An event as the rows that it becomes."""
-
-    event: Row
-    chunks: list[Row]
-    artifact: Row | None
-    decision: Row | None
-    task: Row | None
-    masked: int
-    new: bool = True
+    digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    return "".join(digits[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 async def record_event(
-    database: Database, meaning: Meaning, access: Access, request: RecordEvent, excerpt_chars: int
+    settings: Settings, database: Database, access: Access, request: RecordEvent
 ) -> str:
     """Record all the events of `request` or none; a line of JSON for each. Raises Refused."""
-    now = datetime.now(UTC)
-
-    def prepare() -> list[_Entry]:
-        return [
-            _entry(event, request, access, now + timedelta(microseconds=number), excerpt_chars)
-            for number, event in enumerate(request.all)
-        ]
-
-    slow = sum(len(event.text) for event in request.all) > SLOW_TO_MASK
-    entries = await asyncio.to_thread(prepare) if slow else prepare()
-    for entry in entries:
-        if entry.decision:
-            entry.decision |= await meaning.stored(entry.decision["decision"])
+    # Masking 10 MB takes six seconds.
+    rows = [
+        await asyncio.to_thread(_row, event, request, access, settings.excerpt_chars)
+        for event in request.events or [request]
+    ]
     async with database.transaction(access.tenant) as connection:
-        await _insert_events(connection, entries)
-        fresh = [entry for entry in entries if entry.new]
-        await _insert(connection, "chunks", [chunk for entry in fresh for chunk in entry.chunks])
-        await _insert(connection, "artifacts", [e.artifact for e in fresh if e.artifact])
-        for entry in fresh:
-            if entry.decision:
-                await _decide(connection, entry.decision, access)
-            if entry.task:
-                await _update_task(connection, entry.task, access)
-    return "\n".join(
-        json.dumps(
-            {
-                "event_id": entry.event["event_id"],
-                "status": "recorded" if entry.new else "known",
-                "chunks": len(entry.chunks),
-                "artifact_id": entry.artifact and entry.artifact["artifact_id"],
-                "masked_secrets": entry.masked,
-            }
-        )
-        for entry in entries
-    )
+        return "\n".join([json.dumps(await _record(connection, row)) for row in rows])
 
 
-def _entry(
-    event: Event, request: RecordEvent, access: Access, ts: datetime, excerpt_chars: int
-) -> _Entry:
+def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
+    """All that is stored of an event, with its secrets masked."""
     text, masked = mask(event.text)
-    parts, also_masked = mask_all(event.model_dump(include={"tags", "refs", "decision", "task"}))
-    event_id = event.event_id or ulid()
-    everywhere = {
+    row, also_masked = mask_all(event.model_dump(include=set(Event.model_fields) - {"text"}))
+    row |= {
         "tenant_id": access.tenant,
-        "channel": access.checked(event.channel),
-        "sensitivity": event.sensitivity,
-        "actor_id": request.agent_id,
-        "refs": parts["refs"],
-    }
-    described = {
-        **everywhere,
         "session_id": request.session_id,
-        "kind": event.kind,
-        "actor_type": event.actor_type,
+        "actor_id": request.agent_id,
+        "channel": access.reach(event.channel),
+        "reach": access.channel,  # of what it supersedes or updates
     }
-    request_hash = hashlib.sha256(json.dumps([described, parts, text]).encode()).digest()
-    everywhere["ts"] = described["ts"] = ts
-    shown = text.replace("\0", "\ufffd")  # PostgreSQL's texts cannot hold it
-    chunks, cut = chunked(shown, event.kind, event_id, excerpt_chars)
-    artifact = decision = task = None
-    if cut:
-        kind = "tool_output" if event.kind == "tool_result" else "blob"
-        artifact = {**everywhere, "artifact_id": event_id, "kind": kind, "bytes": text.encode()}
-    if event.kind == "decision":
-        reasons = parts["decision"] or {"scope": "project"}
-        decision = {**everywhere, **reasons, "decision_id": event_id, "decision": shown}
-    if event.task:
-        task = {**everywhere, **parts["task"], "event_id": event_id, "details": chunks[0]}
-    content = Jsonb({"excerpt_text" if cut else "text": "\n\n".join(chunks)})
-    return _Entry(
-        described
-        | {"event_id": event_id, "tags": parts["tags"]}
-        | {"content": content, "request_hash": request_hash},
-        [
-            described
-            | {"event_id": event_id, "chunk_id": f"{event_id}.{number}", "text": chunk}
-            | {"token_est": math.ceil(estimate(chunk)), "importance": _importance(event)}
-            for number, chunk in enumerate(chunks)
-            if event.sensitivity != "secret"
-        ],
-        artifact,
-        decision,
-        task,
-        masked + also_masked,
-    )
+    said = json.dumps([row, text], sort_keys=True)
+    event_id = event.event_id or ulid()
+    shown = text.replace("\0", "\ufffd")  # which PostgreSQL's texts cannot hold
+    chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
+    by_kind = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    human = event.kind == "message" and event.actor_type == "human"
+    usual = HUMAN_IMPORTANCE if human else by_kind
+    return row | {
+        "event_id": event_id,
+        "ts": datetime.now(UTC),
+        "request_hash": hashlib.sha256(said.encode()).digest(),
+        "content": Jsonb({"text" if whole else "excerpt_text": "\n\n".join(chunks)}),
+        "chunks": [] if event.sensitivity == "secret" else chunks,
+        "bytes": None if whole else text.encode(),
+        "text": shown,
+        "importance": usual if event.importance is None else event.importance,
+        "masked": masked + also_masked,
+    }
 
 
-def _importance(event: Event) -> float:
-    if event.importance is not None:
-        return event.importance
-    if event.kind == "message" and event.actor_type == "human":
-        return HUMAN_IMPORTANCE
-    return IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
-
-
-async def _insert_events(connection: Connection, entries: list[_Entry]) -> None:
-    """Marks as not new those that were recorded before, with the same content."""
-    for entry in entries:
-        inserted = await _insert(connection, "events", [entry.event], "ON CONFLICT DO NOTHING")
-        entry.new = inserted == 1
-        if entry.new:
-            continue
-        same = await connection.execute(
-            "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s",
-            entry.event,
-        )
-        if not same.rowcount:
-            raise Refused(
-                f"{UNCHANGED} There is another event with the event_id "
-                f"{entry.event['event_id']}. Give this one an id of its own, or none."
-            )
-
-
-async def _decide(connection: Connection, decision: Row, access: Access) -> None:
-    replaced = decision.pop("supersedes", None)
-    await _insert(connection, "decisions", [decision])
-    if not replaced:
-        return
-    changed = await connection.execute(
-        "UPDATE decisions SET status = 'superseded', superseded_by = %(id)s WHERE status = 'active'"
-        " AND decision_id = %(replaced)s AND decision_id <> %(id)s"
-        " AND visible(channel, sensitivity, actor_id, %(channel)s, %(actor_id)s)",
-        {
-            **decision,
-            "id": decision["decision_id"],
-            "replaced": replaced,
-            "channel": access.channel,
-        },
-    )
-    if not changed.rowcount:
+async def _record(connection: Connection, row: Row) -> Row:
+    inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
+    if inserted.rowcount:
+        await _record_parts(connection, row)
+    elif not await _exists(connection, row):
         raise Refused(
-            f"{UNCHANGED} There is no active decision {replaced} that you can see. "
-            "query_decisions lists them."
+            f"{UNCHANGED} There is another event with the event_id {row['event_id']}. Give this "
+            "one an id of its own, or none."
         )
+    return {
+        "event_id": row["event_id"],
+        "status": "recorded" if inserted.rowcount else "known",
+        "chunks": len(row["chunks"]),
+        "artifact_id": row["event_id"] if row["bytes"] else None,
+        "masked_secrets": row["masked"],
+    }
 
 
-async def _update_task(connection: Connection, task: Row, access: Access) -> None:
-    changed = await _insert(
-        connection,
-        "tasks",
-        [{**task, "title": task["title"] or task["details"].strip().splitlines()[0][:200]}],
-        "ON CONFLICT (tenant_id, task_id) DO UPDATE SET event_id = excluded.event_id,"
-        " ts = excluded.ts, status = excluded.status, details = excluded.details,"
-        " title = coalesce(nullif(%(given_title)s, ''), tasks.title), refs = excluded.refs,"
-        " channel = excluded.channel, sensitivity = excluded.sensitivity,"
-        " actor_id = excluded.actor_id WHERE"
-        " visible(tasks.channel, tasks.sensitivity, tasks.actor_id, %(reach)s, %(actor_id)s)",
-        given_title=task["title"],
-        reach=access.channel,
+async def _exists(connection: Connection, row: Row) -> bool:
+    found = await connection.execute(
+        "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s", row
     )
-    if not changed:
-        raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
+    return found.rowcount == 1
 
 
-async def _insert(
-    connection: Connection, table: str, rows: Sequence[Row], rest: str = "", **more: Any
-) -> int:
-    if not rows:
-        return 0
-    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) {}").format(
-        sql.Identifier(table),
-        sql.SQL(", ").join(map(sql.Identifier, rows[0])),
-        sql.SQL(", ").join(map(sql.Placeholder, rows[0])),
-        sql.SQL(rest),
-    )
-    async with connection.cursor() as cursor:
-        await cursor.executemany(statement, [{**row, **more} for row in rows])
-        return cursor.rowcount
+async def _record_parts(connection: Connection, row: Row) -> None:
+    event_id = row["event_id"]
+    for number, chunk in enumerate(row["chunks"]):
+        part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate(chunk))}
+        await connection.execute(_CHUNK, {**row, **part, "text": chunk})
+    if row["bytes"]:
+        kind = "tool_output" if row["kind"] == "tool_result" else "blob"
+        await connection.execute(_ARTIFACT, {**row, "artifact_id": event_id, "kind": kind})
+    if row["kind"] == "decision":
+        decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
+        decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
+        decided["vector"] = await meaning.vector(row["text"])
+        await connection.execute(_DECISION, decided)
+        if decided["supersedes"]:
+            changed = await connection.execute(_SUPERSEDE, decided)
+            if not changed.rowcount:
+                raise Refused(
+                    f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can "
+                    "see. query_decisions lists them."
+                )
+    if row["task"]:
+        given_title = row["task"]["title"]
+        title = given_title or row["text"].strip().splitlines()[0][:200]
+        task = row | row["task"] | {"title": title, "given_title": given_title}
+        changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
+        if not changed.rowcount:
+            raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
+
+
+def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str], bool]:
+    """The chunks in which a text is searched and shown, and whether they are all of it.
+
+    A tool's result is one chunk of `chars` characters and a line that says what is missing. Other
+    text is cut at blank lines, into at most 8 chunks of 3,000 characters.
+    """
+    if kind == "tool_result":
+        head = int(chars * HEAD)
+        pieces = [text] if len(text) <= chars else [text[:head], "", text[head - chars :]]
+        missing = len(text) - chars
+    else:
+        pieces = _cut(text)
+        missing = sum(map(len, pieces[CHUNKS - LAST_CHUNKS : -LAST_CHUNKS]))
+        if len(pieces) > CHUNKS:
+            pieces = [*pieces[: CHUNKS - LAST_CHUNKS], "", *pieces[-LAST_CHUNKS:]]
+    if "" not in pieces:
+        return pieces, True
+    gap = f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    if kind == "tool_result":
+        return [gap.join([pieces[0], pieces[-1]])], False
+    return [piece or gap for piece in pieces], False
+
+
+def _cut(text: str) -> list[str]:
+    chunks = []
+    while len(text) > CHUNK_CHARS:
+        # At a blank line, else at a line's end, else at a blank; never after almost nothing.
+        ends = (text.rfind(gap, CHUNK_CHARS // 3, CHUNK_CHARS) for gap in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), CHUNK_CHARS)
+        chunks.append(text[:end])
+        text = text[end:].lstrip("\n")
+    return [*chunks, text] if text or not chunks else chunks

@@ -95,3 +95,4 @@ DO $$ DECLARE name text; BEGIN
   END LOOP; END $$;
 GRANT UPDATE (status, superseded_by) ON decisions TO memory_daemon;
 GRANT UPDATE ON tasks TO memory_daemon;
+GRANT USAGE ON SCHEMA memory TO memory_daemon;

@@ -11,7 +11,7 @@ CREATE FUNCTION any_word(question text) RETURNS tsquery IMMUTABLE LANGUAGE sql A
 -- with the frequencies that ANALYZE keeps. Candidates are bounded: those that hold the rarest words,
 -- as many words as make about `budget` rows, the newest first; and of the newest `recent` chunks
 -- those that hold any of the words.
-CREATE FUNCTION acb_candidates(question text, request text, agent text, recency real,
+CREATE FUNCTION acb_candidates(question text, request text, agent text, recency double precision,
   budget int DEFAULT 5000, recent int DEFAULT 1000, top int DEFAULT 200)
 RETURNS TABLE (event_id text, ts timestamptz, actor_type text, actor_id text, kind text, refs text[],
   token_est int, text text, score double precision)
@@ -60,7 +60,7 @@ BEGIN
     SELECT chunk_id, 0.6 * words / nullif(max(words) OVER (), 0) + 0.1 * importance
       + recency * exp(-greatest(extract(epoch FROM now() - ts), 0) / (30 * 86400)) AS score
     FROM ranked ORDER BY 2 DESC LIMIT top)
-  SELECT event_id::text, ts, actor_type::text, actor_id, kind::text, refs, token_est, chunks.text, best.score::float8
+  SELECT event_id::text, ts, actor_type, actor_id, kind::text, refs, token_est, chunks.text, best.score::float8
   FROM best JOIN chunks USING (chunk_id) WHERE tenant_id = tenant ORDER BY best.score DESC, chunk_id;
 END $$;
 REVOKE ALL ON FUNCTION acb_candidates FROM PUBLIC;
