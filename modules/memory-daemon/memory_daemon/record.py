@@ -69,13 +69,14 @@ async def record_event(
     settings: Settings, database: Database, access: Access, request: RecordEvent
 ) -> str:
     """Record all the events of `request` or none; a line of JSON for each. Raises Refused."""
-    # Masking 10 MB takes six seconds.
-    rows = [
-        await asyncio.to_thread(_row, event, request, access, settings.excerpt_chars)
-        for event in request.events or [request]
-    ]
+
+    def rows() -> list[Row]:
+        events = request.events or [request]
+        return [_row(event, request, access, settings.excerpt_chars) for event in events]
+
+    prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
     async with database.transaction(access.tenant) as connection:
-        return "\n".join([json.dumps(await _record(connection, row)) for row in rows])
+        return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
 
 
 def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
