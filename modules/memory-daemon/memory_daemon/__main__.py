@@ -1,0 +1,133 @@
+"""The command `agent-memory-daemon`."""
+
+import asyncio
+import signal
+import sys
+from dataclasses import astuple
+
+import click
+
+from .access import CHANNELS, Access, Tokens
+from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
+
+_FIRST_TOKEN = """
+A token was made for the tenant "default". It is shown this once:
+
+  export MEMORY_DAEMON_TOKEN={token}
+
+For example, in Claude Code:
+
+  claude mcp add --transport http memory {url} --header "Authorization: Bearer {token}"
+"""
+
+
+@click.group()
+def cli() -> None:
+    """What agents did, recorded and given back: an MCP server over PostgreSQL."""
+
+
+@cli.command("serve")
+def serve_command() -> None:
+    """Serve the tools over HTTP, with a PostgreSQL of its own unless MEMORY_DAEMON_DSN is set."""
+    from .server import serve  # loads the MCP SDK, which the other commands need not wait for
+
+    settings = Settings()
+    for ends in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ends, lambda *_: sys.exit())  # so that the database is stopped, too
+
+    def ready(url: str) -> None:
+        tokens = Tokens(settings.tokens)
+        if not tokens.all():
+            print(_FIRST_TOKEN.format(token=tokens.make(Access("default")), url=url))
+        print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
+
+    asyncio.run(serve(settings, ready))
+
+
+@cli.command()
+@click.option("--tenant", help="Only of this tenant.")
+@click.option("--event", metavar="ID")
+@click.option("--session", metavar="ID")
+@click.option("--tag")
+@click.option("--before", metavar="TIME", help="A date, or 30d for older than 30 days.")
+@click.option("--yes", is_flag=True, help="Do it. Without this, it is only said what would go.")
+def forget(yes: bool, **by: str | None) -> None:
+    """Delete the events that match all options, and everything that was made of them."""
+    given = {name: value for name, value in by.items() if value}
+    if not given.keys() - {"tenant"}:
+        raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
+
+    from . import upkeep
+    from .embedded import database_of
+
+    async def run() -> dict[str, int]:
+        async with database_of(Settings()) as dsn:
+            return await upkeep.forget(dsn, given, really=yes)
+
+    rows = ", ".join(f"{count} {table}" for table, count in asyncio.run(run()).items())
+    done, ask = "Forgotten, and checked that nothing is left: ", "With --yes this is forgotten: "
+    print(f"{done if yes else ask}{rows}.")
+
+
+@cli.group()
+def token() -> None:
+    """Make, list and revoke the tokens of clients."""
+
+
+@token.command("make")
+@click.option("--tenant", default="default", show_default=True)
+@click.option("--channel", type=click.Choice(CHANNELS), default="private", help="The widest.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(MIN_BUNDLE_TOKENS, BUNDLE_TOKENS),
+    default=BUNDLE_TOKENS,
+    help="Of a bundle.",
+)
+def token_make(tenant: str, channel: str, max_tokens: int) -> None:
+    """Print a new token. It is shown this once."""
+    print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens)))
+
+
+@token.command("list")
+def token_list() -> None:
+    """Print of each token its id, tenant, widest channel and largest bundle."""
+    for digest, access in Tokens(Settings().tokens).all().items():
+        print(digest[:8], *astuple(access))
+
+
+@token.command("revoke")
+@click.argument("id")
+def token_revoke(id: str) -> None:
+    """Take a token back, at once, also from a daemon that runs."""
+    Tokens(Settings().tokens).revoke(id)
+    print(f"Revoked {id}.")
+
+
+@cli.command()
+def doctor() -> None:
+    """Say what is well and what is not; the exit code is 1 if anything is not."""
+
+    from . import upkeep
+    from .embedded import database_of
+
+    async def run() -> bool:
+        settings = Settings()
+        async with database_of(settings) as dsn:
+            findings = [finding async for finding in upkeep.examine(settings, dsn)]
+        for well, finding in findings:
+            print("ok     " if well else "PROBLEM", finding)
+        return all(well for well, _ in findings)
+
+    sys.exit(not asyncio.run(run()))
+
+
+def main() -> None:
+    """Run a command; a refusal is one sentence on stderr and exit code 1."""
+    try:
+        cli()
+    except Refused as error:
+        sys.exit(f"agent-memory-daemon: {error}")
+
+
+if __name__ == "__main__":
+    main()

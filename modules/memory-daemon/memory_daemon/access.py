@@ -1,0 +1,80 @@
+"""Bearer tokens: each stands for a tenant, the widest channel it may use and its largest bundle."""
+
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .settings import BUNDLE_TOKENS, UNCHANGED, Refused
+
+CHANNELS = ("public", "team", "agent", "private")  # each sees what those before it see
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a token gives."""
+
+    tenant: str
+    channel: str = "private"
+    max_tokens: int = BUNDLE_TOKENS
+
+    def reach(self, channel: str | None) -> str:
+        """The channel of a request, which is the token's own if none is named. Raises Refused."""
+        if channel and CHANNELS.index(channel) > CHANNELS.index(self.channel):
+            raise Refused(
+                f"{UNCHANGED} This token reaches to channel {self.channel}, not {channel}."
+            )
+        return channel or self.channel
+
+
+class Tokens:
+    """The tokens in a file that only its owner may read, by their SHA-256.
+
+    The file is read for every request, so that a token can be revoked at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def all(self) -> dict[str, Access]:
+        """Every token that there is. Raises Refused."""
+        try:
+            if self._path.stat().st_mode & 0o077:
+                raise Refused(f"Others may read {self._path}. Run: chmod 600 {self._path}")
+            entries = json.loads(self._path.read_text())
+            return {digest: Access(**entry) for digest, entry in entries.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise Refused(f"The tokens in {self._path} cannot be read: {error}.") from error
+
+    def find(self, token: str) -> Access | None:
+        """What `token` gives, compared in constant time."""
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        same = [
+            access for known, access in self.all().items() if hmac.compare_digest(known, digest)
+        ]
+        return same[0] if same else None
+
+    def make(self, access: Access) -> str:
+        """A new token. It can be read this once."""
+        token = f"mem_{secrets.token_urlsafe(32)}"
+        self._write({**self.all(), hashlib.sha256(token.encode()).hexdigest(): access})
+        return token
+
+    def revoke(self, digest: str) -> None:
+        """Take back the token whose SHA-256 begins so. Raises Refused unless there is one."""
+        known = self.all()
+        found = [each for each in known if each.startswith(digest)]
+        if len(found) != 1:
+            raise Refused(f"{len(found)} tokens begin with {digest}. No token was revoked.")
+        self._write({each: access for each, access in known.items() if each not in found})
+
+    def _write(self, tokens: dict[str, Access]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
+        new = self._path.with_suffix(".new")
+        new.touch(mode=0o600)
+        new.write_text(json.dumps({digest: asdict(access) for digest, access in tokens.items()}))
+        new.replace(self._path)

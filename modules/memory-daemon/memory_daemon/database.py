@@ -1,0 +1,131 @@
+"""The database: migrations, the pool, and transactions that see one tenant only."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import files
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, errors
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from .settings import UNCHANGED, Refused
+
+POOL_SIZE = 16
+WAIT_SECONDS = 5  # for a connection, and for the database to finish a statement
+ROLE, *MIGRATIONS = sorted(
+    files("memory_daemon").joinpath("migrations").iterdir(), key=lambda file: file.name
+)
+_NO_ROLE = (
+    "Nothing was changed. The database's user may not make the role memory_daemon, which serves. "
+    "Let an administrator run: CREATE ROLE memory_daemon NOLOGIN; GRANT memory_daemon TO "
+)
+_UNKNOWN = (
+    "The connection broke at the very end: it is not known whether this was recorded. What has an "
+    "event_id of yours can be sent again, and is recorded once."
+)
+_CAUSES = {  # the first that fits
+    errors.DiskFull: "The database's disk is full. Make room on it.",
+    errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds.",
+    errors.DeadlockDetected: "Two calls were in each other's way. Try again.",
+    errors.ReadOnlySqlTransaction: "The database takes no writes at present.",
+    psycopg.OperationalError: "The database does not answer. Try again in a moment.",
+}
+
+Connection = AsyncConnection[DictRow]
+_OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "row_factory": dict_row,
+    "connect_timeout": WAIT_SECONDS,
+}
+
+
+@contextmanager
+def sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
+    """Raises what the database reports as Refused, with `outcome` for what became of the call.
+
+    Never in the database's own words, which may hold what was recorded.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        refused = f"The database refused this (SQLSTATE {error.sqlstate})."
+        cause = next((text for kind, text in _CAUSES.items() if isinstance(error, kind)), refused)
+        raise Refused(f"{outcome()} {cause}") from error
+
+
+async def connect(dsn: str) -> Connection:
+    """A connection as the owner, who sees every tenant: for upkeep only."""
+    with sentences():
+        connection: Any = await AsyncConnection.connect(dsn, **_OPTIONS)
+        await connection.execute("SET search_path = memory, pg_temp")
+        return connection
+
+
+async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
+    """Bring the schema `memory` to version `upto`, all or nothing; what is there stays.
+
+    Raises Refused if the schema is newer, or the user of `dsn` may not make the serving role.
+    """
+    async with await connect(dsn) as connection:
+        with sentences():
+            async with connection.transaction():
+                await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
+                try:
+                    await connection.execute(ROLE.read_bytes())
+                except errors.InsufficientPrivilege as error:
+                    raise Refused(f'{_NO_ROLE}"{connection.info.user}";') from error
+                await connection.execute(
+                    "CREATE SCHEMA IF NOT EXISTS memory; CREATE TABLE IF NOT EXISTS schema_version"
+                    " (version int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+                )
+                found = await connection.execute("SELECT count(*) AS version FROM schema_version")
+                version = (await found.fetchone() or {})["version"]
+                if version > len(MIGRATIONS):
+                    raise Refused(
+                        f"Nothing was changed. The database has schema {version}, and this program "
+                        f"knows {len(MIGRATIONS)} at most. Update agent-memory-daemon."
+                    )
+                for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
+                    await connection.execute(file.read_bytes())
+                    await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
+
+
+class Database:
+    """The pool of connections to `dsn`; open it with `async with`."""
+
+    def __init__(self, dsn: str) -> None:
+        self._pool: Any = AsyncConnectionPool(
+            dsn,
+            kwargs=_OPTIONS,
+            min_size=1,
+            max_size=POOL_SIZE,
+            timeout=WAIT_SECONDS,
+            reconnect_timeout=WAIT_SECONDS,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+
+    async def __aenter__(self) -> "Database":
+        await self._pool.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def transaction(self, tenant: str) -> AsyncIterator[Connection]:
+        """As the serving role, which sees the rows of `tenant` and no others. Raises Refused."""
+        committing = False
+        with sentences(lambda: _UNKNOWN if committing else UNCHANGED):
+            async with self._pool.connection() as connection, connection.transaction():
+                await connection.execute(
+                    "SELECT set_config('role', 'memory_daemon', true),"
+                    " set_config('search_path', 'memory, pg_temp', true),"
+                    " set_config('app.tenant', %s, true),"
+                    " set_config('statement_timeout', %s, true)",
+                    [tenant, f"{WAIT_SECONDS}s"],
+                )
+                yield connection
+                committing = True

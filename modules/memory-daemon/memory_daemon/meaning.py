@@ -1,0 +1,61 @@
+"""Decisions by their meaning, which the built-in model also finds in other words."""
+
+from typing import Any
+
+import numpy as np
+from memory_semantic import EmbeddingError, EmbeddingGenerator
+
+from .database import Connection
+
+NEWEST = 5_000  # decisions that are compared: 10 ms
+
+_MODEL = EmbeddingGenerator("local")  # needs no key and no network; loaded with its first text
+_SEEN = """
+  SELECT decision_id, vector, coalesce(ts_rank(tsv, any_word(%(query)s)), 0) AS words,
+    CASE WHEN model IS DISTINCT FROM %(model)s THEN decision END AS to_embed
+  FROM decisions WHERE status = %(status)s AND scope = ANY(%(scopes)s)
+    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)
+  ORDER BY ts DESC, decision_id DESC LIMIT %(newest)s"""
+_WHOLE = """
+  SELECT * FROM decisions WHERE decision_id = ANY(%(ids)s)
+  ORDER BY array_position(%(ids)s::text[], decision_id::text)"""
+
+
+async def vector(text: str) -> bytes:
+    """float16, of length 1; zeros for a text that the model knows no word of."""
+    try:
+        return np.array(await _MODEL.generate(text), dtype=np.float16).tobytes()
+    except EmbeddingError:
+        return np.zeros(_MODEL.dimensions or 256, dtype=np.float16).tobytes()
+
+
+def model() -> str:
+    """Which model made a vector."""
+    return _MODEL.version or _MODEL.model
+
+
+async def decisions(
+    connection: Connection, query: str, limit: int, **seen: Any
+) -> list[dict[str, Any]]:
+    """The decisions nearest to `query`, or the newest if it is empty.
+
+    By meaning; by words where the question is not in Latin letters, which are what the model was
+    made for. `seen` says which ones: status, scopes, channel, agent.
+    """
+    asked = {**seen, "query": query, "model": model(), "newest": NEWEST}
+    rows = await (await connection.execute(_SEEN, asked)).fetchall()
+    if rows and query.strip():
+        if _latin(query):
+            stored = [await vector(r["to_embed"]) if r["to_embed"] else r["vector"] for r in rows]
+            matrix = np.frombuffer(b"".join(stored), dtype=np.float16).reshape(len(rows), -1)
+            scores = matrix.astype(np.float32) @ np.frombuffer(await vector(query), np.float16)
+        else:
+            scores = np.array([row["words"] for row in rows])
+        rows = [rows[index] for index in np.argsort(-scores, kind="stable")]
+    ids = [row["decision_id"] for row in rows[:limit]]
+    return await (await connection.execute(_WHOLE, {"ids": ids})).fetchall()
+
+
+def _latin(text: str) -> bool:
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter < "\u0250" for letter in letters) >= len(letters)

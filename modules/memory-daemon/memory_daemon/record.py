@@ -1,0 +1,199 @@
+"""The one write path: events become rows, in one transaction."""
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_semantic.masking import mask, mask_all
+from psycopg.types.json import Jsonb
+
+from . import meaning
+from .access import Access
+from .arguments import Decision, Event, RecordEvent
+from .bundle import estimate
+from .database import Connection, Database
+from .settings import UNCHANGED, Refused, Settings
+
+CHUNK_CHARS = 3_000
+CHUNKS = 8  # of one event; what is longer is kept whole aside
+LAST_CHUNKS = 2  # of those, from the end, where a text says what came of it
+HEAD = 0.75  # of a tool result's excerpt; the rest is from its end
+IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
+HUMAN_IMPORTANCE = 0.6  # of a message
+OTHER_IMPORTANCE = 0.2
+
+Row = dict[str, Any]
+
+
+def _insert(table: str, columns: str) -> bytes:
+    names = f"tenant_id ts channel sensitivity actor_id refs {columns}".split()
+    values = ", ".join(f"%({name})s" for name in names)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})".encode()
+
+
+_EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
+_ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
+_DECISION = _insert(
+    "decisions",
+    "decision_id decision scope rationale constraints alternatives consequences model vector",
+)
+_SUPERSEDE = """
+  UPDATE decisions SET status = 'superseded', superseded_by = %(event_id)s
+  WHERE decision_id = %(supersedes)s AND decision_id <> %(event_id)s AND status = 'active'
+    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
+_TASK = (
+    _insert("tasks", "task_id event_id status title details")
+    + b"""
+  ON CONFLICT (tenant_id, task_id) DO UPDATE SET event_id = excluded.event_id, ts = excluded.ts,
+    status = excluded.status, details = excluded.details, refs = excluded.refs,
+    title = coalesce(nullif(%(given_title)s, ''), tasks.title), channel = excluded.channel,
+    sensitivity = excluded.sensitivity, actor_id = excluded.actor_id
+  WHERE visible(tasks.channel, tasks.sensitivity, tasks.actor_id, %(reach)s, %(actor_id)s)"""
+)
+
+
+def ulid() -> str:
+    """A new id of 26 characters, whose order is that of time (github.com/ulid/spec)."""
+    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
+    digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    return "".join(digits[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+async def record_event(
+    settings: Settings, database: Database, access: Access, request: RecordEvent
+) -> str:
+    """Record all the events of `request` or none; a line of JSON for each. Raises Refused."""
+
+    def rows() -> list[Row]:
+        events = request.events or [request]
+        return [_row(event, request, access, settings.excerpt_chars) for event in events]
+
+    prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
+    async with database.transaction(access.tenant) as connection:
+        return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
+
+
+def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
+    """All that is stored of an event, with its secrets masked."""
+    text, masked = mask(event.text)
+    row, also_masked = mask_all(event.model_dump(include=set(Event.model_fields) - {"text"}))
+    row |= {
+        "tenant_id": access.tenant,
+        "session_id": request.session_id,
+        "actor_id": request.agent_id,
+        "channel": access.reach(event.channel),
+        "reach": access.channel,  # of what it supersedes or updates
+    }
+    said = json.dumps([row, text], sort_keys=True)
+    event_id = event.event_id or ulid()
+    shown = text.replace("\0", "\ufffd")  # which PostgreSQL's texts cannot hold
+    chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
+    by_kind = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    human = event.kind == "message" and event.actor_type == "human"
+    usual = HUMAN_IMPORTANCE if human else by_kind
+    return row | {
+        "event_id": event_id,
+        "ts": datetime.now(UTC),
+        "request_hash": hashlib.sha256(said.encode()).digest(),
+        "content": Jsonb({"text" if whole else "excerpt_text": "\n\n".join(chunks)}),
+        "chunks": [] if event.sensitivity == "secret" else chunks,
+        "bytes": None if whole else text.encode(),
+        "text": shown,
+        "importance": usual if event.importance is None else event.importance,
+        "masked": masked + also_masked,
+    }
+
+
+async def _record(connection: Connection, row: Row) -> Row:
+    inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
+    if inserted.rowcount:
+        await _record_parts(connection, row)
+    elif not await _exists(connection, row):
+        raise Refused(
+            f"{UNCHANGED} There is another event with the event_id {row['event_id']}. Give this "
+            "one an id of its own, or none."
+        )
+    return {
+        "event_id": row["event_id"],
+        "status": "recorded" if inserted.rowcount else "known",
+        "chunks": len(row["chunks"]),
+        "artifact_id": row["event_id"] if row["bytes"] else None,
+        "masked_secrets": row["masked"],
+    }
+
+
+async def _exists(connection: Connection, row: Row) -> bool:
+    found = await connection.execute(
+        "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s", row
+    )
+    return found.rowcount == 1
+
+
+async def _record_parts(connection: Connection, row: Row) -> None:
+    event_id = row["event_id"]
+    for number, chunk in enumerate(row["chunks"]):
+        part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate(chunk))}
+        await connection.execute(_CHUNK, {**row, **part, "text": chunk})
+    if row["bytes"]:
+        kind = "tool_output" if row["kind"] == "tool_result" else "blob"
+        await connection.execute(_ARTIFACT, {**row, "artifact_id": event_id, "kind": kind})
+    if row["kind"] == "decision":
+        decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
+        decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
+        decided["vector"] = await meaning.vector(row["text"])
+        await connection.execute(_DECISION, decided)
+        if decided["supersedes"]:
+            changed = await connection.execute(_SUPERSEDE, decided)
+            if not changed.rowcount:
+                raise Refused(
+                    f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can "
+                    "see. query_decisions lists them."
+                )
+    if row["task"]:
+        given_title = row["task"]["title"]
+        title = given_title or row["text"].strip().splitlines()[0][:200]
+        task = row | row["task"] | {"title": title, "given_title": given_title}
+        changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
+        if not changed.rowcount:
+            raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
+
+
+def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str], bool]:
+    """The chunks in which a text is searched and shown, and whether they are all of it.
+
+    A tool's result is one chunk of `chars` characters and a line that says what is missing. Other
+    text is cut at blank lines, into at most 8 chunks of 3,000 characters.
+    """
+    if kind == "tool_result":
+        if len(text) <= chars:
+            return [text], True
+        head = int(chars * HEAD)
+        gap = _gap(len(text) - chars, event_id)
+        return [text[:head] + gap + text[head - chars :]], False
+    pieces = _cut(text)
+    if len(pieces) <= CHUNKS:
+        return pieces, True
+    end = CHUNKS - LAST_CHUNKS
+    gap = _gap(sum(map(len, pieces[end:-LAST_CHUNKS])), event_id)
+    return [*pieces[: end - 1], pieces[end - 1] + gap, *pieces[-LAST_CHUNKS:]], False
+
+
+def _gap(missing: int, event_id: str) -> str:
+    return f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+
+
+def _cut(text: str) -> list[str]:
+    chunks = []
+    while len(text) > CHUNK_CHARS:
+        # At a blank line, else at a line's end, else at a blank; never after almost nothing.
+        ends = (text.rfind(gap, CHUNK_CHARS // 3, CHUNK_CHARS) for gap in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), CHUNK_CHARS)
+        chunks.append(text[:end])
+        text = text[end:].lstrip("\n")
+    return [*chunks, text] if text or not chunks else chunks

@@ -1,0 +1,173 @@
+"""The MCP server: five tools over HTTP, stateless, for clients of either protocol era."""
+
+import asyncio
+import inspect
+import logging
+import socket
+import traceback
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import mcp_types as types
+import uvicorn
+from mcp.server import Server
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl, ValidationError
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from . import acb, arguments, meaning, upkeep
+from .access import Access, Tokens
+from .database import Database
+from .embedded import database_of
+from .record import record_event
+from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
+
+INSTRUCTIONS = (
+    "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
+    "changes. Record what happens with record_event."
+)
+TOOLS: dict[str, tuple[type[arguments.Asked], Callable[..., Any]]] = {
+    "record_event": (arguments.RecordEvent, record_event),
+    "build_acb": (arguments.BuildAcb, acb.build_acb),
+    "query_decisions": (arguments.QueryDecisions, acb.query_decisions),
+    "create_handoff_packet": (arguments.CreateHandoffPacket, acb.create_handoff_packet),
+    "get_artifact": (arguments.GetArtifact, acb.get_artifact),
+}
+log = logging.getLogger(__name__)
+
+
+class _Token(AccessToken):
+    access: Access
+
+
+class Verifier:
+    """Tells the SDK what a bearer token gives."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """None if it gives nothing."""
+        access = self._tokens.find(token)
+        return access and _Token(token="", client_id=access.tenant, scopes=[], access=access)
+
+
+def application(settings: Settings, database: Database) -> Starlette:
+    """The web application with the tools at /mcp."""
+    # Made once: the SDK looks at a tool's schema in every call of it.
+    schemas = {name: model.model_json_schema() for name, (model, _) in TOOLS.items()}
+    listed = types.ListToolsResult(
+        tools=[
+            types.Tool(name=name, description=inspect.getdoc(model), input_schema=schemas[name])
+            for name, (model, _) in TOOLS.items()
+        ]
+    )
+
+    async def list_tools(*_: Any) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(_: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
+        failed = True
+        try:
+            text = await _answer(settings, database, call.name, call.arguments or {})
+            failed = False
+        except Refused as error:
+            text = str(error)
+        except Exception as error:
+            # Where it was and not what it says, which may be something recorded.
+            places = "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
+            text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
+
+    server = Server(
+        "agent-memory-daemon",
+        version=version("agent-memory-daemon"),
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=schemas.get,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    names = ["127.0.0.1", "localhost", "[::1]", *settings.allowed_hosts.split()]
+    hosts = [host for name in names for host in (name, f"{name}:*")]
+    app = server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=BODY_BYTES,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=hosts,
+            allowed_origins=[
+                f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts
+            ],
+        ),
+        auth=AuthSettings(
+            issuer_url=AnyHttpUrl("http://127.0.0.1"),  # asked by nobody: tokens are made here
+            resource_server_url=None,
+            validate_token_resource=False,
+        ),
+        token_verifier=Verifier(Tokens(settings.tokens)),
+    )
+    app.add_middleware(_BodyLimit)
+    return app
+
+
+async def _answer(settings: Settings, database: Database, name: str, given: dict[str, Any]) -> str:
+    if name not in TOOLS:
+        raise Refused(f"{UNCHANGED} There is no tool {name}. There are: {', '.join(TOOLS)}.")
+    model, tool = TOOLS[name]
+    try:
+        request = model.model_validate(given)
+    except ValidationError as error:
+        raise Refused(f"{UNCHANGED} {explained(error)}") from None
+    token = get_access_token()
+    assert isinstance(token, _Token)  # the SDK lets nobody in without one
+    if request.tenant_id not in (None, token.access.tenant):
+        raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
+    return await tool(settings, database, token.access, request)
+
+
+class _BodyLimit:
+    """Refuses a body that is too large in a form that clients show."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._app
+        length = Headers(scope=scope).get("content-length", "0") if scope["type"] == "http" else "0"
+        if length.isdigit() and int(length) > BODY_BYTES:
+            message = f"{UNCHANGED} The call has {int(length):,} bytes; {BODY_BYTES:,} are allowed."
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
+            answer = JSONResponse(error, status_code=413)
+        await answer(scope, receive, send)
+
+
+async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until a signal ends it; `ready` is told the address. Raises Refused."""
+    Tokens(settings.tokens).all()
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        listening = socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        raise Refused(
+            f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
+            " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
+        ) from error
+    async with database_of(settings) as dsn, Database(dsn) as database:
+        background = [
+            asyncio.create_task(meaning.vector("this loads the model")),
+            asyncio.create_task(upkeep.retain(dsn, settings.retention_days)),
+        ]
+        config = uvicorn.Config(application(settings, database), log_level="warning")
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        ready(f"http://{host}:{listening.getsockname()[1]}/mcp")
+        await uvicorn.Server(config).serve(sockets=[listening])
+        for task in background:
+            task.cancel()

@@ -1,0 +1,57 @@
+"""The settings, all from the environment, and the limits."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BUNDLE_TOKENS = 65_000  # the specification's
+MIN_BUNDLE_TOKENS = 500  # less holds the headings and nothing else
+BODY_BYTES = 16 << 20  # of one HTTP request: a text of 10 MB, escaped
+UNCHANGED = "Nothing was recorded or changed."
+
+
+class Refused(Exception):
+    """A sentence for whoever asked: what is wrong, what was and was not changed, what to do."""
+
+
+def explained(error: ValidationError) -> str:
+    """The first things that are wrong, without the values, which may be private."""
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
+    return "; ".join(line.removeprefix(": ") for line in lines) + "."
+
+
+class Settings(BaseSettings):
+    """How the daemon runs, from variables named MEMORY_DAEMON_…; raises Refused.
+
+    Without a `dsn` it has a PostgreSQL of its own under `home`.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="MEMORY_DAEMON_", env_ignore_empty=True)
+
+    dsn: str = ""
+    # PostgreSQL refuses to run as root, and what it runs as instead cannot enter root's home.
+    home: Path = Path("~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemon")
+    tokens: Path = Path("tokens.json")  # in `home`
+    host: str = "127.0.0.1"
+    port: int = Field(8765, ge=0, le=65_535)
+    allowed_hosts: str = ""  # names by which other machines reach it, with blanks between
+    acb_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
+    excerpt_chars: int = Field(4_000, ge=200, le=20_000)
+    retention_days: int | None = Field(None, ge=1, le=36_500)
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise Refused(f"A setting MEMORY_DAEMON_… is wrong. {explained(error)}") from None
+        self.home = self.home.expanduser().absolute()
+        self.tokens = self.home / self.tokens.expanduser()
+        if self.host not in ("127.0.0.1", "localhost", "::1") and not self.allowed_hosts:
+            raise Refused(
+                f"MEMORY_DAEMON_HOST is {self.host}: other machines can connect. Set "
+                "MEMORY_DAEMON_ALLOWED_HOSTS to the names by which they do."
+            )
