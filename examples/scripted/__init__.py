@@ -5,6 +5,7 @@ and validates it, as it does in `amplifier` itself.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,19 @@ from amplifier_core import AmplifierSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY_MODULE = REPOSITORY / "modules" / "tool-memory-semantic"
+# Its own id, and those of the hooks that the same folder holds.
+MEMORY_MODULES = (
+    MEMORY_MODULE.name,
+    "hooks-memory-semantic-context",
+    "hooks-memory-semantic-capture",
+)
+# Amplifier's own orchestrators are in no package registry. Sessions also run with those whose
+# folders, such as amplifier-module-loop-basic, the variable AMPLIFIER_LOOPS lists.
+LOOPS = {"loop-scripted": Path(__file__).parent / "loop-scripted"} | {
+    Path(folder).name.removeprefix("amplifier-module-"): Path(folder)
+    for folder in os.environ.get("AMPLIFIER_LOOPS", "").split(os.pathsep)
+    if folder
+}
 
 
 class _Folder:
@@ -30,30 +44,34 @@ class _Folders:
     """A module source resolver: the memory tools from this repository, the rest from beside us."""
 
     def resolve(self, module_id: str, source_hint: Any = None, profile_hint: Any = None) -> _Folder:
-        if module_id == MEMORY_MODULE.name:
+        if module_id in MEMORY_MODULES:
             return _Folder(MEMORY_MODULE)
-        return _Folder(Path(__file__).parent / module_id)
+        return _Folder(LOOPS.get(module_id, Path(__file__).parent / module_id))
 
 
 @asynccontextmanager
 async def scripted_session(
-    turns: list[list[dict[str, Any]]],
-    memory: dict[str, Any],
+    turns: list[Any],
+    memory: dict[str, Any] | None,
     *,
     session: dict[str, Any] | None = None,
     parent_id: str | None = None,
+    hooks: dict[str, dict[str, Any]] | None = None,
+    loop: str = "loop-scripted",
 ) -> AsyncIterator[AmplifierSession]:
-    """A session whose model makes the tool calls of `turns`, and whose memory module has the
-    config `memory`. `session` is added to the session's own configuration.
+    """A session whose model answers with `turns`, and whose memory module has the config `memory`;
+    without one it has none. `session` is added to the session's own configuration, `hooks` are
+    hook modules with their config, `loop` is one of `LOOPS`.
     """
     config = {
         "session": {
-            "orchestrator": {"module": "loop-scripted"},
+            "orchestrator": {"module": loop},
             "context": {"module": "context-scripted"},
             **(session or {}),
         },
         "providers": [{"module": "provider-scripted", "config": {"turns": turns}}],
-        "tools": [{"module": MEMORY_MODULE.name, "config": memory}],
+        "tools": [{"module": MEMORY_MODULE.name, "config": memory}] if memory is not None else [],
+        "hooks": [{"module": name, "config": config} for name, config in (hooks or {}).items()],
     }
     opened = AmplifierSession(config, parent_id=parent_id)
     await opened.coordinator.mount("module-source-resolver", _Folders())

@@ -35,6 +35,12 @@ class ScriptedLoop:
                 {"role": "tool", "content": content, "tool_call_id": tool_call.id}
             )
 
+        # As Amplifier's own do it: what a hook puts in is stored before the prompt.
+        result = await hooks.emit("prompt:submit", {"prompt": prompt})
+        if coordinator:
+            result = await coordinator.process_hook_result(result, "prompt:submit", "orchestrator")
+            if result.action == "deny":
+                return f"Operation denied: {result.reason}"
         await context.add_message({"role": "user", "content": prompt})
         [provider] = providers.values()
         specs = [
@@ -47,5 +53,7 @@ class ScriptedLoop:
             text = "".join(block.text for block in response.content)
             await context.add_message({"role": "assistant", "content": text})
             if not response.tool_calls:
+                about = {"orchestrator": "loop-scripted", "turn_count": 1, "status": "success"}
+                await hooks.emit("orchestrator:complete", about)
                 return text
             await asyncio.gather(*map(call, response.tool_calls))

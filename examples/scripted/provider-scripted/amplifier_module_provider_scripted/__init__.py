@@ -1,5 +1,5 @@
-"""A model that says what it is told to: `turns` in its config is a list of turns, each a list of
-tool calls `{"tool": name, "arguments": {…}}`; when they are used up it ends the conversation.
+"""A model that says what it is told to: `turns` in its config is a list of turns, each a text, or a
+list of tool calls `{"tool": name, "arguments": {…}}`; when they are used up it says "Done.".
 """
 
 from itertools import count
@@ -21,6 +21,7 @@ class ScriptedProvider:
     def __init__(self, config: dict[str, Any]) -> None:
         self._turns = iter(config.get("turns", []))
         self._numbers = count(1)
+        self.requests: list[ChatRequest] = []
 
     def get_info(self) -> ProviderInfo:
         return ProviderInfo(id="scripted", display_name="Scripted")
@@ -29,13 +30,15 @@ class ScriptedProvider:
         return []
 
     async def complete(self, request: ChatRequest, **kwargs: Any) -> ChatResponse:
+        self.requests.append(request)
+        turn = next(self._turns, "Done.")
         calls = [
             ToolCall(
                 id=f"call-{next(self._numbers)}", name=call["tool"], arguments=call["arguments"]
             )
-            for call in next(self._turns, [])
+            for call in ([] if isinstance(turn, str) else turn)
         ]
-        text = "I am looking it up." if calls else "Done."
+        text = turn if isinstance(turn, str) else "I am looking it up."
         return ChatResponse(content=[TextBlock(text=text)], tool_calls=calls or None)
 
     def parse_tool_calls(self, response: ChatResponse) -> list[ToolCall]:
