@@ -87,14 +87,10 @@ async def create_handoff_packet(
     note = request.note or "(no note)"
     async with database.transaction(access.tenant) as connection:
         sections = await _sections(connection, request, channel, request.note, limit)
-    handed = RecordEvent(
-        agent_id=request.agent_id,
-        session_id=request.session_id,
-        text=f"{title}: {note}",
-        tags=["handoff"],
-        channel=min("agent", access.channel, key=CHANNELS.index),
-    )
-    await record_event(settings, database, access, handed)
+    event = {"text": f"{title}: {note}", "tags": ["handoff"]}
+    event |= {"agent_id": request.agent_id, "session_id": request.session_id}
+    event["channel"] = min("agent", access.channel, key=CHANNELS.index)
+    await record_event(settings, database, access, RecordEvent.model_validate(event))
     own = Section("note", [Block("", "note", note, estimate(note))])
     return pack(title, [own, *sections], limit)
 

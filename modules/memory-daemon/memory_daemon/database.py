@@ -58,7 +58,7 @@ def sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
 async def connect(dsn: str) -> Connection:
     """A connection as the owner, who sees every tenant: for upkeep only."""
     with sentences():
-        connection: Connection = await AsyncConnection.connect(dsn, **_OPTIONS)
+        connection: Any = await AsyncConnection.connect(dsn, **_OPTIONS)
         await connection.execute("SET search_path = memory, pg_temp")
         return connection
 

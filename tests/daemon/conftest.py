@@ -1,0 +1,48 @@
+"""One daemon and one PostgreSQL for all tests here; each test is a tenant of its own.
+
+MEMORY_DAEMON_TEST_DSN names a PostgreSQL to use instead of the embedded one.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from memory_daemon.access import Access
+from memory_daemon_process import Agent, DaemonProcess
+
+TEST_DSN = os.environ.get("MEMORY_DAEMON_TEST_DSN", "")
+
+
+@pytest.fixture
+def empty() -> Iterator[Path]:
+    """A folder that every user may enter, because PostgreSQL does not run as root."""
+    yield from _folder()
+
+
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="md-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder / "home"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def daemon() -> Iterator[DaemonProcess]:
+    for home in _folder():
+        daemon = DaemonProcess(home, **({"dsn": TEST_DSN} if TEST_DSN else {})).start()
+        yield daemon
+        daemon.stop()
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    return f"{request.node.name[:80]}-{os.urandom(4).hex()}"
+
+
+@pytest.fixture
+def sam(daemon: DaemonProcess, tenant: str) -> Agent:
+    """An agent with a tenant to itself."""
+    return daemon.agent(Access(tenant))

@@ -1,0 +1,191 @@
+"""SCN-A1, the specification's scenario: an agent explains a repository; what is recorded of that,
+and what a bundle gives back."""
+
+import json
+import re
+from typing import Any
+
+import bpe_openai
+import pytest
+from memory_daemon.access import Access
+from memory_daemon.bundle import estimate
+from memory_daemon_process import Agent, DaemonProcess
+
+README = (
+    "# Shop\n\nThe shop sells seeds to gardeners, and this is its website.\n\n"
+    + "\n\n".join(
+        f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)
+    )
+    + "\n\n## Run it\n\nInstall Node 20, then `npm install` and `npm start`; it listens on 3000.\n"
+)
+PACKAGE = json.dumps({"name": "shop", "scripts": {"start": "node server.js"}}, indent=2)
+ENTRY = '// The entry point.\nconst app = require("express")();\napp.get("/seeds", listSeeds);\napp.listen(3000);\n'
+LOG = "".join(f"[{n:05}] compiled module number {n * 7919 % 10007}\n" for n in range(8_000))
+FILES = {
+    "README.md": README, "package.json": PACKAGE, "server.js": ENTRY, "build.log": LOG
+}  # fmt: skip
+TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
+
+
+async def explain_the_repository(agent: Agent) -> dict[str, str]:
+    """The events of the scenario; the id of each file's result, of the decision and the task."""
+    ids = {}
+    await agent.record("Explain this repo and how to run it", actor_type="human")
+    await agent.record("list_files(.)", "tool_call")
+    await agent.record("\n".join(FILES), "tool_result", actor_type="tool")
+    for name, text in FILES.items():
+        await agent.record(f"read_file({name})", "tool_call")
+        result = await agent.record(text, "tool_result", actor_type="tool", refs=[name])
+        ids[name] = result["event_id"]
+    decision = await agent.record(
+        "Run it by npm start",
+        "decision",
+        decision={"rationale": ["package.json has a start script"]},
+        refs=[ids["package.json"]],
+    )
+    task = {"task_id": "explain", "status": "doing", "title": "Explain the repository"}
+    updated = await agent.record("README and entry point are read", "task_update", task=task)
+    await agent.record("It is a shop for seeds. Run `npm install`, then `npm start`.")
+    return {**ids, "decision": decision["event_id"], "task": updated["event_id"]}
+
+
+@pytest.fixture
+async def recorded(sam: Agent) -> dict[str, str]:
+    async with sam.connected():
+        return await explain_the_repository(sam)
+
+
+async def test_events_are_recorded_in_order(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str]
+) -> None:
+    rows = daemon.sql(
+        "SELECT kind::text, actor_type, session_id FROM events WHERE tenant_id = %s ORDER BY ts",
+        sam.tenant,
+    )
+    kinds = ["message", *["tool_call", "tool_result"] * 5, "decision", "task_update", "message"]
+    assert [row[0] for row in rows] == kinds
+    assert rows[0][1] == "human" and {row[2] for row in rows} == {"s1"}
+
+
+async def test_chunks_hold_what_was_read(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str]
+) -> None:
+    def chunk(name: str) -> tuple[Any, ...]:
+        [row] = daemon.sql(
+            "SELECT text, token_est FROM chunks WHERE tenant_id = %s AND event_id = %s",
+            sam.tenant, recorded[name],
+        )  # fmt: skip
+        return row
+
+    assert "The shop sells seeds to gardeners" in chunk("README.md")[0]
+    assert '"start": "node server.js"' in chunk("package.json")[0]
+    assert "app.listen(3000)" in chunk("server.js")[0]
+    assert all(chunk(name)[1] > 0 for name in FILES)
+
+
+async def test_a_long_result_is_an_excerpt_and_kept_whole(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str]
+) -> None:
+    log = recorded["build.log"]
+    [(text, content)] = daemon.sql(
+        "SELECT text, content FROM chunks JOIN events USING (tenant_id, event_id)"
+        " WHERE tenant_id = %s AND event_id = %s",
+        sam.tenant, log,
+    )  # fmt: skip
+    assert len(text) <= 4_100 and content == {"excerpt_text": text}
+    [(whole,)] = daemon.sql(
+        "SELECT bytes FROM artifacts WHERE tenant_id = %s AND artifact_id = %s", sam.tenant, log
+    )
+    assert whole == LOG.encode()
+    pages, offset = "", 0
+    while offset < len(LOG):
+        answer = await sam.ask("get_artifact", artifact_id=log, offset=offset, max_chars=100_000)
+        where, page = answer.split("\n", 1)
+        pages += page
+        offset += 100_000
+        assert ("this is the end" in where) == (offset >= len(LOG))
+    assert pages == LOG
+
+
+async def test_decision_and_task_are_kept_as_such(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str]
+) -> None:
+    assert daemon.sql(
+        "SELECT decision_id, status, rationale, refs FROM decisions WHERE tenant_id = %s",
+        sam.tenant,
+    ) == [
+        (
+            recorded["decision"],
+            "active",
+            ["package.json has a start script"],
+            [recorded["package.json"]],
+        )
+    ]
+    assert daemon.sql(
+        "SELECT task_id, status, title, event_id FROM tasks WHERE tenant_id = %s", sam.tenant
+    ) == [("explain", "doing", "Explain the repository", recorded["task"])]
+
+
+async def test_a_bundle_holds_the_evidence_and_not_the_log(
+    sam: Agent, recorded: dict[str, str]
+) -> None:
+    # A session of its own, so that nothing is there because it was the last thing said.
+    bundle = await sam.bundle("How do I run it? Which file is the entry point?", session_id="s2")
+    for name in ("README.md", "package.json", "server.js", "decision", "task"):
+        assert recorded[name] in bundle, name
+    assert "npm start" in bundle and LOG.splitlines()[4_000] not in bundle
+    assert bundle.startswith("Context bundle: about ") and bundle.endswith("\nend of bundle\n")
+
+
+async def test_the_budget_is_the_whole_answer(sam: Agent, recorded: dict[str, str]) -> None:
+    encoding = bpe_openai.get_encoding("o200k_base")
+    for limit in (500, 1_000, 2_000, 8_000, 65_000):
+        bundle = await sam.bundle("How do I run it?", max_tokens=limit)
+        said = int(re.findall(r"about ([\d,]+) of", bundle)[0].replace(",", ""))
+        assert estimate(bundle) <= said <= limit
+        assert len(encoding.encode(bundle)) <= limit
+        if limit >= 2_000:
+            assert recorded["decision"] in bundle and recorded["task"] in bundle
+    assert 0.8 < len(encoding.encode(bundle)) / said < 1.2
+
+
+async def test_a_full_bundle_is_full_and_no_fuller(sam: Agent) -> None:
+    words = "apple river stone cloud paper green motor violin harbor seven".split()
+    for start in range(0, 400, 100):
+        texts = [
+            " ".join(f"{words[(n * 7 + i * i) % 10]} {n + i}" for i in range(250))
+            for n in range(start, start + 100)
+        ]
+        await sam.ask("record_event", events=[{"kind": "message", "text": text} for text in texts])
+    bundle = await sam.bundle("apple river stone", session_id="s2")
+    assert 55_000 < estimate(bundle) <= 65_000
+    assert len(bpe_openai.get_encoding("o200k_base").encode(bundle)) <= 65_000
+
+
+async def test_another_tenant_has_nothing_of_it(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str], tenant: str
+) -> None:
+    other = daemon.agent(Access(f"{tenant}-other"))
+    assert "##" not in await other.bundle("How do I run it?")
+    assert "##" not in await other.ask("query_decisions")
+    refusal = await other.refused("get_artifact", artifact_id=recorded["build.log"])
+    assert "There is no artifact" in refusal
+
+
+async def test_a_decision_that_supersedes_leaves_one_active(
+    daemon: DaemonProcess, sam: Agent, recorded: dict[str, str]
+) -> None:
+    newer = await sam.record(
+        "Run it with docker compose up", "decision", decision={"supersedes": recorded["decision"]}
+    )
+    rows = daemon.sql(
+        "SELECT decision_id, superseded_by FROM decisions WHERE tenant_id = %s ORDER BY status",
+        sam.tenant,
+    )
+    assert rows == [(newer["event_id"], None), (recorded["decision"], newer["event_id"])]
+    assert "npm start" not in await sam.ask("query_decisions", query_text="how is it run")
+    assert "npm start" in await sam.ask("query_decisions", status="superseded")
+    again = await sam.refused(
+        "record_event", kind="decision", text="no", decision={"supersedes": recorded["decision"]}
+    )
+    assert "Nothing was recorded" in again and "no active decision" in again

@@ -1,0 +1,134 @@
+"""A real daemon in a process of its own, and real clients of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from memory_daemon.access import Access, Tokens
+
+COMMAND = [sys.executable, "-m", "memory_daemon"]
+
+
+class DaemonProcess:
+    """`agent-memory-daemon serve` with a folder of its own, on whatever port is free."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.home = home
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if "MEMORY_DAEMON" not in name},
+            "MEMORY_DAEMON_HOME": str(home),
+            "MEMORY_DAEMON_PORT": "0",
+            **{f"MEMORY_DAEMON_{name.upper()}": value for name, value in settings.items()},
+        }
+        self.tokens = Tokens(home / "tokens.json")
+        self.dsn = settings.get("dsn") or f"host={home}/postgres user=postgres dbname=postgres"
+        self.started = ""
+
+    def start(self) -> "DaemonProcess":
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve"], env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.started += line
+            if line.startswith("Serving on "):
+                self.url = line.split()[2].rstrip(".")
+                return self
+        raise AssertionError(f"it did not start: {self.started}")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        self.process.send_signal(how)
+        self.process.wait(30)
+        assert self.process.stdout
+        self.process.stdout.close()
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Another command, with the same settings."""
+        return subprocess.run(
+            [*COMMAND, *arguments], env=self.environment, capture_output=True, text=True
+        )
+
+    def sql(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query, as the owner of the database."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute("SET search_path = memory")
+            found = connection.execute(query.encode(), values)
+            return found.fetchall() if found.description else []
+
+    def agent(self, access: Access, mode: str = "auto") -> "Agent":
+        """An agent with a new token that gives `access`."""
+        return Agent(self.url, self.tokens.make(access), access.tenant, mode)
+
+
+class Agent:
+    """An agent called `sam`, in session `s1` unless it says otherwise, with a real MCP client.
+
+    It connects for each call; for many calls, use it with `async with`.
+    """
+
+    def __init__(self, url: str, token: str, tenant: str, mode: str) -> None:
+        self.url = url
+        self.token = token
+        self.tenant = tenant
+        self._mode = mode
+        self._client: Client | None = None
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with Client(transport, mode=self._mode) as self._client:
+                yield self._client
+        self._client = None
+
+    async def call(self, tool: str, **arguments: Any) -> tuple[bool, str]:
+        arguments.setdefault("agent_id", "sam")
+        if tool in ("record_event", "build_acb", "create_handoff_packet"):
+            arguments.setdefault("session_id", "s1")
+        if self._client:
+            result = await self._client.call_tool(tool, arguments)
+        else:
+            async with self.connected() as client:
+                result = await client.call_tool(tool, arguments)
+        [content] = result.content
+        assert content.type == "text" and not result.structured_content
+        return not result.is_error, content.text
+
+    async def ask(self, tool: str, **arguments: Any) -> str:
+        """The answer of a call that succeeds."""
+        well, text = await self.call(tool, **arguments)
+        assert well, text
+        return text
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        """The sentence of a call that fails."""
+        well, text = await self.call(tool, **arguments)
+        assert not well, text
+        return text
+
+    async def record(self, text: str, kind: str = "message", **arguments: Any) -> dict[str, Any]:
+        """What is answered about one event."""
+        return json.loads(await self.ask("record_event", text=text, kind=kind, **arguments))
+
+    async def bundle(self, question: str, **arguments: Any) -> str:
+        return await self.ask("build_acb", query_text=question, **arguments)
+
+
+def wait_until(done: Any, seconds: float = 20) -> None:
+    """Until `done()` is true; fails if that takes longer."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
