@@ -110,7 +110,7 @@ async def test_records_prompt_tool_result_and_answer(daemon: DaemonProcess, sam:
 async def test_bundle_stands_before_the_first_prompt_of_a_conversation(sam: Agent) -> None:
     await sam.record("The turbine starts by its crank.", actor_type="human", agent_id="amplifier")
     played = await play(sam, [PROMPT, "And how does the turbine stop?"])
-    first, second = played.requests
+    first = played.requests[0]
     assert [message.role for message in first] == ["user", "user"]
     assert first[0].content.startswith("<system-reminder>\nFrom the memory")
     assert "starts by its crank" in first[0].content and first[1].content == PROMPT
@@ -162,7 +162,7 @@ async def test_does_not_record_what_comes_from_a_memory(
 
 
 async def test_settings_reach_the_daemon(daemon: DaemonProcess, sam: Agent) -> None:
-    config = {"agent_id": "bob", "channel": "team", "sensitivity": "low"}
+    config: dict[str, Any] = {"agent_id": "bob", "channel": "team", "sensitivity": "low"}
     await play(sam, [PROMPT], [CALL], record_tool_results=False, **config)
     rows = daemon.sql(
         "SELECT kind, actor_id, channel::text, sensitivity::text FROM events WHERE tenant_id = %s",

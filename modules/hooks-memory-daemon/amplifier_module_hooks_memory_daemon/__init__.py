@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import uuid
+from importlib import import_module
 from typing import Any
 
 from amplifier_core import HookResult
@@ -48,6 +49,11 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Any:
     for event in EVENTS:
         coordinator.hooks.register(event, recorder, priority=PRIORITY, name=f"{NAME}:{event}")
     return recorder.end
+
+
+async def on_session_ready(coordinator: Any) -> None:
+    """Begin an import that takes a third of a second, so that no prompt has to wait for it."""
+    asyncio.get_running_loop().run_in_executor(None, import_module, "httpx2")
 
 
 class _Recorder:
@@ -153,8 +159,7 @@ class _Recorder:
 
 
 def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[int, Any]:
-    import httpx2  # here, in a thread, because it takes a third of a second
-
+    httpx2 = import_module("httpx2")
     tls = httpx2.URL(config["url"]).scheme == "https"  # else it is near: no proxy, no certificates
     token = os.path.expandvars(config["token"]).strip()
     head = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
