@@ -17,6 +17,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from memory_daemon.access import Access, Tokens
 
+TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
+TEST_DSN = os.environ.get("MEMORY_DAEMON_TEST_DSN", "")
 COMMAND = [sys.executable, "-m", "memory_daemon"]
 
 
@@ -36,9 +38,15 @@ class DaemonProcess:
         self.started = ""
 
     def start(self) -> "DaemonProcess":
-        self.process = subprocess.Popen(
-            [*COMMAND, "serve"], env=self.environment, stdout=subprocess.PIPE, text=True
-        )
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "daemon.log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve"],
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self.process.stdout
         for line in self.process.stdout:
             self.started += line
@@ -132,3 +140,10 @@ def wait_until(done: Any, seconds: float = 20) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+async def one_of_everything(agent: Agent) -> None:
+    """A row in every table."""
+    await agent.record("it is run by npm start", "decision")
+    await agent.record("run it", "task_update", task={"task_id": "t"})
+    await agent.record("line\n" * 2_000, "tool_result")

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 from memory_daemon.access import Access
-from memory_daemon_process import Agent, DaemonProcess
-
-TEST_DSN = os.environ.get("MEMORY_DAEMON_TEST_DSN", "")
+from memory_daemon_process import TEST_DSN, Agent, DaemonProcess
 
 
 @pytest.fixture

@@ -19,12 +19,11 @@ README = (
     + "\n\n## Run it\n\nInstall Node 20, then `npm install` and `npm start`; it listens on 3000.\n"
 )
 PACKAGE = json.dumps({"name": "shop", "scripts": {"start": "node server.js"}}, indent=2)
-ENTRY = '// The entry point.\nconst app = require("express")();\napp.get("/seeds", listSeeds);\napp.listen(3000);\n'
+ENTRY = '// The entry point.\nconst app = require("express")();\napp.listen(3000);\n'
 LOG = "".join(f"[{n:05}] compiled module number {n * 7919 % 10007}\n" for n in range(8_000))
 FILES = {
     "README.md": README, "package.json": PACKAGE, "server.js": ENTRY, "build.log": LOG
 }  # fmt: skip
-TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
 
 
 async def explain_the_repository(agent: Agent) -> dict[str, str]:
@@ -150,7 +149,18 @@ async def test_the_budget_is_the_whole_answer(sam: Agent, recorded: dict[str, st
 
 
 async def test_a_full_bundle_is_full_and_no_fuller(sam: Agent) -> None:
-    words = "apple river stone cloud paper green motor violin harbor seven".split()
+    words = [
+        "apple",
+        "river",
+        "stone",
+        "cloud",
+        "paper",
+        "green",
+        "motor",
+        "violin",
+        "harbor",
+        "seven",
+    ]
     for start in range(0, 400, 100):
         texts = [
             " ".join(f"{words[(n * 7 + i * i) % 10]} {n + i}" for i in range(250))

@@ -1,14 +1,13 @@
 """The command `agent-memory-daemon`."""
 
 import asyncio
+import signal
 import sys
 from dataclasses import astuple
 
 import click
 
-from . import upkeep
 from .access import CHANNELS, Access, Tokens
-from .server import database_of, serve
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
@@ -30,7 +29,11 @@ def cli() -> None:
 @cli.command("serve")
 def serve_command() -> None:
     """Serve the tools over HTTP, with a PostgreSQL of its own unless MEMORY_DAEMON_DSN is set."""
+    from .server import serve  # loads the MCP SDK, which the other commands need not wait for
+
     settings = Settings()
+    for ends in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ends, lambda *_: sys.exit())  # so that the database is stopped, too
 
     def ready(url: str) -> None:
         tokens = Tokens(settings.tokens)
@@ -53,6 +56,9 @@ def forget(yes: bool, **by: str | None) -> None:
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
+
+    from . import upkeep
+    from .embedded import database_of
 
     async def run() -> dict[str, int]:
         async with database_of(Settings()) as dsn:
@@ -100,6 +106,9 @@ def token_revoke(id: str) -> None:
 @cli.command()
 def doctor() -> None:
     """Say what is well and what is not; the exit code is 1 if anything is not."""
+
+    from . import upkeep
+    from .embedded import database_of
 
     async def run() -> bool:
         settings = Settings()

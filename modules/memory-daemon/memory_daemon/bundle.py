@@ -10,13 +10,13 @@ END = "\nend of bundle\n"
 PER_EVENT = 3  # blocks of one event in a section
 _SHORTENED = "\n[shortened]"
 _PIECES = re.compile(
-    r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]{1,3})|(?P<blanks>\s*\n\s*|[^\S\n]{2,})"
+    r"(?P<word>[A-Za-z]+)|(?P<digits> ?[0-9]{1,3})|(?P<blanks>\s*\n\s*|[^\S\n]{2,})"
     r"|(?P<signs>[!-/:-@\[-`{-~]+)|(?P<other>[^\x00-\x7f])"
 )
 
 
 def estimate(text: str) -> float:
-    """About how many tokens `text` is; the parts of a text never come to less than the whole.
+    """About how many tokens `text` is; the lines of a text never come to less than the whole.
 
     It counts pieces as tokenizers cut them: a word of up to seven letters, three digits, or a line
     break with its indentation is one. Made to err upward: docs/measured.md has by how much.
@@ -31,8 +31,10 @@ def estimate(text: str) -> float:
                 total += 1 + length / 32
             case "signs":
                 total += max(1, length / 2.2)
-            case other:
-                total += 1 if other == "digits" else 1.1
+            case "digits":
+                total += 1 + (piece[0][0] == " ")  # a word takes the blank before it, digits do not
+            case _:
+                total += 1.1
     return total
 
 
@@ -45,20 +47,19 @@ class Block(NamedTuple):
     tokens: float
     order: Any = 0  # where it stands in its section, however it was preferred
 
-    @property
     def rendered(self) -> str:
         """The block as it is shown, in a fence that nothing in its text can close."""
         fence = max(re.findall("`{3,}", self.text), key=len, default="``") + "`"
         return f"## {self.heading}\n{fence}\n{self.text}\n{fence}\n"
 
-    @property
     def cost(self) -> float:
         """The estimate for the block as it is shown."""
-        return self.tokens + estimate(self.rendered.replace(self.text, "\n", 1))
+        frame = self.rendered().replace(self.text, "", 1)
+        return self.tokens + 1 + estimate(frame)
 
     def shortened(self, room: float) -> "Block":
         """So much of its beginning as costs about `room`."""
-        space = max(room - (self.cost - self.tokens) - estimate(_SHORTENED), 0)
+        space = max(room - (self.cost() - self.tokens) - estimate(_SHORTENED), 0)
         text = self.text[: int(len(self.text) * space / self.tokens * 0.8)] + _SHORTENED
         return self._replace(text=text, tokens=estimate(text))
 
@@ -100,13 +101,15 @@ def pack(title: str, sections: Sequence[Section], limit: int, note: str = "") ->
         for block in section.blocks:
             if block.event_id in events or block.text in texts:
                 continue
-            if not chosen and block.cost > room:
+            cost = block.cost()
+            if cost > room and not chosen:
                 block = block.shortened(room)
-            if block.cost > room or times[block.event_id] == PER_EVENT:
+                cost = block.cost()
+            if cost > room or times[block.event_id] == PER_EVENT:
                 left_out += 1
                 continue
-            room -= block.cost
-            left -= block.cost
+            room -= cost
+            left -= cost
             chosen.append(block)
             texts.add(block.text)
             times[block.event_id] += 1
@@ -115,5 +118,5 @@ def pack(title: str, sections: Sequence[Section], limit: int, note: str = "") ->
         if chosen:
             left -= estimate(heading)
             chosen.sort(key=lambda block: block.order)
-            parts += [heading, *(block.rendered for block in chosen)]
+            parts += [heading, *(block.rendered() for block in chosen)]
     return "".join([first_line(limit - left, left_out, counts), *parts, END])

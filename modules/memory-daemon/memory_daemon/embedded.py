@@ -1,24 +1,30 @@
 """A PostgreSQL of the daemon's own, for a machine without one: started from the binaries of a
 wheel, reached over a socket in its folder, and gone when the daemon is."""
 
+import asyncio
 import ctypes
 import fcntl
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from .settings import Refused
+from .database import migrate
+from .settings import Refused, Settings
 
 VERSION = "18"
 START_SECONDS = 60
+WATCH_SECONDS = 0.2  # between looks at whether it is gone
 _NOBODY = 65_534
 _SETTINGS = {
     "listen_addresses": "",
@@ -27,6 +33,9 @@ _SETTINGS = {
     "log_min_error_statement": "panic",  # no log holds what was recorded
     "log_error_verbosity": "terse",
 }
+
+
+log = logging.getLogger(__name__)
 
 
 class Embedded:
@@ -148,3 +157,32 @@ def _die_with_parent() -> None:
     # the server running, and uses it.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGINT)
+
+
+@asynccontextmanager
+async def database_of(settings: Settings) -> AsyncIterator[str]:
+    """The address of the database, migrated; the embedded one runs for as long as this is open."""
+    if settings.dsn:
+        await migrate(settings.dsn)
+        yield settings.dsn
+        return
+    embedded = Embedded(settings.home)
+    embedded.ensure()
+    watch = asyncio.create_task(_keep_alive(embedded))
+    try:
+        await migrate(embedded.dsn)
+        yield embedded.dsn
+    finally:
+        watch.cancel()
+        embedded.stop()
+
+
+async def _keep_alive(embedded: Embedded) -> None:
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        if embedded.gone():
+            try:
+                await asyncio.to_thread(embedded.ensure)
+                log.warning("The embedded PostgreSQL had ended. It was started again.")
+            except Refused as error:
+                log.error("%s", error)

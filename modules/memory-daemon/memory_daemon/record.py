@@ -170,20 +170,21 @@ def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str],
     text is cut at blank lines, into at most 8 chunks of 3,000 characters.
     """
     if kind == "tool_result":
+        if len(text) <= chars:
+            return [text], True
         head = int(chars * HEAD)
-        pieces = [text] if len(text) <= chars else [text[:head], "", text[head - chars :]]
-        missing = len(text) - chars
-    else:
-        pieces = _cut(text)
-        missing = sum(map(len, pieces[CHUNKS - LAST_CHUNKS : -LAST_CHUNKS]))
-        if len(pieces) > CHUNKS:
-            pieces = [*pieces[: CHUNKS - LAST_CHUNKS], "", *pieces[-LAST_CHUNKS:]]
-    if "" not in pieces:
+        gap = _gap(len(text) - chars, event_id)
+        return [text[:head] + gap + text[head - chars :]], False
+    pieces = _cut(text)
+    if len(pieces) <= CHUNKS:
         return pieces, True
-    gap = f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
-    if kind == "tool_result":
-        return [gap.join([pieces[0], pieces[-1]])], False
-    return [piece or gap for piece in pieces], False
+    end = CHUNKS - LAST_CHUNKS
+    gap = _gap(sum(map(len, pieces[end:-LAST_CHUNKS])), event_id)
+    return [*pieces[: end - 1], pieces[end - 1] + gap, *pieces[-LAST_CHUNKS:]], False
+
+
+def _gap(missing: int, event_id: str) -> str:
+    return f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
 
 
 def _cut(text: str) -> list[str]:

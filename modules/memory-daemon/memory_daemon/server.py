@@ -5,8 +5,7 @@ import inspect
 import logging
 import socket
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -25,12 +24,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import acb, arguments, meaning, upkeep
 from .access import Access, Tokens
-from .database import Database, migrate
-from .embedded import Embedded
+from .database import Database
+from .embedded import database_of
 from .record import record_event
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
 
-WATCH_SECONDS = 0.2  # between looks at the embedded database
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
     "changes. Record what happens with record_event."
@@ -63,17 +61,17 @@ class Verifier:
 
 def application(settings: Settings, database: Database) -> Starlette:
     """The web application with the tools at /mcp."""
-
-    async def list_tools(*_: Any) -> types.ListToolsResult:
-        tools = [
-            types.Tool(
-                name=name,
-                description=inspect.getdoc(model),
-                input_schema=model.model_json_schema(),
-            )
+    # Made once: the SDK looks at a tool's schema in every call of it.
+    schemas = {name: model.model_json_schema() for name, (model, _) in TOOLS.items()}
+    listed = types.ListToolsResult(
+        tools=[
+            types.Tool(name=name, description=inspect.getdoc(model), input_schema=schemas[name])
             for name, (model, _) in TOOLS.items()
         ]
-        return types.ListToolsResult(tools=tools)
+    )
+
+    async def list_tools(*_: Any) -> types.ListToolsResult:
+        return listed
 
     async def call_tool(_: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
         failed = True
@@ -93,6 +91,7 @@ def application(settings: Settings, database: Database) -> Starlette:
         "agent-memory-daemon",
         version=version("agent-memory-daemon"),
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=schemas.get,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -148,35 +147,6 @@ class _BodyLimit:
             error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
             answer = JSONResponse(error, status_code=413)
         await answer(scope, receive, send)
-
-
-@asynccontextmanager
-async def database_of(settings: Settings) -> AsyncIterator[str]:
-    """The address of the database, migrated; the embedded one runs for as long as this is open."""
-    if settings.dsn:
-        await migrate(settings.dsn)
-        yield settings.dsn
-        return
-    embedded = Embedded(settings.home)
-    embedded.ensure()
-    watch = asyncio.create_task(_keep_alive(embedded))
-    try:
-        await migrate(embedded.dsn)
-        yield embedded.dsn
-    finally:
-        watch.cancel()
-        embedded.stop()
-
-
-async def _keep_alive(embedded: Embedded) -> None:
-    while True:
-        await asyncio.sleep(WATCH_SECONDS)
-        if embedded.gone():
-            try:
-                await asyncio.to_thread(embedded.ensure)
-                log.warning("The embedded PostgreSQL had ended. It was started again.")
-            except Refused as error:
-                log.error("%s", error)
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:

@@ -1,0 +1,210 @@
+"""What the person behind the daemon does: serve, forget, tokens, doctor, upgrades."""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import psycopg
+import pytest
+from memory_daemon.access import Access
+from memory_daemon.database import MIGRATIONS, migrate
+from memory_daemon.settings import Refused
+from memory_daemon_process import TABLES, Agent, DaemonProcess, one_of_everything
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+
+@pytest.fixture
+def fresh(daemon: DaemonProcess) -> Iterator[str]:
+    """The address of an empty database."""
+    name = f"t{os.urandom(6).hex()}"
+    daemon.sql(f"CREATE DATABASE {name}")
+    yield make_conninfo(daemon.dsn, dbname=name)
+    daemon.sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def count(daemon: DaemonProcess, tenant: str) -> dict[str, int]:
+    return {
+        table: daemon.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", tenant)[0][0]
+        for table in TABLES
+    }
+
+
+async def test_the_first_start_shows_a_token_that_works(daemon: DaemonProcess) -> None:
+    token = daemon.started.split("MEMORY_DAEMON_TOKEN=")[1].split()[0]
+    assert f'--header "Authorization: Bearer {token}"' in daemon.started
+    told = await Agent(daemon.url, token, "default", "auto").record("hello")
+    assert told["status"] == "recorded"
+    assert token not in daemon.tokens._path.read_text()
+    assert stat.S_IMODE(daemon.tokens._path.stat().st_mode) == 0o600
+
+
+async def test_forget_takes_everything_of_an_event(daemon: DaemonProcess, sam: Agent) -> None:
+    async with sam.connected():
+        await one_of_everything(sam)
+        await sam.record("stays", session_id="s2")
+    preview = daemon.run("forget", "--tenant", sam.tenant, "--session", "s1")
+    assert "With --yes" in preview.stdout and count(daemon, sam.tenant)["events"] == 4
+    done = daemon.run("forget", "--tenant", sam.tenant, "--session", "s1", "--yes")
+    assert done.stdout == (
+        "Forgotten, and checked that nothing is left: 3 events, 3 chunks, 1 decisions, 1 tasks, "
+        "1 artifacts.\n"
+    )
+    assert count(daemon, sam.tenant) == dict.fromkeys(TABLES, 0) | {"events": 1, "chunks": 1}
+    assert "stays" in await sam.bundle("stays")
+
+
+async def test_forget_by_event_tag_and_age(daemon: DaemonProcess, sam: Agent) -> None:
+    async with sam.connected():
+        one = await sam.record("one")
+        await sam.record("two", tags=["scratch"])
+        await sam.record("three", event_id="old")
+        await sam.record("four")
+    daemon.sql(
+        "UPDATE events SET ts = ts - interval '40 days' WHERE (tenant_id, event_id) = (%s, 'old')",
+        sam.tenant,
+    )
+    for option in (["--event", one["event_id"]], ["--tag", "scratch"], ["--before", "30d"]):
+        done = daemon.run("forget", "--tenant", sam.tenant, *option, "--yes")
+        assert "1 events" in done.stdout, done.stderr
+    assert count(daemon, sam.tenant)["events"] == 1
+
+
+def test_forget_without_saying_what_is_refused(daemon: DaemonProcess) -> None:
+    for options in ([], ["--tenant", "t"], ["--before", "soon"]):
+        refused = daemon.run("forget", *options, "--yes")
+        assert refused.returncode == 1 and refused.stderr.startswith("agent-memory-daemon: ")
+
+
+async def test_tokens_are_made_listed_and_revoked(daemon: DaemonProcess, tenant: str) -> None:
+    made = daemon.run("token", "make", "--tenant", tenant, "--channel", "team")
+    agent = Agent(daemon.url, made.stdout.strip(), tenant, "auto")
+    assert (await agent.record("hello"))["status"] == "recorded"
+    [line] = [line for line in daemon.run("token", "list").stdout.splitlines() if tenant in line]
+    assert line.split()[1:] == [tenant, "team", "65000"] and agent.token not in line
+    assert daemon.run("token", "revoke", line.split()[0]).returncode == 0
+    async with httpx2.AsyncClient() as http:
+        answer = await http.post(agent.url, headers={"Authorization": f"Bearer {agent.token}"})
+    assert answer.status_code == 401
+    assert daemon.run("token", "revoke", "nonsense").returncode == 1
+
+
+def test_doctor_says_what_is_well_and_what_is_not(daemon: DaemonProcess) -> None:
+    well = daemon.run("doctor")
+    assert well.returncode == 0 and "PROBLEM" not in well.stdout, well.stdout + well.stderr
+    daemon.sql("ALTER TABLE tasks DISABLE ROW LEVEL SECURITY")
+    try:
+        ill = daemon.run("doctor")
+        assert ill.returncode == 1
+        assert "PROBLEM row level security is on for every table" in ill.stdout
+    finally:
+        daemon.sql("ALTER TABLE tasks ENABLE ROW LEVEL SECURITY")
+
+
+async def test_a_filled_database_is_upgraded(daemon: DaemonProcess, fresh: str) -> None:
+    await migrate(fresh, upto=1)
+    with psycopg.connect(fresh) as connection:
+        connection.execute(
+            "SET search_path = memory; INSERT INTO events VALUES ('t', 'e', now(), 's', 'team',"
+            " 'agent', 'sam', 'message', 'none', '{}', '{}', '{}', '');"
+            "INSERT INTO chunks VALUES ('t', 'e.0', 'e', now(), 's', 'team', 'agent', 'sam',"
+            " 'message', 'none', '{}', 1, 0.5, 'an old quokka')"
+        )
+    await asyncio.gather(*(migrate(fresh) for _ in range(4)))  # as many daemons start at once
+    with psycopg.connect(fresh) as connection:
+        connection.execute("SET search_path = memory")
+        connection.execute("SELECT set_config('app.tenant', 't', true)")
+        found = connection.execute(
+            "SELECT text FROM acb_candidates('quokkas', 'team', 'sam', 0.1)"
+        ).fetchall()
+        assert found == [("an old quokka",)]
+        versions = connection.execute("SELECT version FROM schema_version ORDER BY 1").fetchall()
+        assert versions == [(number + 1,) for number in range(len(MIGRATIONS))]
+
+
+async def test_a_newer_schema_is_refused(fresh: str) -> None:
+    await migrate(fresh)
+    with psycopg.connect(fresh, autocommit=True) as connection:
+        connection.execute("INSERT INTO memory.schema_version VALUES (99)")
+    with pytest.raises(Refused, match=r"Nothing was changed.*Update agent-memory-daemon"):
+        await migrate(fresh)
+
+
+async def test_a_user_without_the_right_to_make_the_role_is_told_what_to_run(
+    daemon: DaemonProcess, fresh: str
+) -> None:
+    name = conninfo_to_dict(fresh)["dbname"]
+    user = f"u_{name}"
+    daemon.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'x'; GRANT CREATE ON DATABASE {name} TO {user}")
+    theirs = make_conninfo(fresh, user=user, password="x")
+    try:
+        with pytest.raises(Refused) as refused:
+            await migrate(theirs)
+        sql = str(refused.value).split("run: ")[1]
+        assert sql.endswith(f'GRANT memory_daemon TO "{user}";')
+        daemon.sql(sql.split(";")[1])
+        await migrate(theirs)
+    finally:
+        with psycopg.connect(fresh, autocommit=True) as connection:
+            connection.execute(f"DROP OWNED BY {user}".encode())
+        daemon.sql(f"REVOKE memory_daemon FROM {user}; DROP ROLE {user}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"host": "0.0.0.0"}, "ALLOWED_HOSTS"),
+        ({"port": "many"}, "port"),
+        ({"acb_tokens": "70000"}, "acb_tokens"),
+        ({"dsn": "host=127.0.0.1 port=1 user=nobody"}, "does not answer"),
+        ({"dsn": "nonsense"}, "database"),
+    ],
+)
+def test_a_wrong_setting_is_refused_in_a_sentence(
+    empty: Path, settings: dict[str, str], says: str
+) -> None:
+    refused = DaemonProcess(empty, **settings).run("serve")
+    assert refused.returncode == 1 and says in refused.stderr
+    assert refused.stderr.startswith("agent-memory-daemon: ") and "Traceback" not in refused.stderr
+
+
+def test_a_token_file_that_others_may_read_is_refused(empty: Path) -> None:
+    daemon = DaemonProcess(empty)
+    daemon.tokens.make(Access("t"))
+    (empty / "tokens.json").chmod(0o644)
+    refused = daemon.run("serve")
+    assert refused.returncode == 1 and "chmod 600" in refused.stderr
+
+
+def test_a_port_that_is_taken_is_refused(daemon: DaemonProcess) -> None:
+    port = daemon.url.split(":")[2].split("/")[0]
+    taken = DaemonProcess(daemon.home, dsn=daemon.dsn, port=port).run("serve")
+    assert taken.returncode == 1 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
+
+
+def test_data_of_another_postgresql_is_refused_and_left_alone(empty: Path) -> None:
+    (empty / "postgres").mkdir(parents=True)
+    (empty / "postgres/PG_VERSION").write_text("16\n")
+    refused = DaemonProcess(empty).run("doctor")
+    assert refused.returncode == 1 and "made by PostgreSQL 16" in refused.stderr
+    assert [path.name for path in (empty / "postgres").iterdir()] == ["PG_VERSION"]
+
+
+def test_old_events_are_forgotten_where_retention_says_so(
+    daemon: DaemonProcess, fresh: str, empty: Path
+) -> None:
+    asyncio.run(migrate(fresh))
+    own = DaemonProcess(empty, dsn=fresh, retention_days="30")
+    own.sql(
+        "INSERT INTO events SELECT 't', n::text, now() - n * interval '20 days', 's', 'team',"
+        " 'agent', 'sam', 'message', 'none', '{}', '{}', '{}', '' FROM generate_series(1, 3) n"
+    )
+    own.start()
+    deadline = time.monotonic() + 20
+    while own.sql("SELECT count(*) FROM events") != [(1,)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    own.stop()

@@ -1,0 +1,163 @@
+"""What happens when something breaks: a sentence, and nothing half written."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from memory_daemon.access import Access
+from memory_daemon_process import TEST_DSN, DaemonProcess, wait_until
+
+pytestmark = pytest.mark.skipif(
+    bool(TEST_DSN), reason="these kill the database, which must be the embedded one"
+)
+
+
+@pytest.fixture
+def own(empty: Path) -> Iterator[DaemonProcess]:
+    """A daemon that a test may break."""
+    daemon = DaemonProcess(empty).start()
+    yield daemon
+    if daemon.process.poll() is None:
+        daemon.stop()
+
+
+def postmaster(daemon: DaemonProcess) -> int:
+    return int((daemon.home / "postgres/postmaster.pid").read_text().split()[0])
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+async def test_what_was_answered_survives_kill_9_of_the_daemon(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    told = await agent.record("remember this")
+    server = postmaster(own)
+    own.stop(signal.SIGKILL)
+    wait_until(lambda: not alive(server))  # no server is left behind
+    own.start()
+    agent.url = own.url
+    assert told["event_id"] in await agent.bundle("remember this")
+
+
+async def test_what_was_answered_survives_kill_9_of_the_database(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    told = await agent.record("remember this")
+    server = postmaster(own)
+    os.kill(server, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    answered, text = await agent.call("build_acb", query_text="remember this")
+    while not answered and time.monotonic() < deadline:
+        assert text.startswith("Nothing was recorded or changed. The database")
+        answered, text = await agent.call("build_acb", query_text="remember this")
+    assert told["event_id"] in text and postmaster(own) != server
+
+
+async def test_a_database_that_is_gone_is_a_sentence(own: DaemonProcess, empty: Path) -> None:
+    second = DaemonProcess(empty.with_name("second"), dsn=own.dsn).start()
+    try:
+        agent = second.agent(Access("t"))
+        await agent.record("before")
+        own.stop()
+        refusal = await agent.refused("record_event", text="x")
+        assert refusal == (
+            "Nothing was recorded or changed. The database does not answer. Try again in a moment."
+        )
+        own.start()
+        wait_until(lambda: own.sql("SELECT 1"))
+        assert (await agent.record("after"))["status"] == "recorded"
+    finally:
+        second.stop()
+
+
+async def test_a_database_that_is_slow_is_a_sentence(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    await agent.record("before")
+    with psycopg.connect(own.dsn) as connection:
+        connection.execute("LOCK TABLE memory.events IN ACCESS EXCLUSIVE MODE")
+        refusal = await agent.refused("record_event", text="x")
+    assert refusal == ("Nothing was recorded or changed. The database took longer than 5 seconds.")
+    assert own.sql("SELECT count(*) FROM events") == [(1,)]
+
+
+async def test_a_slow_search_leaves_the_rest_of_the_bundle(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    await agent.record("It is run by npm start", "decision")
+    own.sql("ALTER FUNCTION acb_candidates RENAME TO the_real_one")
+    own.sql(
+        "CREATE FUNCTION acb_candidates(text, text, text, double precision) RETURNS SETOF chunks"
+        " LANGUAGE sql AS 'SELECT chunks FROM chunks, pg_sleep(30)'"
+    )
+    bundle = await agent.bundle("how is it run")
+    assert "npm start" in bundle and "took too long: this bundle is without it" in bundle
+
+
+async def test_a_full_disk_is_a_sentence(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    await agent.record("before")
+    own.sql(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'secret text'; END $$"
+    )
+    own.sql("CREATE TRIGGER t BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION full_disk()")
+    refusal = await agent.refused("record_event", text="x")
+    assert "disk is full" in refusal and refusal.startswith("Nothing was recorded")
+    assert own.sql("SELECT count(*) FROM events") == [(1,)]
+
+
+async def test_a_failure_tells_and_logs_nothing_that_was_recorded(own: DaemonProcess) -> None:
+    agent = own.agent(Access("t"))
+    own.sql(
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION USING MESSAGE = NEW.text; END $$"
+    )
+    own.sql("CREATE TRIGGER t BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION broken()")
+    refusal = await agent.refused("record_event", text="pineapple")
+    assert refusal == "Nothing was recorded or changed. The database refused this (SQLSTATE P0001)."
+    own.stop()
+    assert "pineapple" not in (own.home / "daemon.log").read_text()
+
+
+async def test_nothing_is_lost_or_doubled_under_load(daemon: DaemonProcess, tenant: str) -> None:
+    async def write(number: int) -> None:
+        agent = daemon.agent(Access(tenant))
+        async with agent.connected():
+            for count in range(50):
+                told = await agent.record(f"event {number} {count}", event_id=f"{number}.{count}")
+                assert told["status"] == "recorded"
+
+    async def read() -> None:
+        agent = daemon.agent(Access(tenant))
+        async with agent.connected():
+            for _ in range(20):
+                await agent.bundle("event")
+
+    await asyncio.gather(*(write(number) for number in range(8)), read(), read())
+    [(count, distinct)] = daemon.sql(
+        "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
+    )
+    assert count == distinct == 400
+
+
+async def test_two_daemons_can_use_one_embedded_database(own: DaemonProcess, empty: Path) -> None:
+    second = DaemonProcess(empty).start()
+    told = await own.agent(Access("t")).record("shared")
+    other = second.agent(Access("t"))
+    assert told["event_id"] in await other.bundle("shared")
+    own.stop()  # which stops the database that both use
+    answered = False
+    for _ in range(10):
+        answered, _ = await other.call("build_acb", query_text="shared")
+        if answered:
+            break
+    assert answered
+    second.stop()

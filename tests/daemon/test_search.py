@@ -1,0 +1,166 @@
+"""What is found, and how fast it stays."""
+
+import time
+
+import psycopg
+import pytest
+from memory_daemon.access import Access
+from memory_daemon_process import Agent, DaemonProcess
+
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def crowd(daemon: DaemonProcess) -> str:
+    """A tenant with 20,000 chunks of common words, one in a thousand of which holds a rare one."""
+    tenant = "crowd"
+    daemon.sql(
+        "INSERT INTO events (tenant_id, event_id, session_id, channel, actor_type, actor_id, kind,"
+        " content, request_hash, ts) SELECT %s, 'e' || n, 's', 'team', 'agent', 'sam', 'message',"
+        " '{}', '', now() - n * interval '1 minute' FROM generate_series(1, %s) n",
+        tenant, ROWS,
+    )  # fmt: skip
+    daemon.sql(
+        "INSERT INTO chunks (tenant_id, chunk_id, event_id, ts, session_id, channel, actor_type,"
+        " actor_id, kind, sensitivity, token_est, importance, text) SELECT tenant_id, event_id ||"
+        " '.0', event_id, ts, session_id, channel, actor_type, actor_id, kind, sensitivity, 9, 0.5,"
+        " 'the server builds and tests the project, number ' || event_id || CASE WHEN"
+        " substr(event_id, 2)::int %% 1000 = 0 THEN ' quokka' ELSE '' END"
+        " FROM events WHERE tenant_id = %s",
+        tenant,
+    )
+    daemon.sql("VACUUM ANALYZE chunks")
+    return tenant
+
+
+async def test_the_search_uses_the_index_on_words(daemon: DaemonProcess, crowd: str) -> None:
+    def scans() -> int:
+        with psycopg.connect(daemon.dsn) as connection:
+            found = connection.execute(
+                "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'chunks_words'"
+            ).fetchone()
+            assert found
+            return found[0]
+
+    before = scans()
+    with psycopg.connect(daemon.dsn) as connection:
+        connection.execute("SET search_path = memory; SET LOCAL ROLE memory_daemon")
+        connection.execute("SELECT set_config('app.tenant', %s, true)", [crowd])
+        found = connection.execute(
+            "SELECT text FROM acb_candidates('where is a quokka', 'team', 'sam', 0.1)"
+        ).fetchall()
+        assert len(found) == ROWS / 1_000 and all("quokka" in row[0] for row in found)
+        connection.execute("RESET ROLE; SELECT pg_stat_force_next_flush()")
+    assert scans() > before
+
+
+async def test_a_question_of_common_words_is_answered_in_time(
+    daemon: DaemonProcess, crowd: str
+) -> None:
+    agent = daemon.agent(Access(crowd))
+    started = time.monotonic()
+    bundle = await agent.bundle("the server tests the project", session_id="s2")
+    assert time.monotonic() - started < 5 and "evidence 200" in bundle
+
+
+async def test_a_very_long_question_is_answered_in_time(daemon: DaemonProcess, crowd: str) -> None:
+    question = " ".join(f"word{n}" for n in range(1_200))[:9_900] + " quokka"
+    started = time.monotonic()
+    await daemon.agent(Access(crowd)).bundle(question, session_id="s2")
+    assert time.monotonic() - started < 5
+
+
+async def test_any_of_the_words_is_enough(sam: Agent) -> None:
+    await sam.record("The deployment pipeline signs every image")
+    bundle = await sam.bundle("Why does my unrelated pipeline break?", session_id="s2")
+    assert "signs every image" in bundle
+
+
+async def test_a_korean_question_finds_korean_text(sam: Agent) -> None:
+    await sam.record(
+        "이 저장소는 씨앗 가게의 웹사이트입니다. PostgreSQL을 데이터베이스로 사용합니다."
+    )
+    await sam.record("오늘 날씨가 좋습니다.")
+    for question in ("저장소의 데이터베이스는 무엇인가요?", "which postgresql do we use"):
+        bundle = await sam.bundle(question, session_id="s2")
+        assert "씨앗 가게의 웹사이트" in bundle and "날씨가" not in bundle
+
+
+async def test_decisions_are_found_by_their_meaning(sam: Agent) -> None:
+    async with sam.connected():
+        for text in (
+            "We chose PostgreSQL for the users table",
+            "Sessions end after fifteen minutes without a click",
+            "The logo is green",
+            "결제는 하나의 서비스에서만 처리한다",
+        ):
+            await sam.record(text, "decision")
+        nearest = await sam.ask("query_decisions", query_text="Which database was picked?", limit=1)
+        assert "PostgreSQL" in nearest
+        nearest = await sam.ask("query_decisions", query_text="결제 서비스는 어디서?", limit=1)
+        assert "결제는" in nearest
+        newest = await sam.ask("query_decisions", limit=1)
+        assert "결제는" in newest
+
+
+async def test_rules_stand_apart_from_decisions(sam: Agent) -> None:
+    await sam.record("Answer in British English", "decision", decision={"scope": "global"})
+    await sam.record("The port is 8080", "decision")
+    bundle = await sam.bundle("anything")
+    rules, rest = bundle.split("# Decisions")
+    assert "British" in rules and "8080" in rest and "British" not in rest
+    assert "8080" not in await sam.ask("query_decisions", scope="global")
+
+
+async def test_newer_is_preferred_only_where_time_is_asked_for(
+    daemon: DaemonProcess, sam: Agent
+) -> None:
+    old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
+    new = await sam.record("deploy failed", session_id="b")
+    daemon.sql(
+        "UPDATE chunks SET ts = ts - interval '300 days' WHERE (tenant_id, event_id) = (%s, %s)",
+        sam.tenant, old["event_id"],
+    )  # fmt: skip
+
+    async def order(question: str) -> bool:
+        bundle = await sam.bundle(question, session_id="c")
+        return bundle.index(old["event_id"]) < bundle.index(new["event_id"])
+
+    assert await order("deploy quokka failed in the history of this")
+    assert await order("deploy quokka failed")
+    assert not await order("deploy failed today")
+
+
+async def test_a_handoff_has_what_the_next_one_needs(sam: Agent, daemon: DaemonProcess) -> None:
+    task = {"task_id": "t", "status": "doing", "title": "Mend the login"}
+    await sam.record("It fails for names with umlauts", "task_update", task=task)
+    await sam.record("Names are compared in NFC", "decision")
+    packet = await sam.ask("create_handoff_packet", to_agent="eve", note="The tests are green")
+    for part in ("The tests are green", "Mend the login", "umlauts", "NFC", "from sam to eve"):
+        assert part in packet
+    seen = await sam.ask(
+        "build_acb", query_text="handoff", agent_id="eve", session_id="s9", channel="agent"
+    )
+    assert "Handoff from sam to eve: The tests are green" in seen and "umlauts" not in seen
+
+
+async def test_a_finished_task_is_not_shown(sam: Agent) -> None:
+    for status in ("open", "doing", "done"):
+        await sam.record(
+            "Step", "task_update", task={"task_id": "t", "status": status, "title": ""}
+        )
+        bundle = await sam.bundle("x", session_id="s2")
+        assert ("tasks 1" in bundle) == (status != "done")
+
+
+async def test_a_long_message_is_cut_at_blank_lines_and_kept_whole(
+    daemon: DaemonProcess, sam: Agent
+) -> None:
+    text = "\n\n".join(f"Paragraph {n}. " + "Some words of it. " * 40 for n in range(60))
+    told = await sam.record(text)
+    assert told["chunks"] == 8 and told["artifact_id"]
+    rows = daemon.sql("SELECT text FROM chunks WHERE tenant_id = %s ORDER BY chunk_id", sam.tenant)
+    assert all(len(row[0]) <= 3_100 for row in rows)
+    assert rows[1][0].startswith("Paragraph") and "Paragraph 59" in rows[7][0]
+    page = await sam.ask("get_artifact", artifact_id=told["event_id"], max_chars=100_000)
+    assert page.split("\n", 1)[1] == text
