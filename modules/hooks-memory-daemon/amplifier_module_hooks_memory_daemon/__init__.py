@@ -151,10 +151,9 @@ class _Recorder:
                 return text
         except Exception as error:  # whose message may hold what was to be recorded
             text = type(error).__name__
-        warning = f"The memory daemon does not serve this session: {text[:300]}"
-        if warning not in self._warnings:
-            logger.warning("%s", warning)
-        self._warnings.add(warning)
+        if text not in self._warnings:
+            logger.warning("The memory daemon did not do %s: %s", tool, text[:300])
+        self._warnings.add(text)
         return None
 
 
