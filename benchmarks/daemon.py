@@ -1,0 +1,337 @@
+"""How well and how fast agent-memory-daemon finds and records. Prints Markdown tables.
+
+    uv run benchmarks/daemon.py --recall locomo10.json
+    uv run benchmarks/daemon.py --sizes 100000 1000000
+
+LoCoMo's data is not part of this repository: it is in github.com/snap-research/LoCoMo, in data/
+(CC BY-NC 4.0). Speed is measured by an MCP client in
+another process, on texts of the Python packages that are installed here, in chunks of some 870
+characters, with the first lines of docstrings as questions. Rows are loaded by COPY.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import psycopg
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from memory_daemon import acb, meaning
+from memory_daemon.access import Access, Tokens
+from memory_daemon.arguments import BuildAcb
+from memory_daemon.bundle import estimate
+from memory_daemon.database import Database, migrate
+from memory_daemon.embedded import Embedded
+from memory_daemon.settings import Settings
+
+CHUNK_CHARS = 870
+SMALL_TENANT = 1_000
+QUESTIONS = 60
+FOLDER = Path(__file__).with_name("recall")
+
+Row = tuple[str, datetime, str]  # id, time, text
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)  # as root, PostgreSQL runs as another user
+        yield Path(name) / "home"
+
+
+def load(connection: psycopg.Connection, tenant: str, rows: Iterable[Row]) -> None:
+    one, other = itertools.tee(rows)
+    common = ("s", "team", "agent", "sam", "message")
+    with connection.cursor().copy(
+        "COPY memory.events (tenant_id, event_id, ts, content, request_hash, session_id, channel,"
+        " actor_type, actor_id, kind) FROM STDIN"
+    ) as copy:
+        for id, when, _ in one:
+            copy.write_row((tenant, id, when, "{}", b"", *common))
+    with connection.cursor().copy(
+        "COPY memory.chunks (tenant_id, chunk_id, event_id, ts, text, token_est, importance,"
+        " session_id, channel, actor_type, actor_id, kind, sensitivity) FROM STDIN"
+    ) as copy:
+        for id, when, text in other:
+            tokens = len(text) // 3  # quicker than the estimate, and a little more
+            copy.write_row((tenant, f"{id}.0", id, when, text, tokens, 0.5, *common, "none"))
+
+
+# How well
+
+
+def locomo(file: Path) -> Iterator[tuple[str, list[Row], list[tuple[str, set[str]]]]]:
+    """Each conversation: its turns, and its questions with the turns that answer them.
+
+    The last session is now, so that newness counts as it would for its users.
+    """
+    for sample in json.loads(file.read_text()):
+        talk = sample["conversation"]
+        sessions = [key for key in talk if re.fullmatch(r"session_\d+", key)]
+        times = {
+            key: datetime.strptime(talk[f"{key}_date_time"], "%I:%M %p on %d %B, %Y")
+            for key in sessions
+        }
+        age = datetime.now() - max(times.values())
+        rows = [
+            (
+                turn["dia_id"],
+                (times[key] + age).astimezone(UTC),
+                f"{turn['speaker']}: {turn['text']} {turn.get('blip_caption', '')}".strip(),
+            )
+            for key in sessions
+            for turn in talk[key]
+        ]
+        known = {id for id, _, _ in rows}
+        asked = [
+            (each["question"], set(re.findall(r"D\d+:\d+", " ".join(each["evidence"]))) & known)
+            for each in sample["qa"]
+            if each["category"] != 5 and each.get("evidence")
+        ]
+        yield sample["sample_id"], rows, [(question, ids) for question, ids in asked if ids]
+
+
+async def recall(file: Path) -> None:
+    with folder() as home:
+        embedded = Embedded(home)
+        embedded.ensure()
+        await migrate(embedded.dsn)
+        conversations = list(locomo(file))
+        with psycopg.connect(embedded.dsn, autocommit=True) as connection:
+            for tenant, rows, _ in conversations:
+                load(connection, tenant, rows)
+            connection.execute("VACUUM ANALYZE memory.chunks")
+        settings = Settings(home=home)
+        words: list[float] = []
+        packed: list[float] = []
+        async with Database(embedded.dsn) as database:
+            for tenant, _, questions in conversations:
+                for question, wanted in questions:
+                    async with database.transaction(tenant) as connection:
+                        found = await connection.execute(
+                            "SELECT event_id FROM acb_candidates(%s, 'team', 'sam', 0) LIMIT 10",
+                            [question],
+                        )
+                        first = {row["event_id"] for row in await found.fetchall()}
+                    words.append(len(first & wanted) / min(10, len(wanted)))
+                    asked = {"agent_id": "eve", "session_id": "other", "query_text": question}
+                    bundle = await acb.build_acb(
+                        settings, database, Access(tenant), BuildAcb.model_validate(asked)
+                    )
+                    shown = re.findall(r"^## message (D\d+:\d+) ", bundle, re.MULTILINE)[:10]
+                    packed.append(len(set(shown) & wanted) / min(10, len(wanted)))
+            found = await decisions(database)
+        embedded.stop()
+    print(f"\nLoCoMo, {len(words):,} questions\n\n| | recall@10 |\n|---|--:|")
+    print(f"| candidates, by words alone | {statistics.mean(words):.3f} |")
+    print(f"| as packed, with newness and importance | {statistics.mean(packed):.3f} |")
+    print("\nParaphrases of benchmarks/recall\n\n| | recall@5 |\n|---|--:|")
+    for name, value in found.items():
+        print(f"| {name} | {value:.3f} |")
+
+
+async def decisions(database: Database) -> dict[str, float]:
+    """Every memory of the recall set as a decision, asked for by its paraphrases."""
+    entries = [json.loads(line) for line in (FOLDER / "memories.jsonl").open()]
+    questions = [json.loads(line) for line in (FOLDER / "questions.jsonl").open()]
+    questions = [each for each in questions if each["kind"] == "paraphrase"]
+    vectors = [await meaning.vector(entry["content"]) for entry in entries]
+    async with database.transaction("recall") as connection:
+        for entry, vector in zip(entries, vectors, strict=True):
+            values = {**entry, "vector": vector, "model": meaning.model()}
+            await connection.execute(
+                "INSERT INTO events (tenant_id, event_id, session_id, channel, actor_type,"
+                " actor_id, kind, content, request_hash) VALUES ('recall', %(id)s, 's', 'team',"
+                " 'agent', 'sam', 'decision', '{}', '')",
+                values,
+            )
+            await connection.execute(
+                "INSERT INTO decisions (tenant_id, decision_id, ts, scope, channel, sensitivity,"
+                " actor_id, decision, model, vector) VALUES ('recall', %(id)s, now(), 'project',"
+                " 'team', 'none', 'sam', %(content)s, %(model)s, %(vector)s)",
+                values,
+            )
+    seen = {"status": "active", "scopes": ["project"], "channel": "team", "agent": "sam"}
+    matrix = np.array([await meaning._MODEL.generate(entry["content"]) for entry in entries])
+    ours, core = [], []
+    async with database.transaction("recall") as connection:
+        for each in questions:
+            wanted = set(each["answers"])
+            rows = await meaning.decisions(connection, each["question"], 5, **seen)
+            first = {row["decision_id"] for row in rows}
+            ours.append(len(first & wanted) / min(5, len(wanted)))
+            scores = matrix @ np.array(await meaning._MODEL.generate(each["question"]))
+            first = {entries[index]["id"] for index in np.argsort(-scores)[:5]}
+            core.append(len(first & wanted) / min(5, len(wanted)))
+    return {
+        f"query_decisions ({len(questions)} questions, {len(entries)} decisions)": float(
+            np.mean(ours)
+        ),
+        "the core's cosine": float(np.mean(core)),
+    }
+
+
+# How fast
+
+
+def texts() -> Iterator[str]:
+    """Chunks of real text without end: when all is used up, cut at other places."""
+    files = sorted(Path(os.__file__).parent.rglob("*.py")) + sorted(
+        Path(np.__file__).parent.parent.rglob("*.py")
+    )
+    for shift in itertools.count():
+        for file in files:
+            text = file.read_text(errors="replace").replace("\0", "")
+            for start in range(shift * 97, len(text), CHUNK_CHARS):
+                yield text[start : start + CHUNK_CHARS]
+
+
+def questions() -> list[str]:
+    found = {
+        match[1]
+        for text in itertools.islice(texts(), 20_000)
+        for match in re.finditer(r'"""([A-Z][^"\n]{20,90})[.\n]', text)
+    }
+    return random.Random(7).sample(sorted(found), QUESTIONS)
+
+
+async def speed(size: int) -> None:
+    with folder() as home:
+        embedded = Embedded(home)
+        embedded.ensure()
+        await migrate(embedded.dsn)
+        with psycopg.connect(embedded.dsn, autocommit=True) as connection:
+            started = time.monotonic()
+            connection.execute("DROP INDEX memory.chunks_words")
+            now = datetime.now(UTC)
+            rows = (
+                (f"e{number:08}", now - timedelta(minutes=size - number), text)
+                for number, text in enumerate(itertools.islice(texts(), size))
+            )
+            load(connection, "large", rows)
+            few = ((f"e{n}", now - timedelta(hours=n), t) for n, t in enumerate(
+                itertools.islice(texts(), size, size + SMALL_TENANT)))  # fmt: skip
+            load(connection, "small", few)
+            connection.execute("SET maintenance_work_mem = '1GB'")
+            connection.execute("CREATE INDEX chunks_words ON memory.chunks USING gin (tsv)")
+            connection.execute("VACUUM ANALYZE")
+            bytes = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+            print(
+                f"\n{size:,} chunks, loaded in {time.monotonic() - started:.0f} s,"
+                f" {(bytes or [0])[0] / 1e9:.2f} GB, load average {os.getloadavg()[0]:.1f}\n"
+            )
+        embedded.stop()
+        await serve_and_ask(home)
+
+
+async def serve_and_ask(home: Path) -> None:
+    environment = {**os.environ, "MEMORY_DAEMON_HOME": str(home), "MEMORY_DAEMON_PORT": "0"}
+    command = [sys.executable, "-m", "memory_daemon", "serve"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as daemon:
+        lines = iter(daemon.stdout or ())
+        url = next(line for line in lines if line.startswith("Serving")).split()[2].rstrip(".")
+        tokens = Tokens(home / "tokens.json")
+        print("| | p50 ms | p95 ms | a second |\n|---|--:|--:|--:|")
+        for tenant in ("large", "small"):
+            async with connected(url, tokens.make(Access(tenant))) as client:
+                ask = [{"query_text": question} for question in questions()]
+                await measure(client, "build_acb", ask[:5], 1, None)
+                await measure(client, "build_acb", ask, 1, f"build_acb, {tenant} tenant")
+        async with connected(url, tokens.make(Access("writer"))) as client:
+            one = [{"text": text} for text in itertools.islice(texts(), 400)]
+            await measure(client, "record_event", one[:100], 1, "record_event, one at a time")
+            await measure(client, "record_event", one, 8, "record_event, 8 in parallel")
+            batches = [
+                {"events": [{"kind": "message", **event} for event in one[:100]]} for _ in range(8)
+            ]
+            await measure(client, "record_event", batches, 1, "record_event, 100 in a call", 100)
+        for name, pid in (("daemon", daemon.pid),):
+            status = Path(f"/proc/{pid}/status").read_text()
+            resident = int(re.findall(r"VmRSS:\s+(\d+)", status)[0])
+            print(f"\nThe {name} has {resident / 1000:.0f} MB resident.")
+        daemon.terminate()
+
+
+def connected(url: str, token: str) -> Any:
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    return Client(streamable_http_client(url, http_client=http))
+
+
+async def measure(
+    client: Client,
+    tool: str,
+    calls: list[dict[str, Any]],
+    width: int,
+    name: str | None,
+    each: int = 1,
+) -> None:
+    times: list[float] = []
+    queue = iter(calls)
+
+    async def work() -> None:
+        for arguments in queue:
+            started = time.monotonic()
+            common = {"agent_id": "eve", "session_id": "now"}
+            result = await client.call_tool(tool, {**common, **arguments})
+            assert not result.is_error, result.content
+            times.append(1_000 * (time.monotonic() - started))
+
+    started = time.monotonic()
+    await asyncio.gather(*(work() for _ in range(width)))
+    rate = each * len(calls) / (time.monotonic() - started)
+    if name:
+        p50, p95 = np.percentile(times, [50, 95])
+        print(f"| {name} | {p50:.0f} | {p95:.0f} | {rate:.0f} |", flush=True)
+
+
+async def first_answer() -> None:
+    """From an empty folder to the first event, and once more from a filled one."""
+    with folder() as home:
+        for name in ("an empty folder", "a filled one"):
+            environment = {**os.environ, "MEMORY_DAEMON_HOME": str(home), "MEMORY_DAEMON_PORT": "0"}
+            started = time.monotonic()
+            command = [sys.executable, "-m", "memory_daemon", "serve"]
+            with subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, text=True
+            ) as daemon:
+                lines = iter(daemon.stdout or ())
+                line = next(line for line in lines if line.startswith("Serving"))
+                token = Tokens(home / "tokens.json").make(Access("t"))
+                async with connected(line.split()[2].rstrip("."), token) as client:
+                    await measure(client, "record_event", [{"text": "hello"}], 1, None)
+                print(f"First answer from {name}: {time.monotonic() - started:.1f} s")
+                daemon.terminate()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recall", type=Path, metavar="locomo10.json")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
+    options = parser.parse_args()
+    assert estimate("one two") == 2
+    if options.recall:
+        asyncio.run(recall(options.recall))
+    for size in options.sizes:
+        asyncio.run(speed(size))
+    if options.sizes:
+        asyncio.run(first_answer())
+
+
+if __name__ == "__main__":
+    main()
