@@ -46,6 +46,8 @@ class _Folders:
     def resolve(self, module_id: str, source_hint: Any = None, profile_hint: Any = None) -> _Folder:
         if module_id in MEMORY_MODULES:
             return _Folder(MEMORY_MODULE)
+        if (REPOSITORY / "modules" / module_id).is_dir():
+            return _Folder(REPOSITORY / "modules" / module_id)
         return _Folder(LOOPS.get(module_id, Path(__file__).parent / module_id))
 
 
