@@ -24,7 +24,7 @@ def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="md-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder / "home"
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # its PostgreSQL may still be letting go of it
 
 
 @pytest.fixture(scope="session")

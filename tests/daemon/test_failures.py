@@ -10,16 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from memory_daemon.access import Access
-from memory_daemon_process import TEST_DSN, DaemonProcess, wait_until
-
-pytestmark = pytest.mark.skipif(
-    bool(TEST_DSN), reason="these kill the database, which must be the embedded one"
-)
+from memory_daemon_process import DaemonProcess, wait_until
 
 
 @pytest.fixture
 def own(empty: Path) -> Iterator[DaemonProcess]:
-    """A daemon that a test may break."""
+    """A daemon that a test may break, on an embedded database of its own."""
     daemon = DaemonProcess(empty).start()
     yield daemon
     if daemon.process.poll() is None:
