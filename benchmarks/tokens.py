@@ -111,8 +111,9 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
     of all else, which are the other arguments of the call and the rest of the result. Both are
     medians of the calls; overhead_most is the most. quarter: both as a quarter of the characters.
     """
-    config = {"agent_identity": AGENT, "storage_root": root, "embedding_model": "local"}
-    storage = MemoryStorage(AGENT, config)
+    settings = {"storage_root": root, "embedding_model": "local"}
+    config = {"agent_identity": AGENT, **settings}
+    storage = MemoryStorage(AGENT, settings)
     for start in range(0, size, 1_000):
         numbers = range(start, min(start + 1_000, size))
         await storage.store_many([memory(number, characters) for number in numbers])
