@@ -208,8 +208,9 @@ def test_a_command_works_where_the_current_folder_was_deleted(home: Path, tmp_pa
     ],
 )
 def test_a_full_standard_output_is_named(home: Path, arguments: list[str]) -> None:
-    said = run(*arguments, code=1, redirect="> /dev/full")
+    said = run(*arguments, code=1, redirect="> /dev/full", PYTHONUNBUFFERED="")
     assert said.startswith("Error: Standard output cannot be written: No space left on device.")
+    assert said.count("\n") == 1  # and nothing more when Python flushes at its end
 
 
 NO_POSIX = """

@@ -9,6 +9,19 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
         sys.exit("Interrupted before it began. Nothing was changed.")
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """What could not be written was told; Python would try it again at its end, and tell it worse."""
+    import os
+
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
 
 
 def _run() -> None:
