@@ -14,14 +14,13 @@ def main() -> None:
 
 
 def _flush() -> None:
-    """What could not be written was told; Python would try it again at its end, and tell it worse."""
+    """What cannot be written was told; Python would try again at its end, and tell it worse."""
     import os
 
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run() -> None:
