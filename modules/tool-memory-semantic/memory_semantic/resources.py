@@ -62,6 +62,11 @@ def shortage(error: BaseException) -> int | None:
     return next((number for number in numbers if number in _ADVICE), None)
 
 
+def denied(error: BaseException) -> bool:
+    """Whether `error` comes from a file that this user may not read or write."""
+    return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))
+
+
 def explanation(number: int) -> str:
     """What the `shortage` of this number is, and what to do, for a person."""
     what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
