@@ -45,6 +45,10 @@ def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) 
 
 BROKEN = {
     "socks": ({"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"}, "ALL_PROXY names a SOCKS proxy"),
+    "two of them": (
+        {"ALL_PROXY": "socks5://127.0.0.1:1", "HTTP_PROXY": "socks5://127.0.0.1:1"},
+        "ALL_PROXY and HTTP_PROXY name a SOCKS proxy",
+    ),
     "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "all_proxy names a SOCKS proxy"),
     "no proxy": ({"HTTPS_PROXY": "garbage://me:pw@x"}, "Check HTTPS_PROXY"),
     "no address": ({"HTTP_PROXY": "http://[::1"}, "Check HTTP_PROXY"),
