@@ -127,6 +127,17 @@ async def test_a_key_with_a_line_break_is_none(
     assert "OPENAI_API_KEY is not a key" in said and KEY not in said and server.requests == []
 
 
+@pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])
+async def test_a_variable_that_no_header_can_hold_is_named(
+    make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv(name, "X: k\u00e4se")
+    tools = await make_tools(embedding_model="m", base_url=server.base_url)
+    said = await tools.refused("memory_store", content=TEXT)
+    assert f"{name} must be ASCII" in said and "answered" not in said and server.requests == []
+
+
 def run_here(*arguments: str, code: int = 0) -> Result:
     """A command in this process, which is faster."""
     result = CliRunner().invoke(cli, arguments)
