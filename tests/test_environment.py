@@ -138,6 +138,17 @@ async def test_a_variable_that_no_header_can_hold_is_named(
     assert f"{name} must be ASCII" in said and "answered" not in said and server.requests == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape"])
+def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path, encoding: str) -> None:
+    process = subprocess.run(
+        [str(EXECUTABLE), "store", "-", "--agent", "sam"],
+        input="gr\u00fc\u00dfe".encode("latin-1"),
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert process.returncode == 2 and b"on standard input is not UTF-8" in process.stderr
+
+
 def run_here(*arguments: str, code: int = 0) -> Result:
     """A command in this process, which is faster."""
     result = CliRunner().invoke(cli, arguments)
