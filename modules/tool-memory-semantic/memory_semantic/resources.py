@@ -70,7 +70,12 @@ def denied(error: BaseException) -> bool:
 def explanation(number: int) -> str:
     """What the `shortage` of this number is, and what to do, for a person."""
     what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
-    return f"{what}. {_ADVICE[number]}."
+    return f"{what}. {advice(number)}."
+
+
+def advice(number: int) -> str:
+    """What to do about the `shortage` of this number, without a full stop."""
+    return _ADVICE[number]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
