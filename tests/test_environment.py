@@ -45,6 +45,10 @@ def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) 
 
 BROKEN = {
     "socks": ({"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"}, "ALL_PROXY names a SOCKS proxy"),
+    "two of them": (
+        {"ALL_PROXY": "socks5://127.0.0.1:1", "HTTP_PROXY": "socks5://127.0.0.1:1"},
+        "ALL_PROXY and HTTP_PROXY name a SOCKS proxy",
+    ),
     "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "all_proxy names a SOCKS proxy"),
     "no proxy": ({"HTTPS_PROXY": "garbage://me:pw@x"}, "Check HTTPS_PROXY"),
     "no address": ({"HTTP_PROXY": "http://[::1"}, "Check HTTP_PROXY"),
@@ -121,6 +125,40 @@ async def test_a_key_with_a_line_break_is_none(
     tools = await make_tools(embedding_model="m", base_url=server.base_url)
     said = await tools.refused("memory_store", content=TEXT)
     assert "OPENAI_API_KEY is not a key" in said and KEY not in said and server.requests == []
+
+
+@pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])
+async def test_a_variable_that_no_header_can_hold_is_named(
+    make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv(name, "X: k\u00e4se")
+    tools = await make_tools(embedding_model="m", base_url=server.base_url)
+    said = await tools.refused("memory_store", content=TEXT)
+    assert f"{name} must be ASCII" in said and "answered" not in said and server.requests == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape"])
+def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path, encoding: str) -> None:
+    process = subprocess.run(
+        [str(EXECUTABLE), "store", "-", "--agent", "sam"],
+        input="gr\u00fc\u00dfe".encode("latin-1"),
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert process.returncode == 2 and b"on standard input is not UTF-8" in process.stderr
+
+
+def test_an_export_to_a_full_disk_or_a_loop_of_links_names_the_file(
+    home: Path, tmp_path: Path
+) -> None:
+    said = run_here("export", "/dev/full", "--yes", "--agent", "sam", code=1).stderr
+    assert "/dev/full" in said and "it was not written" in said and "Free some space." in said
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    said = run_here("export", str(loop), "--yes", "--agent", "sam", code=1).stderr
+    assert f"{loop} cannot be used: Too many levels of symbolic links; it was not written" in said
+    assert loop.is_symlink()
 
 
 def run_here(*arguments: str, code: int = 0) -> Result:
@@ -208,8 +246,9 @@ def test_a_command_works_where_the_current_folder_was_deleted(home: Path, tmp_pa
     ],
 )
 def test_a_full_standard_output_is_named(home: Path, arguments: list[str]) -> None:
-    said = run(*arguments, code=1, redirect="> /dev/full")
+    said = run(*arguments, code=1, redirect="> /dev/full", PYTHONUNBUFFERED="")
     assert said.startswith("Error: Standard output cannot be written: No space left on device.")
+    assert said.count("\n") == 1  # and nothing more when Python flushes at its end
 
 
 NO_POSIX = """

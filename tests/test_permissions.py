@@ -72,6 +72,20 @@ def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) ->
     assert "Permission denied" in doctor.stdout and "--repair" not in doctor.stdout
 
 
+@pytest.mark.parametrize("name", ["lock", "page_0.dat"])
+def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, name: str) -> None:
+    """As a command that was run with sudo leaves them."""
+    command.run("store", "one")
+    for path in root.rglob(name):
+        path.chmod(0)
+    where = ("--root", str(root), "--agent", "sam")
+    said = run("list", *where, code=1).stderr
+    assert "Permission denied" in said and "damaged" not in said
+    doctor = run("doctor", *where, code=1).stdout
+    assert "Permission denied" in doctor and "--repair" not in doctor
+    assert "has no locks" not in doctor
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
 def test_a_memory_that_another_user_has_made(command: Command, root: Path) -> None:
     command.run("store", "one")

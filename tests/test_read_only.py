@@ -56,6 +56,7 @@ def test_an_export_is_made_from_a_copy(snapshot: Path, temporary: Path, tmp_path
     file = tmp_path / "memories.jsonl"
     result = run(snapshot, "export", str(file))
     assert f"{READ_ONLY}" in result.stderr and str(temporary) in result.stderr
+    assert "Tightened" not in result.stderr  # nothing of the user's was
     [line] = file.read_text().splitlines()[1:]
     assert json.loads(line)["content"] == "We chose PostgreSQL."
     assert list(temporary.iterdir()) == [] and state(snapshot) == before

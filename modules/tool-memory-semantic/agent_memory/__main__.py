@@ -9,6 +9,18 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
         sys.exit("Interrupted before it began. Nothing was changed.")
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """What cannot be written was told; Python would try again at its end, and tell it worse."""
+    import os
+
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from traceback import extract_tb, walk_tb
 
-from memory_semantic.resources import explanation, shortage
+from memory_semantic.resources import advice, explanation, shortage
 
 
 def cause(error: Exception) -> str:
@@ -15,11 +15,12 @@ def cause(error: Exception) -> str:
         reason = error.strerror or type(error).__name__
         return f"Standard output cannot be written: {reason}. What was done before that is done."
     number = shortage(error)
+    if isinstance(error, OSError) and (error.filename or not number):
+        reason = error.strerror or type(error).__name__
+        what = f"{error.filename or 'A file'} cannot be used: {reason}."
+        return f"{what} {advice(number)}." if number else what
     if number:
         return explanation(number)
-    if isinstance(error, OSError):
-        reason = error.strerror or type(error).__name__
-        return f"{error.filename or 'A file'} cannot be used: {reason}."
     where = extract_tb(error.__traceback__)[-1]
     place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
     return f"agent-memory failed unexpectedly ({place}). Please report this."

@@ -1,5 +1,6 @@
 """Is the memory healthy, and if not, what mends it: everything that can be looked at."""
 
+import errno
 import shutil
 import stat
 import sys
@@ -300,6 +301,9 @@ def _lock_state(storage: MemoryStorage) -> Finding:
         number = shortage(error)
         if number:
             return Finding("problem", "lock", explanation(number))
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR):  # it is the file
+            path = storage.folder.database / "lock"
+            return Finding("problem", "lock", f"{error.filename or path}: {error.strerror}")
         return Finding(
             "problem",
             "lock",

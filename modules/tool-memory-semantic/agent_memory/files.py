@@ -1,5 +1,6 @@
 """Files that a person asks for: private, and whole or not there."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -9,8 +10,10 @@ def write(file: str, content: bytes) -> None:
     """Put `content` into `file`, mode 0600, or leave what was there. A pipe or a device is written
     to. Raises OSError, naming `file`.
     """
-    target = Path(file).resolve()
     try:
+        target = Path(os.path.realpath(file))
+        if target.is_symlink():  # of links that lead to each other
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():
             target.write_bytes(content)
             return

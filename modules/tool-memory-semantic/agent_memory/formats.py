@@ -26,7 +26,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_ENCODING = "If it is text of another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
+ENCODING = "If it is text of another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
 # Far deeper than any list of memories.
 _MAX_DEPTH = 100
 _JSON = json.JSONDecoder()
@@ -98,9 +98,9 @@ def _text(data: bytes, name: str) -> str:
         text = data.decode(marked)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ImportFileError([f"line {line}: it is not UTF-8 text. {_ENCODING}"]) from None
+        raise ImportFileError([f"line {line}: it is not UTF-8 text. {ENCODING}"]) from None
     if "\0" in text:
-        raise ImportFileError([f"It is not UTF-8 text. {_ENCODING}"])
+        raise ImportFileError([f"It is not UTF-8 text. {ENCODING}"])
     return text
 
 

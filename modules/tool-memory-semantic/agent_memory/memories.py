@@ -9,12 +9,12 @@ from threading import Event
 from typing import Any, NoReturn
 
 import click
-from memory_semantic import AgentMemoryError, Memory, MemoryStorage
+from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
 from memory_semantic.models import HERE, timestamp_text
 from memory_semantic.workers import run_blocking
 from memory_server import Server
 
-from . import erasure, rebuild
+from . import erasure, formats, rebuild
 from .output import (
     MEMORY_COLUMNS,
     counted,
@@ -99,7 +99,7 @@ def search(
 
 def store(session: Session, text: str, tags: Sequence[str]) -> None:
     """What the tool memory_store does."""
-    content, masked = session.masked(sys.stdin.read() if text == "-" else text)
+    content, masked = session.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
     status = "already known: time renewed, tags merged" if stored.known else "stored"
@@ -110,6 +110,13 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
         return
     session.out.line(f"{stored.id}  {status} for {session.agent}")
     session.out.masked(masked)
+
+
+def _standard_input() -> str:
+    try:
+        return formats.read_all(sys.stdin.buffer.read).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"The text on standard input is not UTF-8. {formats.ENCODING}") from None
 
 
 def list_(session: Session, since: datetime | None, tags: Sequence[str], limit: int | None) -> None:

@@ -40,6 +40,7 @@ def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
                 source, seconds = storage.folder.database, storage.config.lock_timeout
                 held.enter_context(locked(source, seconds, Event(), read_only=True))
             try:
+                copy.path.mkdir(mode=0o700, parents=True)
                 _copy(storage.folder.database, copy.database)
             except OSError as error:
                 raise StorageError(

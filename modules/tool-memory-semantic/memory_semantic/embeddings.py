@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _OPENAI_HOST = "api.openai.com"
+# What the SDK puts into the headers of a request.
+_HEADERS = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 
 
 class EmbeddingGenerator:
@@ -104,6 +106,9 @@ class EmbeddingGenerator:
             )
         if not (key.isascii() and key.isprintable()):
             raise EmbeddingError(f"OPENAI_API_KEY is not a key. {UNCHANGED} Set it again.")
+        for name in _HEADERS:
+            if not os.environ.get(name, "").isascii():
+                raise EmbeddingError(f"{name} must be ASCII. {UNCHANGED} Set it again.")
         service = self._service()
         # Making the first client imports the SDK and loads certificates. Each lives for one call,
         # because its connections belong to one event loop, and callers may have several.

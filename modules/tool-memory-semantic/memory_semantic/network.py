@@ -23,8 +23,9 @@ def obstacle(error: Exception, setting: str) -> str:
         return f"The certificates for TLS cannot be loaded ({reason}). Check {check}."
     proxies = _which(_PROXIES)
     if isinstance(error, ImportError) and proxies:
+        name = "name" if " and " in proxies else "names"
         return (
-            f"{proxies} names a SOCKS proxy, which needs the package socksio. Install that, or "
+            f"{proxies} {name} a SOCKS proxy, which needs the package socksio. Install that, or "
             "name an HTTP proxy."
         )
     check = (
@@ -35,7 +36,8 @@ def obstacle(error: Exception, setting: str) -> str:
 
 def proxied() -> str:
     """Which variables name a proxy, in words that follow `the service's address`; else blank."""
-    return f" and the proxy that {found} names" if (found := _which(_PROXIES)) else ""
+    found = _which(_PROXIES)
+    return f" and the proxy that {found} {'name' if ' and ' in found else 'names'}" if found else ""
 
 
 def _which(names: tuple[str, ...]) -> str:

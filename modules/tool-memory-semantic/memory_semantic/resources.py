@@ -62,10 +62,20 @@ def shortage(error: BaseException) -> int | None:
     return next((number for number in numbers if number in _ADVICE), None)
 
 
+def denied(error: BaseException) -> bool:
+    """Whether `error` comes from a file that this user may not read or write."""
+    return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))
+
+
 def explanation(number: int) -> str:
     """What the `shortage` of this number is, and what to do, for a person."""
     what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
-    return f"{what}. {_ADVICE[number]}."
+    return f"{what}. {advice(number)}."
+
+
+def advice(number: int) -> str:
+    """What to do about the `shortage` of this number, without a full stop."""
+    return _ADVICE[number]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -25,7 +25,7 @@ from .models import (
     timestamp_text,
 )
 from .ranking import CANDIDATES, NO_COSINE, rarity_of_unknown, words
-from .resources import require_descriptors, require_file_size, require_memory, shortage
+from .resources import denied, require_descriptors, require_file_size, require_memory, shortage
 
 logger = logging.getLogger(__name__)
 
@@ -302,6 +302,11 @@ def _engine_errors(action: str) -> Iterator[None]:
             number = shortage(error)
             if number:
                 raise exhausted(f"The vector engine failed to {action}", number) from error
+            if denied(error):
+                raise StorageError(
+                    f"The vector engine failed to {action}: Permission denied. Files of the store "
+                    "may not be used by this user, as after a command run with sudo (then: chown)."
+                ) from error
             raise DamagedStoreError(
                 f"The vector engine failed to {action}. If it does so again, the store's files are "
                 f"damaged. {REPAIR}"
