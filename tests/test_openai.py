@@ -256,6 +256,7 @@ NONSENSE = {
     "text": of(["a", *GOOD[1:]]),
     "not a number": of([math.nan, *GOOD[1:]]),
     "infinite": of([math.inf, *GOOD[1:]]),
+    "beyond a float": of([10**400, *GOOD[1:]]),
     "zero": of([0.0] * 1536),
     "vanishing": of([1e-40] * 1536),
     "no vector": EmbeddingsServer.answer([{"index": 0}]),
