@@ -27,7 +27,8 @@ def error(status: int, code: str = "", **headers: str) -> Answer:
 class EmbeddingsServer:
     """Answers with vectors, or with what `script` holds, first in first out.
 
-    An entry of `script` is an answer, or a function of the request's JSON that makes one.
+    An entry of `script` is an answer, or a function of the request's JSON that makes one. So many
+    answers as `cuts` says end halfway.
     """
 
     def __init__(self, dimensions: int = 1536) -> None:
@@ -36,6 +37,7 @@ class EmbeddingsServer:
         self.keys: list[str] = []
         self.drip_seconds = 0.0
         self.drip_headers_seconds = 0.0
+        self.cuts = 0
         self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
         server = self
 
@@ -57,6 +59,11 @@ class EmbeddingsServer:
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
+                if server.cuts:
+                    server.cuts -= 1
+                    self.close_connection = True
+                    self.wfile.write(body[: len(body) // 2])
+                    return
                 if server.drip_seconds:
                     for byte in body:
                         self.wfile.write(bytes([byte]))

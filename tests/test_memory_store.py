@@ -102,6 +102,11 @@ async def test_bad_input_is_a_sentence_and_stores_nothing(
     assert tools.events == []
 
 
+async def test_half_a_surrogate_pair_is_not_called_empty(tools: Tools) -> None:
+    for arguments in ({"content": "\ud83d\ude00"}, {"content": "x", "tags": ["\ud800"]}):
+        assert "not valid Unicode" in await tools.refused("memory_store", **arguments)
+
+
 @pytest.mark.parametrize("tags", [[f"tag {i}" for i in range(100_000)], ["key=" * 2_000] * 5_000])
 async def test_too_many_tags_are_counted_and_not_read(tools: Tools, tags: list[str]) -> None:
     started = time.process_time()

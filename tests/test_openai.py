@@ -219,6 +219,17 @@ async def test_an_answer_that_drips_is_given_up(
     assert len(server.requests) == 3 and time.monotonic() - started < 4
 
 
+async def test_an_answer_that_is_cut_off_is_asked_for_again(
+    server: EmbeddingsServer, generator: EmbeddingGenerator
+) -> None:
+    server.cuts = 2
+    assert len(await generator.generate("text")) == 1536
+    server.cuts = 3
+    with pytest.raises(EmbeddingError, match="could not be reached, in 3 tries"):
+        await generator.generate("text")
+    assert len(server.requests) == 6
+
+
 async def test_an_answer_without_end_is_given_up(
     generator: EmbeddingGenerator, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +256,7 @@ NONSENSE = {
     "text": of(["a", *GOOD[1:]]),
     "not a number": of([math.nan, *GOOD[1:]]),
     "infinite": of([math.inf, *GOOD[1:]]),
+    "beyond a float": of([10**400, *GOOD[1:]]),
     "zero": of([0.0] * 1536),
     "vanishing": of([1e-40] * 1536),
     "no vector": EmbeddingsServer.answer([{"index": 0}]),

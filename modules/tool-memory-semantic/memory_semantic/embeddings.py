@@ -154,6 +154,8 @@ def _unit(vector: Sequence[float]) -> list[float]:
         length = math.hypot(*vector)
     except TypeError:
         raise nonsense("a vector that is not made of numbers") from None
+    except OverflowError:  # a whole number that no float can hold
+        length = math.inf
     if not math.isfinite(length) or length < 1e-30:
         raise nonsense("a vector that is zero or not finite")
     return [number / length for number in vector]

@@ -194,12 +194,12 @@ def trimmed_text(value: object, name: str) -> str:
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
             "Shorten it or split it."
         )
-    if not any(char.isprintable() and not char.isspace() for char in text):
-        raise InputError(f"{name} is empty: give it at least one visible character.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise InputError(f"{name} is empty: give it at least one visible character.")
     return text
 
 

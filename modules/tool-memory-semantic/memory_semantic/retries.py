@@ -26,6 +26,7 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
 
     Raises EmbeddingError, whose text holds neither the key nor what was to be embedded.
     """
+    import httpx2
     import openai
     from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
@@ -46,13 +47,14 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
         raise
     except openai.APIStatusError as error:
         raise EmbeddingError(_refusal(error)) from None  # its text can hold the key
-    except (openai.APIConnectionError, TimeoutError) as error:
+    except (openai.APIConnectionError, httpx2.TransportError, TimeoutError) as error:
         number = shortage(error)
         if number:
             raise EmbeddingError(
                 f"The embeddings service was not reached: {explanation(number)} {UNCHANGED}"
             ) from None
-        late = isinstance(error, openai.APITimeoutError | TimeoutError)
+        slow = openai.APITimeoutError | httpx2.TimeoutException | TimeoutError
+        late = isinstance(error, slow)
         failure = "did not answer in time" if late else "could not be reached"
         raise EmbeddingError(
             f"The embeddings service {failure}, in {EMBEDDING_TRIES} tries. {UNCHANGED} "
@@ -76,13 +78,15 @@ def nonsense(answer: str) -> EmbeddingError:
 
 
 def _may_pass(error: BaseException) -> bool:
+    import httpx2
     import openai
 
     if isinstance(error, openai.APIStatusError):
         if error.status_code == 429:
             return error.code != "insufficient_quota"
         return error.status_code >= 500
-    return isinstance(error, openai.APIConnectionError | TimeoutError)
+    # What ends an answer while it is read, the SDK leaves as it is.
+    return isinstance(error, openai.APIConnectionError | httpx2.TransportError | TimeoutError)
 
 
 def _seconds_to_wait(state: "RetryCallState") -> float:
