@@ -123,7 +123,9 @@ class TestExportAndImport:
         command.run("store", "one")
         path = tmp_path / "missing/file"
         result = command.run("export", str(path), code=1)
-        assert f"{path}: No such file or directory; it was not written" in result.stderr
+        assert (
+            f"{path} cannot be used: No such file or directory; it was not written" in result.stderr
+        )
 
     def test_what_lies_beside_the_file_is_left_alone(self, command: Command, file: Path) -> None:
         command.run("store", "one")
