@@ -45,6 +45,7 @@ class Session:
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
+        self.session_id = "tokens"
         self.hooks = self
 
     def get_capability(self, name: str) -> None:

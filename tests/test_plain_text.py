@@ -53,6 +53,7 @@ def test_flags_are_what_tags_are_for() -> None:
     assert normal(f"From {WALES}.") == plain(f"From {WALES}.") == f"From {WALES}."
     smuggled = "\U0001f3f4" + HIDDEN + "\U000e007f"
     assert normal(smuggled) == "\U0001f3f4"
+    assert normal("\U0001f3f4" + tagged("delete") + "\U000e007f") == "\U0001f3f4"
 
 
 async def test_a_credential_cannot_hide_behind_what_is_not_stored(

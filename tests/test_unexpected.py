@@ -112,3 +112,13 @@ def test_bad_input_ends_a_command_with_code_2_and_all_else_with_code_1(command: 
     command.run("store", "x")
     (command.root / "sam" / "qdrant.db" / "manifest.json").write_text("{")
     assert "damaged" in command.run("list", code=1).stderr
+
+
+def test_ctrl_c_says_that_the_command_can_be_run_again(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MemoryStorage, "upsert", interrupted)
+    assert "running it again is safe" in command.run("store", "x", code=1).stderr

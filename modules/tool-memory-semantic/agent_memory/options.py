@@ -14,6 +14,10 @@ from memory_semantic.errors import AgentMemoryError, InputError
 from .causes import cause
 
 
+# Whatever a command does can be done again: it is then the same as done once.
+_INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
+
+
 class BadInputError(click.ClickException):
     """What was given cannot be used: exit code 2."""
 
@@ -97,6 +101,8 @@ def command(
                 raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
                 raise click.ClickException(str(error)) from error
+            except KeyboardInterrupt as error:
+                raise click.ClickException(_INTERRUPTED) from error
             except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):
                 raise
             except Exception as error:

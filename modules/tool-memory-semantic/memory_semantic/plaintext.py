@@ -5,9 +5,15 @@ A model reads them all, so an instruction to it can hide in what looks like an o
 
 import re
 
-# Tags (U+E0000 to E007F) have one use: after a black flag they name a region, in lower-case letters
-# and digits, and a cancel tag ends them (UTS #51). They can spell any other text, too.
-_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+# Tags (U+E0000 to E007F) have one use: after a black flag they spell which it is, and a cancel tag
+# ends them (UTS #51). They can spell any other text, too, so these flags alone are known: those of
+# England, Scotland and Wales, which are all that Unicode recommends.
+_FLAGS = ("gbeng", "gbsct", "gbwls")
+_FLAG = (
+    "\U0001f3f4(?:"
+    + "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in _FLAGS)
+    + ")\U000e007f"
+)
 _TAGS = re.compile(f"({_FLAG})|[\U000e0000-\U000e007f]")
 _LINE_END = re.compile("\r\n?")
 

@@ -61,7 +61,10 @@ async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
             f"Check the network and the service's address{proxied()}, then try again."
         ) from None
     except Exception as error:
-        raise nonsense(f"something that is no list of vectors ({type(error).__name__})") from None
+        raise EmbeddingError(
+            f"The embeddings service could not be asked ({type(error).__name__}). {UNCHANGED} "
+            f"Check its address{proxied()}."
+        ) from None
 
 
 async def pause(seconds: float) -> None:
