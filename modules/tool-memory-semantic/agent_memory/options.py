@@ -13,7 +13,6 @@ from memory_semantic.errors import AgentMemoryError, InputError
 
 from .causes import cause
 
-
 # Whatever a command does can be done again: it is then the same as done once.
 _INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
 
