@@ -130,6 +130,8 @@ async def test_a_root_that_can_be_no_folder(
     for call in (storage.store, storage.search):
         with pytest.raises(StorageError, match="Nothing was changed"):
             await call("x")
+    with pytest.raises(StorageError, match="Not a directory"):
+        await make_storage(storage_root="/dev/null").store("x")
     with pytest.raises(StorageError):
         await storage.count()
 

@@ -404,6 +404,11 @@ class TestWrongFiles:
                 '{"format": "agent-memory", "version": 1, "memories": 2}\n{"content": "a"}',
                 "ends early: it holds 1 of 2",
             ),
+            (
+                '{"format": "agent-memory", "version": 1, "memories": 2}\n{"content": "a"}\n'
+                '{"format": "agent-memory", "version": 1, "memories": 1}\n{"content": "b"}',
+                "ends early: it holds 1 of 2",
+            ),
             ("memories:\n- id: [", "it is not YAML"),
             ("memories:\n- content: hi\n  tags: {a: b}", "memory 1: tags must be a list"),
             ("memories:\n- content: &a hi\n- content: *a", "line 3: YAML aliases (*a)"),

@@ -131,15 +131,20 @@ def _json_entries(text: str) -> Iterator[tuple[str, Any]]:
                 raise ImportFileError(
                     [f"The export has version {value['version']}. Upgrade agent-memory."]
                 )
-            promised = value.get("memories")
+            _require_whole(promised, seen)  # exports may have been joined
+            promised, seen = value.get("memories"), 0
         elif isinstance(value, list):
             seen += len(value)
             yield from _numbered(value)
         else:
             seen += 1
             yield f"line {line}", value
+    _require_whole(promised, seen)
+
+
+def _require_whole(promised: Any, seen: int) -> None:
     if isinstance(promised, int) and seen < promised:
-        raise ImportFileError([f"The file ends early: it holds {seen} of {promised} memories."])
+        raise ImportFileError([f"An export ends early: it holds {seen} of {promised} memories."])
 
 
 def _json_values(text: str) -> Iterator[tuple[int, Any]]:

@@ -12,6 +12,7 @@
         *.tmp                   unfinished work, cleared by whoever sees it next
 """
 
+import errno
 import logging
 import os
 import re
@@ -188,6 +189,8 @@ class AgentFolder:
         """Refuse folders that others could have put here, or could write to."""
         root = _lstat(self._root) and self._root.stat()
         if root:
+            if not stat.S_ISDIR(root.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             if root.st_uid not in (os.getuid(), 0):
                 raise StorageError(
                     "The storage root belongs to another user. Choose another storage_root."
