@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from agent_memory.page import write_page
 from memory_semantic.models import Memory
+from memory_semantic.plaintext import plain
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 pytestmark = pytest.mark.browser
@@ -440,17 +441,18 @@ def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
 
 
 def test_hostile_text_stays_text(look: Look) -> None:
+    shown = list(map(plain, HOSTILE))
     memories = remember(*[(text, [text]) for text in HOSTILE], apart=timedelta(days=1))
     line = np.column_stack([np.arange(len(HOSTILE)), np.zeros(len(HOSTILE))])
     page = look(memories, line)
     page.click("#all-chips")
     every = "all => all.map(one => one.textContent)"
-    assert page.eval_on_selector_all(".gist", every) == HOSTILE
-    assert page.eval_on_selector_all(".meta bdi", every) == HOSTILE
-    assert sorted(page.eval_on_selector_all("#chips bdi", every)) == sorted(HOSTILE)
+    assert page.eval_on_selector_all(".gist", every) == shown
+    assert page.eval_on_selector_all(".meta bdi", every) == shown
+    assert sorted(page.eval_on_selector_all("#chips bdi", every)) == sorted(shown)
 
     points = sorted(middle(page, "#map .points path", at) for at in range(len(HOSTILE)))
-    for number, text in enumerate(HOSTILE):
+    for number, text in enumerate(shown):
         page.mouse.move(*points[number])
         is_there = "text => document.querySelector('#tip .tip-text').textContent === text"
         page.wait_for_function(is_there, arg=text)

@@ -419,7 +419,7 @@ class TestWrongFiles:
             ('[{"content": "a"}', "line 1: it is not a whole JSON object"),
             ('["a"]', "memory 1: it is not an object"),
             ("[" * 100_000, "content has 100,000 characters"),
-            ('{"content": "a", "tags": ' + "[" * 600 + "]" * 600 + "}", "nested too deeply"),
+            ('{"content": "a", "tags": ' + "[" * 600 + "]" * 600 + "}", "a tag must be a text"),
             ('{"content": "a", "x": ' + "9" * 5_000 + "}", "line 1: it is not a whole JSON"),
             ('{\n  "content": "a"\n}\n{\n  "content": 1\n}', "line 4: content must be a text"),
             ('{"content":' * 100_000, "nested too deeply"),
