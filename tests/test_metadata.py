@@ -123,3 +123,12 @@ def test_forgets_what_was_captured_since(command: Command, tmp_path: Path) -> No
     command.run("forget", "--tag", "captured", "--since", "7d", "--yes", "--agent", "sam")
     listed = command.run("list", "--agent", "sam").stdout
     assert "Old." in listed and "Mine." in listed and "New." not in listed
+
+
+def test_an_import_masks_what_is_told_of_a_memory(command: Command, tmp_path: Path) -> None:
+    key = "ghp_" + "a1B2" * 9
+    line = {"content": "We use tabs.", "metadata": {"stored_by": f"with {key}"}}
+    (tmp_path / "memories.jsonl").write_text(json.dumps(line))
+    command.run("import", str(tmp_path / "memories.jsonl"))
+    [memory] = command.json("list")
+    assert memory["metadata"] == {"stored_by": "with (masked GitHub token)"}

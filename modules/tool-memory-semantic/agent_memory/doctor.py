@@ -112,6 +112,8 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
 async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
     folder = storage.folder
     root = Path(storage.config.storage_root)
+    # Before anything else: what looks at a store tightens its folder.
+    exposed = [path for path in (folder.path, *folder.path.rglob("*")) if _open_to_others(path)]
     try:
         exists = folder.exists
         folder.require_writable()
@@ -140,7 +142,6 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
         return
     yield Finding("ok", "disk", f"{readable_size(free)} free")
 
-    exposed = [path for path in (folder.path, *folder.path.rglob("*")) if _open_to_others(path)]
     try:
         manifest = await storage.manifest()
     except StorageError as error:
@@ -273,7 +274,7 @@ def _mend_model(manifest: Manifest | None, configured: str | None) -> str:
 def _open_to_others(path: Path) -> bool:
     try:
         return bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
-    except FileNotFoundError:
+    except OSError:  # gone by now, or what may not be looked at, which is told elsewhere
         return False
 
 

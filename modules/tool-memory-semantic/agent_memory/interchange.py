@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory_semantic import InputError
-from memory_semantic.masking import mask_all
+from memory_semantic.masking import mask_all, mask_given
 from memory_semantic.models import (
     MEMORY_ID,
     Memory,
@@ -75,8 +75,8 @@ def read(
         for place, fields in entries(data, name):
             try:
                 if mask_secrets and isinstance(fields, dict):
-                    own = ("content", "tags", "metadata")
-                    masked = {name: mask_all(fields[name]) for name in own if name in fields}
+                    by = {"content": mask_given, "tags": mask_given, "metadata": mask_all}
+                    masked = {name: by[name](fields[name]) for name in by if name in fields}
                     fields = {**fields, **{name: value for name, (value, _) in masked.items()}}
                     hidden += sum(count for _, count in masked.values())
                 memory = _memory(fields, agent, undated)

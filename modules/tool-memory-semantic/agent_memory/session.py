@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.identity import validate_agent_id
-from memory_semantic.masking import mask_all
+from memory_semantic.masking import mask_given
 from memory_semantic.models import HERE
 from memory_server import Server
 
@@ -68,7 +68,7 @@ class Session:
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` without credentials, and how many it had: as the tools do it."""
-        return mask_all(value) if self.storage.config.mask_secrets else (value, 0)
+        return mask_given(value) if self.storage.config.mask_secrets else (value, 0)
 
     def memories(self, memories: Sequence[Memory]) -> None:
         """Show memories, a line each."""

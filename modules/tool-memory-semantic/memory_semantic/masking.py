@@ -236,14 +236,25 @@ def _mark(name: str, length: int) -> str:
 
 
 def mask_all(value: Any) -> tuple[Any, int]:
-    """The same for a text, or for those in a list; anything else stays as it is.
-
-    So do a text that is too long to be stored and a list that is too long for tags: they are
-    refused anyway, and masking them would only take time.
-    """
-    if isinstance(value, str) and len(normal(value)) <= MAX_CONTENT_CHARS:
+    """The same for every text in lists and dicts of JSON; anything else stays as it is."""
+    if isinstance(value, str):
         return mask(without_tags(value).strip())  # which could stand between two parts of one
-    if isinstance(value, list) and len(value) <= MAX_TAGS:
-        items = [mask_all(item) if isinstance(item, str) else (item, 0) for item in value]
+    if isinstance(value, list):
+        items = [mask_all(item) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
+    if isinstance(value, dict):
+        fields = {key: mask_all(item) for key, item in value.items()}
+        masked = sum(count for _, count in fields.values())
+        return {key: item for key, (item, _) in fields.items()}, masked
     return value, 0
+
+
+def mask_given(value: Any) -> tuple[Any, int]:
+    """The same for a text to be stored or searched for, or for tags. What cannot be either, and is
+    refused later, stays as it is: masking it would only take time.
+    """
+    texts = value if isinstance(value, list) else [value]
+    possible = len(texts) <= MAX_TAGS and all(
+        isinstance(text, str) and len(normal(text)) <= MAX_CONTENT_CHARS for text in texts
+    )
+    return mask_all(value) if possible else (value, 0)

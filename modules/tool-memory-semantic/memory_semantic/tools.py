@@ -13,7 +13,7 @@ from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
 from .identity import SETTINGS, resolve_agent_id
-from .masking import mask, mask_all
+from .masking import mask, mask_given
 from .models import DEFAULT_RESULTS, MAX_ANSWER_CHARS, MEMORY_ID, Memory
 from .origin import origin
 from .plaintext import without_tags
@@ -70,7 +70,7 @@ class _MemoryTool:
             masked = 0
             if storage.config.mask_secrets:
                 values = list(arguments.values())
-                hidden = await run_blocking(lambda _: [mask_all(value) for value in values])
+                hidden = await run_blocking(lambda _: [mask_given(value) for value in values])
                 arguments = dict(zip(arguments, (value for value, _ in hidden), strict=True))
                 masked = sum(found for _, found in hidden)
             output = await self._run(storage, arguments)
