@@ -113,7 +113,7 @@ async def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncI
     folder = storage.folder
     root = Path(storage.config.storage_root)
     # Before anything else: what looks at a store tightens its folder.
-    exposed = [path for path in (folder.path, *folder.path.rglob("*")) if _open_to_others(path)]
+    exposed = _exposed(folder.path)
     try:
         exists = folder.exists
         folder.require_writable()
@@ -271,10 +271,17 @@ def _mend_model(manifest: Manifest | None, configured: str | None) -> str:
     return ""
 
 
+def _exposed(folder: Path) -> list[Path]:
+    try:
+        return [path for path in (folder, *folder.rglob("*")) if _open_to_others(path)]
+    except OSError:  # it may not be looked at, which is told elsewhere
+        return []
+
+
 def _open_to_others(path: Path) -> bool:
     try:
         return bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
-    except OSError:  # gone by now, or what may not be looked at, which is told elsewhere
+    except FileNotFoundError:
         return False
 
 
