@@ -164,6 +164,7 @@ def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> 
 class TestTraces:
     """The search of the files sees what is there, or it would be no verification."""
 
+    @pytest.mark.timeout(240)  # it reads the whole folder some fifty times
     def test_each_memory_that_is_there_is_seen(
         self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -481,7 +482,7 @@ class TestAnotherModelThere:
     ) -> None:
         openai = PlainVectors()
         openai.model = "text-embedding-3-small"
-        storage = MemoryStorage("sam", vars(there.config), embeddings=openai)
+        storage = MemoryStorage("sam", asdict(there.config), embeddings=openai)
         asyncio.run(storage.store("one"))
         before = fill(here, 10)
         said = move("--to", qdrant.url, "--remove-source", code=1)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from threading import Event
+from threading import Event, current_thread, main_thread
 from typing import Any, NoReturn
 
 import click
@@ -208,6 +208,9 @@ def _interrupt_held_back() -> Iterator[Event]:
             raise KeyboardInterrupt
         interrupted.set()
 
+    if current_thread() is not main_thread():  # which signals do not reach
+        yield interrupted
+        return
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield interrupted
