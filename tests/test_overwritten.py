@@ -16,7 +16,7 @@ import pytest
 from memory_semantic import MemoryStorage
 from plain_vectors import PlainVectors
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FACTS = [f"fact number {i}" for i in range(20)]
 
@@ -57,7 +57,7 @@ def test_every_file_overwritten(tmp_path: Path) -> None:
                 file.seek(place)
                 file.write(b"\xa5" * min(16, used))
         command = [sys.executable, "-c", CHILD, Path(__file__).parent, root, json.dumps(FACTS)]
-        child = subprocess.run(command, capture_output=True, text=True, timeout=40)
+        child = subprocess.run(command, capture_output=True, text=True, timeout=150)
         told = child.stdout.strip() or f"died with {child.returncode}"
         shutil.rmtree(root)
         return told, str(Path(*path.parts[-3:]))
