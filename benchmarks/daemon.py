@@ -35,10 +35,10 @@ from mcp.client.streamable_http import streamable_http_client
 from memory_daemon import acb, meaning
 from memory_daemon.access import Access, Tokens
 from memory_daemon.arguments import BuildAcb
-from memory_daemon.bundle import estimate
 from memory_daemon.database import Database, migrate
 from memory_daemon.embedded import Embedded
 from memory_daemon.settings import Settings
+from memory_hooks.tokens import estimate
 
 CHUNK_CHARS = 870
 SMALL_TENANT = 1_000

@@ -8,8 +8,8 @@ from typing import Any
 import bpe_openai
 import pytest
 from memory_daemon.access import Access
-from memory_daemon.bundle import estimate
 from memory_daemon_process import Agent, DaemonProcess
+from memory_hooks.tokens import estimate
 
 README = (
     "# Shop\n\nThe shop sells seeds to gardeners, and this is its website.\n\n"

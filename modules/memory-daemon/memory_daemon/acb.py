@@ -3,12 +3,13 @@
 import re
 from typing import Any
 
+from memory_hooks.tokens import estimate
 from psycopg import errors
 
 from . import meaning
 from .access import CHANNELS, Access
 from .arguments import BuildAcb, CreateHandoffPacket, GetArtifact, QueryDecisions, RecordEvent
-from .bundle import Block, Section, estimate, pack
+from .bundle import Block, Section, pack
 from .database import Connection, Database
 from .record import record_event
 from .settings import Refused, Settings

@@ -6,36 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from memory_hooks.tokens import estimate
+
 END = "\nend of bundle\n"
 PER_EVENT = 3  # blocks of one event in a section
 _SHORTENED = "\n[shortened]"
-_PIECES = re.compile(
-    r"(?P<word>[A-Za-z]+)|(?P<digits> ?[0-9]{1,3})|(?P<blanks>\s*\n\s*|[^\S\n]{2,})"
-    r"|(?P<signs>[!-/:-@\[-`{-~]+)|(?P<other>[^\x00-\x7f])"
-)
-
-
-def estimate(text: str) -> float:
-    """About how many tokens `text` is; the lines of a text never come to less than the whole.
-
-    It counts pieces as tokenizers cut them: a word of up to seven letters, three digits, or a line
-    break with its indentation is one. Made to err upward: docs/measured.md has by how much.
-    """
-    total = 0.0
-    for piece in _PIECES.finditer(text):
-        length = piece.end() - piece.start()
-        match piece.lastgroup:
-            case "word":
-                total += 1 if length <= 7 else length / 4.5
-            case "blanks":
-                total += 1 + length / 32
-            case "signs":
-                total += max(1, length / 2.2)
-            case "digits":
-                total += 1 + (piece[0][0] == " ")  # a word takes the blank before it, digits do not
-            case _:
-                total += 1.1
-    return total
 
 
 class Block(NamedTuple):

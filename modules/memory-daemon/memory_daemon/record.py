@@ -9,13 +9,13 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from memory_hooks.tokens import estimate
 from memory_semantic.masking import mask, mask_all
 from psycopg.types.json import Jsonb
 
 from . import meaning
 from .access import Access
 from .arguments import Decision, Event, RecordEvent
-from .bundle import estimate
 from .database import Connection, Database
 from .settings import UNCHANGED, Refused, Settings
 

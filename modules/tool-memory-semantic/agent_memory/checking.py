@@ -14,7 +14,7 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection
 from typing import Any
 
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, disk
 from memory_semantic.check import check
 from memory_semantic.collection import Collection
 from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError, exhausted, explained
@@ -97,8 +97,7 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
 
 def _needed(storage: MemoryStorage) -> int:
     """Bytes of address space, at most, to check a store that is whole."""
-    files = (path for path in storage.folder.database.rglob("*") if path.is_file())
-    return _CHECK_BYTES + 4 * sum(path.stat().st_size for path in files)
+    return _CHECK_BYTES + 4 * disk.size(storage.folder.database)
 
 
 def _may_have(size: int) -> bool:

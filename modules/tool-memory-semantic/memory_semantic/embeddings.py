@@ -138,13 +138,14 @@ class EmbeddingGenerator:
                     raise nonsense(f"more than {EMBEDDING_MAX_BYTES:,} bytes")
         try:
             data = sorted(json.loads(body)["data"], key=lambda item: item["index"])
-            vectors = {item["index"]: item["embedding"] for item in data}
+            indexes = [item["index"] for item in data]
+            vectors = [item["embedding"] for item in data]
         except Exception as error:
             kind = type(error).__name__  # its text may quote the answer
             raise nonsense(f"something that is no list of vectors ({kind})") from None
-        if [item["index"] for item in data] != list(range(len(texts))):
+        if indexes != list(range(len(texts))):
             raise nonsense(f"{len(data)} vectors, not one for each of {len(texts)} texts")
-        return list(vectors.values())
+        return vectors
 
     def _service(self) -> str | None:
         return clean_base_url(self._base_url or os.environ.get("OPENAI_BASE_URL"))

@@ -14,8 +14,8 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
+from . import disk
 from .collection import EVERYWHERE, Hit, Point, Where
-from .disk import kept_in_cache
 from .errors import REPAIR, DamagedStoreError, StorageError, exhausted
 from .models import (
     ENGINE_BYTES,
@@ -107,8 +107,8 @@ class Shard:
         # At closing the engine drops its files from the page cache, so that every operation would
         # read the vectors from the disk anew, and a filtered search each one by itself.
         read = [file for name in _READ_ALWAYS for file in path.glob(name)]
-        _require_resources(sum(file.stat().st_size for file in path.rglob("*")), len(read))
-        with kept_in_cache(read):
+        _require_resources(disk.size(path), len(read))
+        with disk.kept_in_cache(read):
             with _engine_errors("open the store"):
                 handle = edge.EdgeShard.load(str(path))
             try:
