@@ -27,7 +27,7 @@ from .limits import DEFAULT_RESULTS, HERE, MAX_BATCH
 from .memory import Memory, utc_now
 from .merging import rename_taken, use_former_texts
 from .settings import StorageConfig, core_settings
-from .store import Backend, Question, Store, StoreInfo, Stored, Where, search, with_ids
+from .store import Backend, Question, Store, Stored, StoreInfo, Where, search, with_ids
 
 T = TypeVar("T")
 # A text to remember, alone or with its tags, and with what is told of it.

@@ -223,8 +223,8 @@ def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
         if other is not memory:
             raise StorageError(
                 f"Two memories have the id {memory.id}: {_beginning(other)} and "
-                f"{_beginning(memory)}. Run `agent-memory doctor --repair`, which gives one of them "
-                "a new id."
+                f"{_beginning(memory)}. Run `agent-memory doctor --repair`, which gives one of "
+                "them a new id."
             )
     return found
 
