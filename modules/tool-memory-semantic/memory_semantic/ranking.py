@@ -10,8 +10,8 @@ that a few chance hits of a long question count next to nothing. The rarity of a
 `N` memories have is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. `w` is the setting
 `lexical_weight`; with 0 the similarity is the cosine.
 
-Tokens are the words of a text. Korean, Chinese and Japanese either put no blanks between words or
-join endings to them, and are cut into pairs of characters besides.
+The tokens of a text are its words. Korean joins endings to them, Chinese and Japanese put no blanks
+between them: there, all pairs of neighbouring characters are tokens besides.
 """
 
 import math
@@ -29,17 +29,25 @@ from .memory import Memory
 CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: more than a third of the memories contain it.
+# A word of lower rarity is common: more than a third of the memories contain it. Half or a quarter
+# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is: of
+# three memories, a third is one.
 COMMON = math.log(3)
+COMMON_FROM = 20
 # A question is embedded without its common words only if so many others are left.
 _LEFT = 2
+# How much more shared words count in a question that the built-in model cannot read. With this
+# weight the cosine decides between memories that share the same.
+_UNREADABLE = 50
 
 _WORD = re.compile(r"\w+")
-# Han with its iteration mark, kana with the mark for long vowels, Hangul; the ones of half width
-# and the compatibility forms become these by NFKC.
-_CJK = "\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff"
-_RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
-_IN_CJK = re.compile(f"[{_CJK}]")
+# Han with its iteration mark, kana with the mark for long vowels, Hangul. NFKC makes these of the
+# forms of half width and of compatibility.
+_CHARACTERS = (
+    "\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff"
+)
+_CJK = re.compile(f"[{_CHARACTERS}]")
+_RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
 
 
 def rarity_of_unknown(memories: int) -> float:
@@ -47,37 +55,47 @@ def rarity_of_unknown(memories: int) -> float:
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
+def common(rarity: float, memories: int) -> bool:
+    """Whether a word of this rarity says little in a store of so many memories."""
+    return memories >= COMMON_FROM and rarity < COMMON
+
+
 def words(text: str) -> list[int]:
     """The different words of `text` as numbers of 32 bits, sorted; case and the ways to write an
-    accent make no difference.
+    accent make no difference. They are all that 1.3 knows of a text.
     """
-    return sorted({_token(word) for word in _split(text)})
+    return sorted(map(_number, _words(text)))
 
 
 def indexed(text: str) -> list[int]:
-    """The tokens that are stored with a memory, sorted: its words, and the pieces of those that
-    hold Korean, Chinese or Japanese.
-
-    All of `words` are among them, so that 1.3, which asks for words alone, finds by them too.
+    """The tokens that are stored with a memory, as numbers of 32 bits, sorted: its `words`, and the
+    pairs of characters of those that hold Korean, Chinese or Japanese.
     """
-    return sorted({_token(token) for word in _split(text) for token in {word, *_pieces(word)}})
+    return sorted(map(_number, _tokens(text)))
 
 
 def asked(text: str) -> list[int]:
-    """The tokens of a question, sorted: as `indexed`, but a word that has pieces is asked for by
-    these alone, since hardly a memory has it whole.
+    """The tokens of a question: as `indexed`. A whole Korean word finds memories of 1.3, too."""
+    return indexed(text)
+
+
+def weight_of(question: str, weight: float) -> float:
+    """How much shared words count for `question` with the built-in model, which cannot read
+    Korean, Chinese and Japanese: `weight`, or 50 times that if most tokens are such.
     """
-    return sorted({_token(token) for word in _split(text) for token in _pieces(word) or [word]})
+    tokens = _tokens(question)
+    unreadable = sum(1 for token in tokens if _CJK.search(token))
+    return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
 
 
 def without_common(question: str, is_common: Callable[[int], bool]) -> str:
     """The text to embed for `question`: without the words whose tokens `is_common`.
 
-    The question as it is, if it has none of them or fewer than 2 other words.
+    It is the question as it is, if that has none of them or fewer than 2 other words.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
-    left = [word for word in found if not is_common(_token(word.casefold()))]
+    left = [word for word in found if not is_common(_number(word.casefold()))]
     if len(left) < _LEFT or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)
@@ -107,19 +125,23 @@ def rank(memories: Iterable[Memory], now: datetime, limit: int) -> list[Memory]:
     return ranked[:limit]
 
 
-def _split(text: str) -> list[str]:
-    return _WORD.findall(normalize("NFKC", text).casefold())
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(normalize("NFKC", text).casefold()))
 
 
-def _token(word: str) -> int:
-    return crc32(word.encode())
+def _tokens(text: str) -> set[str]:
+    words = _words(text)
+    return words.union(*(_pieces(word) for word in words if not word.isascii()))
 
 
 def _pieces(word: str) -> list[str]:
-    if word.isascii() or not _IN_CJK.search(word):
-        return []
+    """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기; `naïve` gives itself."""
     pieces = []
     for run in _RUN.findall(word):
-        whole = len(run) == 1 or not _IN_CJK.match(run)
+        whole = len(run) == 1 or not _CJK.match(run)
         pieces += [run] if whole else [run[i : i + 2] for i in range(len(run) - 1)]
     return pieces
+
+
+def _number(token: str) -> int:
+    return crc32(token.encode())
