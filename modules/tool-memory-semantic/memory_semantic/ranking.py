@@ -64,14 +64,14 @@ def words(text: str) -> list[int]:
     """The different words of `text` as numbers of 32 bits, sorted; case and the ways to write an
     accent make no difference. They are all that 1.3 knows of a text.
     """
-    return sorted(map(_number, _words(text)))
+    return sorted(set(map(_number, _words(text))))
 
 
 def indexed(text: str) -> list[int]:
     """The tokens that are stored with a memory, as numbers of 32 bits, sorted: its `words`, and the
     pairs of characters of those that hold Korean, Chinese or Japanese.
     """
-    return sorted(map(_number, _tokens(text)))
+    return sorted(set(map(_number, _tokens(text))))
 
 
 def asked(text: str) -> list[int]:
