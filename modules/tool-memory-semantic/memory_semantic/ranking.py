@@ -16,7 +16,7 @@ between them: there, all pairs of neighbouring characters are tokens besides.
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
@@ -55,9 +55,11 @@ def rarity_of_unknown(memories: int) -> float:
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
-def common(rarity: float, memories: int) -> bool:
-    """Whether a word of this rarity says little in a store of so many memories."""
-    return memories >= COMMON_FROM and rarity < COMMON
+def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
+    """Those of `words`, whose rarities these are in a store of so many memories, that say little."""
+    if memories < COMMON_FROM:
+        return set()
+    return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
 
 
 def words(text: str) -> list[int]:
@@ -88,14 +90,14 @@ def weight_of(question: str, weight: float) -> float:
     return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
 
 
-def without_common(question: str, is_common: Callable[[int], bool]) -> str:
-    """The text to embed for `question`: without the words whose tokens `is_common`.
+def without_common(question: str, common: Container[int]) -> str:
+    """The text to embed for `question`: without the words whose tokens are `common`.
 
     It is the question as it is, if that has none of them or fewer than 2 other words.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
-    left = [word for word in found if not is_common(_number(word.casefold()))]
+    left = [word for word in found if _number(word.casefold()) not in common]
     if len(left) < _LEFT or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)

@@ -13,8 +13,8 @@ from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
 from .identity import SETTINGS, resolve_agent_id
-from .masking import mask, mask_given
 from .limits import DEFAULT_RESULTS, MAX_ANSWER_CHARS
+from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory
 from .origin import origin
 from .plaintext import without_tags
