@@ -7,7 +7,7 @@ from .check import NewMemory
 from .errors import UNCHANGED, InputError, StorageError
 from .limits import CAPTURED, MAX_TAGS
 from .memory import Memory, new_memory_id, point_id
-from .store import Store, StoreInfo, Stored, Where
+from .store import Store, Stored, StoreInfo, Where
 
 
 def merge(new: Memory, known: Memory | None) -> Memory:

@@ -41,7 +41,7 @@ class EmbeddingModel(NamedTuple):
 
 
 class StoreInfo(BaseModel):
-    """What a store is.
+    """What a store is. `memories` is about how many it holds.
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
     `words` tells whether it holds the words of the texts, for the lexical part of the ranking;
@@ -55,6 +55,7 @@ class StoreInfo(BaseModel):
     endpoint: str | None = None
     words: bool = False
     common: tuple[int, ...] | None = None
+    memories: int = 0
     created: datetime
 
 
@@ -223,8 +224,8 @@ def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
         if other is not memory:
             raise StorageError(
                 f"Two memories have the id {memory.id}: {_beginning(other)} and "
-                f"{_beginning(memory)}. Run `agent-memory doctor --repair`, which gives one of them "
-                "a new id."
+                f"{_beginning(memory)}. Run `agent-memory doctor --repair`, which gives one of "
+                "them a new id."
             )
     return found
 
