@@ -56,7 +56,7 @@ def rarity_of_unknown(memories: int) -> float:
 
 
 def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
-    """Those of `words`, whose rarities these are in a store of so many memories, that say little."""
+    """Those of `words` that say little, of rarities in a store of so many memories."""
     if memories < COMMON_FROM:
         return set()
     return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
