@@ -1,97 +1,203 @@
-"""The full check of a store: what no single call can afford to compare."""
+"""The rules for what goes in: texts, tags, ids, limits, times, addresses."""
 
-import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
 
-from .collection import EVERYWHERE, Collection, Hit, Point, Where
-from .errors import StorageError
-from .models import timestamp_text
-from .open_store import OpenStore
-from .ranking import words
+from .errors import InputError
+from .limits import (
+    LOCAL_MODEL,
+    MAX_CONTENT_CHARS,
+    MAX_METADATA,
+    MAX_METADATA_CHARS,
+    MAX_RESULTS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+)
+from .memory import MEMORY_ID, Memory, as_utc
+from .plaintext import normal, without_tags
 
-# A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
-# from 1 by this much and no more.
-_TOLERANCE = 2e-3
+
+class NewMemory(Memory):
+    """A memory to be stored. `former` is what versions before 1.3 made of its text."""
+
+    former: tuple[str, ...] = ()
 
 
-def check(
-    store: OpenStore[Collection], progress: Callable[[int], None] = lambda done: None
-) -> list[str]:
-    """What is wrong with an open store, a sentence each; empty if nothing is. `progress` is told
-    how many memories are done.
-
-    Compares every text with its hash, every vector with what a vector can be and with what a
-    search by it finds, and, if nobody can write meanwhile, the indexes with a scan of everything.
+def clean_text(value: object, name: str) -> str:
+    """`value` as it is stored, if it is a text of 1 to 10,000 characters: see `plaintext.normal`;
+    `name` is what errors call it. Raises InputError as `trimmed_text` does.
     """
-    done = 0
-    problems: list[str] = []
-    times: list[str] = []
-    ids: Counter[str] = Counter()
-    tags: Counter[str] = Counter()
-    for points in store.collection.points():
-        whole = []
-        for point in points:
-            fault = _fault(point, store)
-            if fault:
-                problems.append(f"Memory {point.payload.get('id') or point.id}: {fault}.")
-                continue
-            whole.append(point)
-            ids[point.payload["id"]] += 1
-            tags.update(point.payload["tags"])
-            times.append(point.payload["timestamp"])
-        problems += _not_found(whole, store)
-        done += len(points)
-        progress(done)
-
-    problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
-    if problems or not store.collection.exclusive:
-        return problems
-    return _index_faults(times, tags, store)
+    return trimmed_text(normal(value) if isinstance(value, str) else value, name)
 
 
-def _index_faults(times: list[str], tags: Counter[str], store: OpenStore[Collection]) -> list[str]:
-    problems = []
-    for tag, number in tags.items():
-        indexed = store.collection.count(Where(tags=(tag,)))
-        if indexed != number:
-            problems.append(f"The index of tags has {indexed} of {number} memories of one tag.")
-    by_time = [
-        hit.payload["timestamp"] for hit in store.collection.newest(len(times) + 1, EVERYWHERE)
-    ]
-    if by_time != sorted(times, reverse=True):
-        problems.append("The index of times does not agree with the times of the memories.")
-    if len(times) < store.manifest.memories:
-        problems.append(f"{len(times)} of {store.manifest.memories} memories can be read.")
-    return problems
+def trimmed_text(value: object, name: str) -> str:
+    """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
 
-
-def _fault(point: Point, store: OpenStore[Collection]) -> str | None:
+    Raises InputError otherwise, also when nothing in it is visible or it is not valid Unicode.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, not {_kind(value)}.")
+    text = value.strip()
+    if len(text) > MAX_CONTENT_CHARS:
+        raise InputError(
+            f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
+            "Shorten it or split it."
+        )
     try:
-        memory = store.memory(Hit(point.id, point.payload))
-    except StorageError:
-        return "it is not what was stored"
-    if memory.agent_id != store.manifest.agent:
-        return "it belongs to another agent"
-    if timestamp_text(memory.timestamp) != point.payload["timestamp"]:
-        return "its time is not in the stored form"
-    if store.manifest.words and point.words != words(memory.content):
-        return "its words are not those of its text"
-    if len(point.vector) != store.manifest.embedding.dimensions:
-        return f"its vector has {len(point.vector)} numbers"
-    length = math.hypot(*point.vector)
-    if not abs(length - 1) <= _TOLERANCE:  # also when it is not a number
-        return "its vector is not whole"
-    return None
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise InputError(f"{name} is empty: give it at least one visible character.")
+    return text
 
 
-def _not_found(points: list[Point], store: OpenStore[Collection]) -> list[str]:
-    """Those that a search by their own vector, through the index of ids, does not find."""
-    problems = []
-    for point in points:
-        [hits] = store.collection.nearest(point.vector, 1, [Where(ids=(point.payload["id"],))])
-        if not hits or hits[0].similarity < 1 - _TOLERANCE:
-            if store.collection.retrieve([point.id]) != [point]:
-                continue  # another has changed it
-            problems.append(f"Memory {point.payload['id']}: its own vector does not find it.")
-    return problems
+def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) -> list[str]:
+    """Tags as `clean` makes them, lower-cased and without repeats, in order; None means none.
+
+    Raises InputError for anything but a list of at most 20 texts of 1 to 50 characters.
+    """
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
+    if len(value) > MAX_TAGS:  # before any of them is looked at
+        raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are possible.")
+    tags: dict[str, None] = {}
+    for item in value:
+        tag = clean(item, "a tag").lower()
+        if len(tag) > MAX_TAG_CHARS:
+            raise InputError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
+        tags[tag] = None
+    return list(tags)
+
+
+def clean_metadata(value: object) -> dict[str, str]:
+    """What is told of a memory; None means nothing.
+
+    Raises InputError for anything but a dict of at most 10 texts of 1 to 200 characters, under
+    names of 1 to 50.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or len(value) > MAX_METADATA:
+        raise InputError(f"metadata must be a dict of at most {MAX_METADATA} texts.")
+    cleaned: dict[str, str] = {}
+    for name, text in value.items():
+        name, text = clean_text(name, "a name in metadata"), clean_text(text, "a text in metadata")
+        if len(name) > MAX_TAG_CHARS or len(text) > MAX_METADATA_CHARS:
+            raise InputError(
+                f"A name in metadata may have {MAX_TAG_CHARS} characters, a text "
+                f"{MAX_METADATA_CHARS}."
+            )
+        cleaned[name] = text
+    return cleaned
+
+
+def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
+    """Memories of `agent` from texts, (text, tags) and (text, tags, metadata).
+
+    Raises InputError for anything else, and for a text or a tag that is not possible.
+    """
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise InputError("Give a list of texts, or of (text, tags) pairs.")
+    memories = []
+    for item in items:
+        given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
+        memories.append(_new_memory(agent, now, *given))
+    return memories
+
+
+def clean_memory(memory: Memory, agent: str) -> NewMemory:
+    """`memory` as one of `agent`. Raises InputError if it cannot be stored."""
+    new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
+    new.id = clean_id(memory.id)
+    return new
+
+
+def _new_memory(
+    agent: str, time: datetime, content: Any, tags: object, metadata: object = None
+) -> NewMemory:
+    text = clean_text(content, "content")
+    forms = (without_tags(content).strip(), text.replace("\n", "\r\n"))
+    return NewMemory(
+        agent_id=agent,
+        content=text,
+        tags=clean_tags(tags),
+        metadata=clean_metadata(metadata),
+        timestamp=time,
+        former=tuple(form for form in forms if form != text),
+    )
+
+
+def clean_id(value: object) -> str:
+    """A memory's id. Raises InputError for what cannot be one."""
+    if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
+        raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
+    return value
+
+
+def clean_local(value: str) -> str:
+    """`value` trimmed, and `local` however it is written: nobody who writes `Local` means the
+    name of something elsewhere.
+    """
+    value = value.strip()
+    return value.lower() if value.lower() == LOCAL_MODEL else value
+
+
+def clean_base_url(
+    value: str | None, name: str = "base_url", example: str = "http://localhost:11434/v1"
+) -> str | None:
+    """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
+    InputError for no address, and for one with a password in it, which would end in logs.
+    """
+    if not (value and value.strip()):
+        return None
+    try:
+        parts = urlsplit(value.strip())  # which drops line breaks inside
+        whole = value.strip().isprintable() and " " not in value.strip()
+        valid = (
+            whole
+            and parts.scheme in ("http", "https")
+            and parts.hostname
+            and "@" not in parts.netloc
+        )
+        valid = valid and parts.port != 0  # raises ValueError for one that is none
+    except ValueError:
+        valid = False
+    if not valid:
+        raise InputError(f"{name} must be an address such as {example}, without a password.")
+    return value.strip()
+
+
+def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:
+    """How many results: `maximum` for any whole number above it. InputError below 1."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
+        raise InputError(f"limit must be a whole number from 1 to {maximum}.")
+    return int(min(value, maximum))
+
+
+def clean_since(value: object) -> datetime | None:
+    """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
+
+    Raises InputError for anything else.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(value, datetime):
+            return as_utc(value)
+        if isinstance(value, str):
+            return as_utc(datetime.fromisoformat(value.strip()))
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(
+        "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
+    )
+
+
+def _kind(value: object) -> str:
+    return "missing" if value is None else f"a {type(value).__name__}"

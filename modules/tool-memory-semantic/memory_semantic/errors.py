@@ -6,14 +6,14 @@
     └── StorageError      the store could not be opened, read or written
         ├── ResourceError        the process or the machine has no more of what it needs
         ├── NewerStoreError      it is a newer version's
-        ├── ReplacedStoreError   it was made anew meanwhile
+        ├── ReplacedStoreError   it was given another model meanwhile
         └── DamagedStoreError    it is not whole
 
 Every message is a sentence for the model or the person who reads it: what happened, what was and
 was not changed, what to do. None carries the text of a memory or a key.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .resources import explanation, shortage
@@ -32,7 +32,15 @@ class EmbeddingError(AgentMemoryError):
 
 
 class StorageError(AgentMemoryError):
-    """The store of an agent could not be opened, read or written as it should be."""
+    """The store of an agent could not be opened, read or written as it should be.
+
+    `outcome` is the last sentence of the message: what was changed. It is empty until `explained`
+    has added it.
+    """
+
+    def __init__(self, message: str, outcome: str = "") -> None:
+        super().__init__(f"{message} {outcome}".rstrip())
+        self.outcome = outcome
 
 
 class ResourceError(StorageError):
@@ -44,7 +52,7 @@ class NewerStoreError(StorageError):
 
 
 class ReplacedStoreError(StorageError):
-    """The store was made anew, with another embedding model, while this call was running."""
+    """The store was given another embedding model while this call was running."""
 
 
 class DamagedStoreError(StorageError):
@@ -71,21 +79,21 @@ def exhausted(doing: str, number: int) -> ResourceError:
 
 
 @contextmanager
-def explained(outcome: Callable[[], str]) -> Iterator[None]:
+def explained(outcome: str) -> Iterator[None]:
     """Let an error in the block that is the store's, or the system's, be a StorageError that says
-    at its end what was changed.
+    at its end what was changed: `outcome`, unless a block inside has said so.
     """
     try:
         yield
     except StorageError as error:
-        if str(error).endswith(outcome()):  # said already
+        if error.outcome:
             raise
-        raise type(error)(f"{error} {outcome()}") from error
+        raise type(error)(str(error), outcome) from error
     except (OSError, MemoryError) as error:
         number = shortage(error)
         if number:
             lacking = exhausted("The store cannot be used now", number)
-            raise ResourceError(f"{lacking} {outcome()}") from error
+            raise ResourceError(str(lacking), outcome) from error
         assert isinstance(error, OSError)
         reason = error.strerror or type(error).__name__
-        raise StorageError(f"The store's folder cannot be used: {reason}. {outcome()}") from error
+        raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error

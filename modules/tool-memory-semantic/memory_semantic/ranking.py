@@ -1,62 +1,149 @@
-"""Which memories answer a question best: similarity, and a boost for the last seven days.
+"""Which memories answer a question best: meaning, shared words, and a boost for the last week.
 
-    score = max(similarity, 0) × (1.2 if younger than 7 days else 1)      V1 design, section 6
-    similarity = (cosine + weight × overlap) / (1 + weight)
+    score = min(max(similarity, 0), 1) × (1.2 if younger than 7 days else 1)
+    similarity = (cosine + w × overlap²) / (1 + w)
 
-`overlap`, between 0 and 1, is how much of the question's words the memory contains, the rare ones
-counting more: the sum of the rarities of those it contains, divided by the sum of them all. The
-rarity of a word that `n` of the `N` memories with words contain is
-ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. With weight 0 the similarity is the cosine.
+`cosine` is that of the memory and of the question without its common words. `overlap`, between 0
+and 1, is how much of the question the memory contains, rare words counting more: the sum of the
+rarities of those tokens of the question that it has, divided by the sum of them all. Squared, so
+that a few chance hits of a long question count next to nothing. The rarity of a token that `n` of
+`N` memories have is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. `w` is the setting
+`lexical_weight`; with 0 the similarity is the cosine.
+
+The tokens of a text are its words. Korean joins endings to them, Chinese and Japanese put no blanks
+between them: there, all pairs of neighbouring characters are tokens besides.
 """
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Container, Iterable
 from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
 
-from .models import RECENCY_BOOST, RECENCY_WINDOW, Memory
+from .limits import RECENCY_BOOST, RECENCY_WINDOW
+from .memory import Memory
 
 # Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
 # those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
 CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
+# A word of lower rarity is common: more than a third of the memories contain it. Half or a quarter
+# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is: of
+# three memories, a third is one.
+COMMON = math.log(3)
+COMMON_FROM = 20
+# A question is embedded without its common words only if so many others are left.
+_LEFT = 2
+# How much more shared words count in a question that the built-in model cannot read. With this
+# weight the cosine decides between memories that share the same.
+_UNREADABLE = 50
+
+_WORD = re.compile(r"\w+")
+# Han with its iteration mark, kana with the mark for long vowels, Hangul. NFKC makes these of the
+# forms of half width and of compatibility.
+_CHARACTERS = (
+    "\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff"
+)
+_CJK = re.compile(f"[{_CHARACTERS}]")
+_RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
 
 
 def rarity_of_unknown(memories: int) -> float:
-    """The rarity of a word that none of so many memories contains."""
+    """The rarity of a token that none of so many memories has."""
     return math.log(1 + (memories + 0.5) / 0.5)
+
+
+def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
+    """Those of `words`, whose rarities these are in a store of so many memories, that say little."""
+    if memories < COMMON_FROM:
+        return set()
+    return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
 
 
 def words(text: str) -> list[int]:
     """The different words of `text` as numbers of 32 bits, sorted; case and the ways to write an
-    accent make no difference. A language that puts no blanks between words gains nothing by them.
+    accent make no difference. They are all that 1.3 knows of a text.
     """
-    plain = normalize("NFKC", text).casefold()
-    return sorted({crc32(word.encode()) for word in re.findall(r"\w+", plain)})
+    return sorted(set(map(_number, _words(text))))
+
+
+def indexed(text: str) -> list[int]:
+    """The tokens that are stored with a memory, as numbers of 32 bits, sorted: its `words`, and the
+    pairs of characters of those that hold Korean, Chinese or Japanese.
+    """
+    return sorted(set(map(_number, _tokens(text))))
+
+
+def asked(text: str) -> list[int]:
+    """The tokens of a question: as `indexed`. A whole Korean word finds memories of 1.3, too."""
+    return indexed(text)
+
+
+def weight_of(question: str, weight: float) -> float:
+    """How much shared words count for `question` with the built-in model, which cannot read
+    Korean, Chinese and Japanese: `weight`, or 50 times that if most tokens are such.
+    """
+    tokens = _tokens(question)
+    unreadable = sum(1 for token in tokens if _CJK.search(token))
+    return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
+
+
+def without_common(question: str, common: Container[int]) -> str:
+    """The text to embed for `question`: without the words whose tokens are `common`.
+
+    It is the question as it is, if that has none of them or fewer than 2 other words.
+    """
+    plain = normalize("NFKC", question)
+    found = _WORD.findall(plain)
+    left = [word for word in found if _number(word.casefold()) not in common]
+    if len(left) < _LEFT or len(left) == len(found):
+        return question
+    kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)
+    return " ".join(kept.split())
 
 
 def score(similarity: float, timestamp: datetime, now: datetime) -> float:
-    """max(similarity, 0), times 1.2 if `timestamp` is younger than 7 days.
+    """`similarity` within 0 to 1, times 1.2 if `timestamp` is younger than 7 days.
 
-    The similarity is also capped at 1, which float16 storage can exceed by 2e-5.
+    It is capped because storage in 16 bits can exceed 1 by 2e-5.
     """
     similarity = min(max(similarity, 0.0), 1.0)
     return similarity * RECENCY_BOOST if now - timestamp < RECENCY_WINDOW else similarity
 
 
-def rank(found: Iterable[tuple[Memory, float]], now: datetime, limit: int) -> list[Memory]:
-    """The best `limit` of (memory, similarity) pairs, best first, each with its score.
+def rank(memories: Iterable[Memory], now: datetime, limit: int) -> list[Memory]:
+    """The best `limit` of `memories`, best first; their `score`, a similarity so far, becomes the
+    final one in place.
 
     Equal scores: the newer first, then by id.
     """
-    scored = [
-        replace(memory, score=score(similarity, memory.timestamp, now))
-        for memory, similarity in found
-    ]
-    scored.sort(key=lambda memory: memory.id)
-    scored.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)
-    return scored[:limit]
+    ranked = list(memories)
+    for memory in ranked:
+        memory.score = score(memory.score or 0.0, memory.timestamp, now)
+    ranked.sort(key=lambda memory: memory.id)
+    ranked.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)
+    return ranked[:limit]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(normalize("NFKC", text).casefold()))
+
+
+def _tokens(text: str) -> set[str]:
+    words = _words(text)
+    return words.union(*(_pieces(word) for word in words if not word.isascii()))
+
+
+def _pieces(word: str) -> list[str]:
+    """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기; `naïve` gives itself."""
+    pieces = []
+    for run in _RUN.findall(word):
+        whole = len(run) == 1 or not _CJK.match(run)
+        pieces += [run] if whole else [run[i : i + 2] for i in range(len(run) - 1)]
+    return pieces
+
+
+def _number(token: str) -> int:
+    return crc32(token.encode())

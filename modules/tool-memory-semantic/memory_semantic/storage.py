@@ -1,32 +1,15 @@
 """An agent's memories: stored, searched, read and deleted."""
 
-import logging
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from threading import Event
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from .check import check
-from .collection import Collection, Where
-from .config import StorageConfig, core_settings
-from .embeddings import EmbeddingGenerator
-from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
-from .folder import AgentFolder
-from .identity import validate_agent_id
-from .manifest import Embedding, Manifest
-from .models import (
-    DEFAULT_MODEL,
-    DEFAULT_RESULTS,
-    HERE,
-    LEXICAL_WEIGHT,
-    LOCAL_MODEL,
-    MAX_BATCH,
-    Entry,
-    Memory,
+from . import ranking
+from .check import (
+    NewMemory,
     clean_id,
     clean_items,
     clean_limit,
@@ -34,40 +17,27 @@ from .models import (
     clean_since,
     clean_tags,
     clean_text,
-    point_id,
-    utc_now,
 )
-from .open_store import OpenStore, Stored
-from .ranking import words
-from .workers import run_blocking
-
-logger = logging.getLogger(__name__)
+from .embeddings.choice import choose, lexical_weight, model_of, new_info, require_same
+from .embeddings.generator import EmbeddingGenerator
+from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
+from .files.backend import FileBackend
+from .identity import validate_agent_id
+from .limits import DEFAULT_RESULTS, HERE, MAX_BATCH
+from .memory import Memory, utc_now
+from .merging import rename_taken, use_former_texts
+from .settings import StorageConfig, core_settings
+from .store import Backend, Question, Store, Stored, StoreInfo, Where, search, with_ids
 
 T = TypeVar("T")
 # A text to remember, alone or with its tags, and with what is told of it.
 Tags = Sequence[str] | None
 Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
-# Texts are embedded before the lock is taken. If the store has another model by then, it is done
+# Texts are embedded before the store is opened. If it has another model by then, that is done
 # again; a model that changes over and over within one call is not met in life.
-_PLANS = 3
+_TRIES = 3
 _DELETED = "The store was deleted while this call was running."
-
-
-class Place(Protocol):
-    """Where the store of an agent is kept: the folder of this machine, or a server."""
-
-    def peek(self, cancelled: Event) -> Manifest | None:
-        """What the store is, if there is one; a moment later it may be another."""
-        ...
-
-    def open(
-        self, cancelled: Event, create: Manifest | None = None
-    ) -> AbstractContextManager[OpenStore[Collection] | None]:
-        """The store for one operation, made as `create` says if there is none; else None. Once
-        `cancelled` is set, what only waits gives up.
-        """
-        ...
 
 
 class MemoryStorage:
@@ -75,7 +45,7 @@ class MemoryStorage:
 
     `config` holds settings of `StorageConfig` and `ServerConfig`, and no others. `embeddings` takes
     the place of the model that they name, `clock` that of the time. Making one creates and contacts
-    nothing. Safe from many tasks, threads and processes; nothing stays open between calls.
+    nothing. Safe from many tasks, threads and processes.
 
     Bad input is an InputError; EmbeddingError and StorageError say what else went wrong.
     """
@@ -94,12 +64,12 @@ class MemoryStorage:
         self._embeddings = embeddings
         self._clock = clock
         root = Path(self.config.storage_root)
-        self.folder = AgentFolder(root, self.agent_id, self.config.lock_timeout)
-        self.place: Place = self.folder
+        self.files = FileBackend(root, self.agent_id, self.config.lock_timeout)
+        self.backend: Backend = self.files
         if self.config.qdrant_url != HERE:
-            from memory_server import Server
+            from .server.backend import ServerBackend
 
-            self.place = Server(self.agent_id, self.config.qdrant_url, settings)
+            self.backend = ServerBackend(self.agent_id, self.config.qdrant_url, settings)
 
     async def store(
         self, content: str, tags: Tags = None, metadata: Mapping[str, str] | None = None
@@ -118,23 +88,21 @@ class MemoryStorage:
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        return await self.put(clean_items(items))
+        return await self._put(clean_items(items, self.agent_id, self._clock()), frozenset())
 
-    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
+    async def restore(self, memories: Sequence[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
         A text that is known keeps its id and its vector; tags are merged, the later time stands.
-        An id that another text has by now is drawn anew.
+        A memory whose id another text has here gets a new one.
         """
-        entries = [clean_memory(memory) for memory in memories]
+        restored = [clean_memory(memory, self.agent_id) for memory in memories]
 
-        def known(store: OpenStore[Collection]) -> set[UUID]:
-            keys = store.keys(entries)
-            there = store.known(keys)
-            pairs = zip(entries, keys, strict=True)
-            return {point_id(entry.text) for entry, key in pairs if key in there}
+        def look(store: Store) -> Collection[UUID]:
+            rename_taken(store, restored)
+            return store.get(memory.key for memory in restored).keys()
 
-        return await self.put(entries, await self.operate(known, set()))
+        return await self._put(restored, await self.run(look, ()))
 
     async def search(
         self,
@@ -152,16 +120,23 @@ class MemoryStorage:
         limit = clean_limit(limit, self.config.max_query_results)
         where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
 
-        def work(store: OpenStore[Collection], vectors: list[list[float]]) -> list[Memory]:
-            weight = self.lexical_weight(store.manifest.embedding.model)
-            return store.search(vectors[0], limit, where, self._clock(), words(query), weight)
+        async def attempt(info: StoreInfo | None) -> list[Memory]:
+            if info is None:
+                return []
+            ask = await self._question(query, info)
 
-        return await self._embedded([query], work, [])
+            def work(store: Store) -> list[Memory]:
+                return search(store, ask(store), where, limit, self._clock())
+
+            return await self._run_expected(work, info)
+
+        return await self._with_info(attempt)
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
         memory_id = clean_id(memory_id)
-        return await self.operate(lambda store: store.with_id(memory_id), None)
+        found = await self.run(lambda store: with_ids(store, [memory_id]), [])
+        return found[0] if found else None
 
     async def get_recent(
         self,
@@ -178,187 +153,131 @@ class MemoryStorage:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise InputError("limit must be a whole number, 1 or more.")
         where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
-        return await self.operate(lambda store: store.newest(limit, where), [])
+        return await self.run(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise InputError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
-        return await self.operate(lambda store: store.erase(doomed), 0) if doomed else 0
+
+        def hide(store: Store) -> int:
+            memories = with_ids(store, doomed)
+            if memories:
+                store.delete(memories)
+            return len(memories)
+
+        number = await self.run(hide, 0)
+        if number:
+            from .maintenance.rebuild import erase
+
+            await erase(self.backend)
+        return number
 
     async def count(self) -> int:
         """How many memories there are."""
-        return await self.operate(lambda store: store.collection.count(), 0)
+        return await self.run(lambda store: store.count(), 0)
 
-    async def check(self) -> list[str]:
-        """What is wrong with the store, a sentence each, after comparing everything in it."""
-        return await self.operate(check, [])
-
-    async def manifest(self) -> Manifest | None:
-        """What the store is, if there is one; its number of memories is a lower bound."""
-        found = await run_blocking(lambda cancelled: self.place.peek(cancelled))
+    async def info(self) -> StoreInfo | None:
+        """What the store is, if there is one."""
+        found = await self.backend.info()
         if found is None:
-            self._require_none_left()
+            self._require_none_elsewhere()
         return found
 
-    # How an operation gets at the store: off the event loop, the lock held, nothing kept.
-
-    async def operate(self, work: Callable[[OpenStore[Collection]], T], without_store: T) -> T:
-        """`work` on the open store, in a thread; `without_store` if there is none; none is made."""
-
-        def run(cancelled: Event) -> T:
-            with self.place.open(cancelled) as store:
-                if store:
-                    return work(store)
-            self._require_none_left()
-            return without_store
-
-        for _ in range(_PLANS):
-            with suppress(ReplacedStoreError):
-                return await run_blocking(run)
-        raise StorageError(f"The store keeps being made anew. {UNCHANGED}")
-
-    async def put(self, entries: Sequence[Entry], known: Set[UUID] = frozenset()) -> list[Stored]:
-        """Store up to 1,000 entries as they are, those whose texts are `known` without embedding
-        them again.
-        """
-        if len(entries) > MAX_BATCH:
-            raise InputError(
-                f"{len(entries):,} memories at once are too many; {MAX_BATCH:,} may be."
-            )
-        texts = {point_id(entry.text): entry.text for entry in entries}
-        fresh = [key for key in texts if key not in known]
-
-        def work(store: OpenStore[Collection], vectors: list[list[float]]) -> list[Stored]:
-            by_key = dict(zip(fresh, vectors, strict=True))
-            return store.upsert(entries, by_key, self._clock())
-
-        if fresh:
-            return await self._embedded([texts[key] for key in fresh], work)
-        if not entries:
-            return []
-        done = await self.operate(lambda store: work(store, []), None)
+    async def run(self, work: Callable[[Store], T], without_store: T) -> T:
+        """`work` on the open store, off the event loop; `without_store` if there is none."""
+        done = await self.backend.run(lambda store: (work(store),))
         if done is None:
-            raise StorageError(f"{_DELETED} {UNCHANGED}")
-        return done
+            self._require_none_elsewhere()
+        return done[0] if done else without_store
 
-    async def _embedded(
-        self,
-        texts: list[str],
-        work: Callable[[OpenStore[Collection], list[list[float]]], T],
-        without_store: T | None = None,
-    ) -> T:
-        """`work` on the open store, with the vectors of `texts` by the model of that very store.
+    def generator(self, info: StoreInfo | None) -> EmbeddingGenerator:
+        """The model for the store that `info` describes, None being a new one."""
+        return choose(self.agent_id, self.config, info, self._embeddings)
 
-        Without a store the answer is `without_store`; if that is None, one is made.
+    # How a call gets at the store: with vectors of its model, which is known before it is open.
+
+    async def _put(self, memories: Sequence[NewMemory], known: Collection[UUID]) -> list[Stored]:
+        """Store memories, those whose keys are `known` without embedding them again."""
+        if len(memories) > MAX_BATCH:
+            raise InputError(
+                f"{len(memories):,} memories at once are too many; {MAX_BATCH:,} may be."
+            )
+        texts = list({memory.content: None for memory in memories if memory.key not in known})
+
+        def work(store: Store) -> list[Stored]:
+            use_former_texts(store, memories)
+            return store.update(memories)
+
+        async def attempt(info: StoreInfo | None) -> list[Stored]:
+            generator = self.generator(info)
+            vectors = dict(zip(texts, await generator.generate_batch(texts), strict=True))
+            for memory in memories:
+                memory.embedding = vectors.get(memory.content, [])
+            if info:
+                require_same(info, model_of(generator, info.model.dimensions))
+                return await self._run_expected(work, info)
+            created = new_info(self.agent_id, self.config, generator, self._clock())
+            return await self.backend.run(work, create=created) or []
+
+        return await self._with_info(attempt) if memories else []
+
+    async def _question(self, query: str, info: StoreInfo) -> Callable[[Store], Question]:
+        """What makes the question, once the store that `info` describes is open. The words that are
+        common in it are left out of what is embedded: see `ranking`.
         """
-        for _ in range(_PLANS):
-            planned = await self.manifest()
-            if planned is None and without_store is not None:
-                return await self.operate(lambda store: without_store, without_store)
-            generator = self.generator(planned)
-            vectors = await generator.generate_batch(texts)
-            made = Embedding(generator.model, generator.version, len(vectors[0]))
-            if planned is None:
-                new = self.new_manifest(made, generator.endpoint)
-            elif planned.embedding == made:
-                new = None
-            else:
-                raise self._conflict(planned.embedding, made)
+        generator = self.generator(info)
+        weight = lexical_weight(self.config, info.model.model) if info.words else 0.0
+        words = ranking.asked(query) if weight else []
 
-            def run(cancelled: Event, vectors=vectors, made=made, new=new) -> T | None:
-                with self.place.open(cancelled, new) as store:
-                    if store is None:
-                        raise StorageError(_DELETED)
-                    return work(store, vectors) if store.manifest.embedding == made else None
+        def question(vector: list[float], rarities: Sequence[float]) -> Question:
+            return Question(vector, words, weight, sum(rarities))
 
-            try:
-                result = await run_blocking(run)
-            except ReplacedStoreError:
-                continue
-            if result is not None:
-                return result
-        raise StorageError(f"The store's embedding model keeps changing. {UNCHANGED}")
+        def shortened(rarities: Sequence[float]) -> str:
+            return ranking.without_common(query, ranking.common(words, rarities, info.memories))
 
-    def new_manifest(
-        self, made: Embedding, endpoint: str | None, present: Manifest | None = None
-    ) -> Manifest:
-        """What a new store for these embeddings, from the service at `endpoint`, would be; it may
-        take the place of the `present` one, which keeps its words and its service with its model.
-        """
-        kept = present if present and present.embedding == made else None
-        return Manifest(
-            agent=self.agent_id,
-            embedding=made,
-            endpoint=kept.endpoint if kept else endpoint,
-            created=self._clock(),
-            words=bool(kept and kept.words) or self.lexical_weight(made.model) > 0,
-        )
+        if not words:
+            vector = await generator.generate(query)
+            return lambda _: Question(vector)
+        if await generator.load():  # the built-in model is fast enough to embed while it is open
 
-    def generator(self, manifest: Manifest | None) -> EmbeddingGenerator:
-        """The model to use: an existing store keeps its own, a new one gets the configured one, or
-        the best that works without setting up. Raises StorageError if another was asked for.
-        """
-        config = self.config
-        made = manifest.embedding if manifest else None
-        generator = self._embeddings or EmbeddingGenerator(
-            config.embedding_model or (made.model if made else self._default_model()),
-            base_url=config.base_url,
-            dimensions=config.dimensions or (made.unusual_dimensions() if made else None),
-        )
-        if manifest and made:
-            dimensions = generator.dimensions or made.dimensions
-            asked = Embedding(generator.model, generator.version, dimensions)
-            if asked != made:
-                raise self._conflict(made, asked)
-            if manifest.endpoint and not generator.endpoint:
-                raise StorageError(
-                    f"The memory of {self.agent_id!r} was embedded by the service at "
-                    f"{manifest.endpoint}, but no base_url is set now. {UNCHANGED} Set it."
-                )
-        return generator
+            def ask(store: Store) -> Question:
+                rarities = store.rarities(words)
+                return question(generator.embed_now(shortened(rarities)), rarities)
 
-    def lexical_weight(self, model: str) -> float:
-        """How much shared words count beside the meaning, with this embedding model. A store that
-        was made without words is ranked by meaning alone.
-        """
-        if self.config.lexical_weight is not None:
-            return self.config.lexical_weight
-        return LEXICAL_WEIGHT if model == LOCAL_MODEL else 0.0
+            return ask
+        if info.common is None:
+            rarities = await self.run(lambda store: store.rarities(words), [])
+            vector = await generator.generate(shortened(rarities))
+            return lambda _: question(vector, rarities)
+        vector = await generator.generate(ranking.without_common(query, info.common))
+        return lambda store: question(vector, store.rarities(words))
 
-    def _default_model(self) -> str:
-        """OpenAI's model where there is a key for it, or a service of the user's own; else the
-        built-in one, which needs neither.
-        """
-        if self.config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
-            return DEFAULT_MODEL
-        logger.info(
-            "No embedding_model is configured and OPENAI_API_KEY is not set: the new memory of %r "
-            "is made with the built-in model, and keeps it.",
-            self.agent_id,
-        )
-        return LOCAL_MODEL
+    async def _run_expected(self, work: Callable[[Store], T], info: StoreInfo) -> T:
+        done = await self.backend.run(lambda store: (work(store),), expect=info)
+        if done is None:
+            raise StorageError(_DELETED, UNCHANGED)
+        return done[0]
 
-    def _require_none_left(self) -> None:
-        """Where a memory may be elsewhere, nothing is begun anew, and nobody is told that there is
+    async def _with_info(self, attempt: Callable[[StoreInfo | None], Awaitable[T]]) -> T:
+        """The result of `attempt` at what the store is; again if it was replaced meanwhile."""
+        for _ in range(_TRIES):
+            with suppress(ReplacedStoreError):
+                return await attempt(await self.info())
+        raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
+
+    def _require_none_elsewhere(self) -> None:
+        """Where a memory may be elsewhere, no store is made, and nobody is told that there is
         nothing: here, though a server is to be used; on a server, though nothing of ours names it.
         """
         if self.config.doubt:
             raise StorageError(
                 f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
             )
-        if self.place is not self.folder and self.folder.holds_memories:
+        if self.backend is not self.files and self.files.folder.holds_memories:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
                 f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "
                 f"{self.config.qdrant_url} (or go on here: set qdrant_url to {HERE!r})."
             )
-
-    def _conflict(self, made: Embedding, asked: Embedding) -> StorageError:
-        return StorageError(
-            f"The memory of {self.agent_id!r} was made with the embedding model {made}, "
-            f"but {asked} is configured now. {UNCHANGED} Set embedding_model (and "
-            "dimensions) back, or give the memory the other model: agent-memory reembed --model "
-            f"{asked.model}"
-        )

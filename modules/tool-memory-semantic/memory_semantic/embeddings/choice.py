@@ -1,0 +1,89 @@
+"""Which model embeds: a store keeps its own; a new one gets what the settings name, or the best that
+works without setting up.
+"""
+
+import logging
+import os
+from datetime import datetime
+
+from ..errors import UNCHANGED, StorageError
+from ..limits import DEFAULT_MODEL, LEXICAL_WEIGHT, LOCAL_MODEL
+from ..settings import StorageConfig
+from ..store import EmbeddingModel, StoreInfo
+from .generator import EmbeddingGenerator
+
+logger = logging.getLogger(__name__)
+
+
+def choose(
+    agent: str,
+    config: StorageConfig,
+    info: StoreInfo | None,
+    given: EmbeddingGenerator | None = None,
+) -> EmbeddingGenerator:
+    """The model for the store that `info` describes, None being a new one; `given` instead of what
+    the settings name. Raises StorageError if that is not the model of the store.
+    """
+    made = info.model if info else None
+    generator = given or EmbeddingGenerator(
+        config.embedding_model or (made.model if made else _default(agent, config)),
+        base_url=config.base_url,
+        dimensions=config.dimensions or (made.unusual_dimensions() if made else None),
+    )
+    if info:
+        require_same(info, model_of(generator, info.model.dimensions))
+        if info.endpoint and not generator.endpoint:
+            raise StorageError(
+                f"The store of {agent!r} was embedded by the service at {info.endpoint}, but no "
+                f"base_url is set now. {UNCHANGED} Set it."
+            )
+    return generator
+
+
+def model_of(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
+    """What `generator` makes, with so many `dimensions` if it does not know that yet."""
+    return EmbeddingModel(generator.model, generator.version, generator.dimensions or dimensions)
+
+
+def require_same(info: StoreInfo, model: EmbeddingModel) -> None:
+    """Raise StorageError unless the store that `info` describes has this model."""
+    if info.model != model:
+        raise StorageError(
+            f"The store of {info.agent!r} was made with the embedding model {info.model}, but "
+            f"{model} is configured now. {UNCHANGED} Set embedding_model (and dimensions) back, or "
+            f"give the store the other model: agent-memory reembed --model {model.model}"
+        )
+
+
+def lexical_weight(config: StorageConfig, model: str) -> float:
+    """How much shared words count beside the meaning, with this embedding model."""
+    if config.lexical_weight is not None:
+        return config.lexical_weight
+    return LEXICAL_WEIGHT if model == LOCAL_MODEL else 0.0
+
+
+def new_info(
+    agent: str, config: StorageConfig, generator: EmbeddingGenerator, created: datetime
+) -> StoreInfo:
+    """What a new store for the vectors of `generator`, which has made some, is."""
+    return StoreInfo(
+        agent=agent,
+        embedding=model_of(generator),
+        endpoint=generator.endpoint,
+        words=lexical_weight(config, generator.model) > 0,
+        created=created,
+    )
+
+
+def _default(agent: str, config: StorageConfig) -> str:
+    """OpenAI's model where there is a key for it, or a service of the user's own; else the
+    built-in one, which needs neither.
+    """
+    if config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
+        return DEFAULT_MODEL
+    logger.info(
+        "No embedding_model is configured and OPENAI_API_KEY is not set: the new store of %r is "
+        "made with the built-in model, and keeps it.",
+        agent,
+    )
+    return LOCAL_MODEL

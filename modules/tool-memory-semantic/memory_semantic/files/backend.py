@@ -1,0 +1,139 @@
+"""Where the store of an agent is on this machine, and how a call gets at it: through the one door
+of this process, and behind it under the lock of the store.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+from typing import TypeVar
+
+from ..errors import REPAIR, UNCHANGED, DamagedStoreError, ReplacedStoreError, explained
+from ..store import Store, StoreInfo
+from ..workers import run_blocking
+from . import disk
+from . import info as manifests
+from .door import door_of
+from .folder import AgentFolder, clear_debris, require_expected, require_space
+from .info import Manifest
+from .lock import locked
+from .shard import Shard
+from .store import FileStore
+
+T = TypeVar("T")
+
+
+class FileBackend:
+    """The store of `agent_id` in its folder under `root`, as `Backend` says. A call waits at most
+    `lock_seconds` for others.
+    """
+
+    def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
+        self.folder = AgentFolder(root, agent_id)
+        self.lock_seconds = lock_seconds
+
+    async def info(self) -> Manifest | None:
+        """As `Backend` says."""
+        return await run_blocking(lambda _: self.folder.manifest())
+
+    async def run(
+        self,
+        work: Callable[[Store], T],
+        *,
+        create: StoreInfo | None = None,
+        expect: StoreInfo | None = None,
+    ) -> T | None:
+        """As `Backend` says."""
+        wanted = create or expect
+
+        def operation(visit: "Visit") -> T | None:
+            with explained(UNCHANGED):
+                store = visit.store(create)
+                if store is None:
+                    return None
+                if wanted and store.info.model != wanted.model:
+                    raise ReplacedStoreError("The store was given another model meanwhile.")
+                return work(store)
+
+        door = door_of(
+            self.folder.database, lambda end, cancelled: Visit(self.folder, end, cancelled)
+        )
+        return await door.run(operation, self.lock_seconds)
+
+
+class Visit:
+    """One holding of the lock of a store: until `end` (of time.monotonic) it may be waited for, and
+    no longer than until `cancelled` is set. Opens the store when it is first asked for.
+    """
+
+    def __init__(self, folder: AgentFolder, end: float, cancelled: Event) -> None:
+        self._folder = folder
+        self._wait = (end, cancelled)
+        self._held = ExitStack()
+        self._database: Path | None = None
+        self._store: FileStore | None = None
+
+    def store(self, create: StoreInfo | None) -> FileStore | None:
+        """The store; None if there is none and none is to be made as `create` says."""
+        if self._store and self._store.is_open:
+            return self._store
+        if self._database is None:
+            self._folder.require_ours()
+            self._folder.require_writable()
+            if create:
+                self._folder.make()
+            elif not os.path.lexists(self._folder.database):
+                return None
+            self._database = self._held.enter_context(disk.pinned(self._folder.database))
+            self._held.enter_context(locked(self._database, *self._wait))
+        require_space(self._database)
+        manifest = self._folder.manifest_in(self._database)
+        if manifest is None or not (self._database / manifest.shard).exists():
+            self._require_no_memories(self._database)
+        if manifest is None and create:
+            manifest = _create(self._database, create)
+        if manifest is None:
+            return None
+        self._store = FileStore(self._database, manifest)
+        clear_debris(self._database, keep=manifest.shard)
+        return self._store
+
+    def close(self) -> None:
+        """Close the store, let go of the lock."""
+        with self._held:
+            if self._store and self._database:
+                self._store.close()
+                disk.make_private(self._database / self._store.info.shard)
+
+    def _require_no_memories(self, database: Path) -> None:
+        """Where no manifest names a shard that is there, nothing may be but what an interrupted
+        creation leaves: unfinished work, or a shard without memories.
+        """
+        for folder in require_expected(self._folder, database):
+            if not any(path.is_file() for path in folder.rglob("*")):
+                continue  # what remains of one that was being removed
+            shard = Shard(folder, words=False)
+            try:
+                count = shard.count()
+            finally:
+                shard.close()
+            if count:
+                raise DamagedStoreError(
+                    f"The store of {self._folder.agent_id!r} has lost its {manifests.NAME}, or has "
+                    f"an old one: it does not name {folder.name}, which holds {count} memories. "
+                    f"{REPAIR}"
+                )
+
+
+def _create(database: Path, info: StoreInfo) -> Manifest:
+    manifest = Manifest.model_validate(info.model_dump(by_alias=True))
+    target = database / manifest.shard
+    disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
+    unfinished = target.with_suffix(".tmp")
+    disk.remove(unfinished)
+    Shard.create(unfinished, manifest.model.dimensions, manifest.words)
+    disk.settle(unfinished)
+    unfinished.rename(target)
+    manifests.write(database, manifest)
+    return manifest

@@ -1,0 +1,192 @@
+"""The folder of one agent on disk: whose it is, and what may stand in it.
+
+{storage_root}/{agent_id}/      mode 0700
+    .gitignore                  *, so that no memory is committed by mistake
+    qdrant.tmp/                 a store that is being removed
+    rebuild/                    the next shard, while it is made or after that was interrupted
+    damaged-<when>/             what a repair has replaced
+    qdrant.db/                  the database
+        queue, lock             one process at a time (lock.py)
+        manifest.json           what the store is, which shard counts (info.py)
+        shard-1/                the engine's files (shard.py)
+        *.tmp                   unfinished work, cleared by whoever sees it next
+"""
+
+import errno
+import logging
+import os
+import re
+import shutil
+import stat
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ..errors import UNCHANGED, StorageError, explained
+from ..limits import MIN_FREE_BYTES
+from . import disk
+from . import info as manifests
+from .lock import NAMES
+
+logger = logging.getLogger(__name__)
+
+SHARD_NAME = re.compile(r"shard-[0-9]+")
+_IGNORE_NAME = ".gitignore"
+_KEPT_PREFIX = "damaged-"
+# Everything that may stand in the folder of an agent.
+_OURS = ("qdrant.db", "qdrant.tmp", "rebuild", "rebuild.tmp", f"{_KEPT_PREFIX}*")
+_OURS += (_IGNORE_NAME, f"{_IGNORE_NAME}.tmp")
+
+
+class AgentFolder:
+    """The folder of `agent_id` under `root`, `path`, and what is in it: the `database`, what is
+    left of a `removed` one, the place for a `rebuild`. Creates nothing before `make`.
+    """
+
+    def __init__(self, root: Path, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.path = root / agent_id
+        self.database = self.path / "qdrant.db"
+        self.rebuild = self.path / "rebuild"
+        self.removed = self.path / "qdrant.tmp"
+        self._root = root
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a store, in whatever state. Raises StorageError if none may look."""
+        with explained(UNCHANGED):
+            self.require_ours()
+            return _lstat(self.database) is not None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether there is a store that cannot be written to, as in a snapshot."""
+        return _lstat(self.database) is not None and not os.access(self.database, os.W_OK)
+
+    @property
+    def holds_memories(self) -> bool:
+        """Whether there is more than what an interrupted creation leaves at its beginning."""
+        return any((*self.database.glob(manifests.NAME), *self.database.glob("shard-*")))
+
+    @property
+    def kept(self) -> list[Path]:
+        """What repairs have replaced and kept, the oldest first."""
+        return sorted(self.path.glob(f"{_KEPT_PREFIX}*"))
+
+    def keep_as(self, moment: datetime) -> Path:
+        """The folder in which a repair at that `moment` keeps what it replaces."""
+        return self.path / f"{_KEPT_PREFIX}{moment:%Y%m%d-%H%M%S}"
+
+    def manifest(self) -> manifests.Manifest | None:
+        """The manifest as it is now; without the lock it may be another a moment later."""
+        with explained(UNCHANGED):
+            self.require_ours()
+            return self.manifest_in(self.database)
+
+    def manifest_in(self, database: Path) -> manifests.Manifest | None:
+        """The manifest in `database`, which is ours by another path."""
+        manifest = manifests.read(database)
+        if manifest and manifest.agent != self.agent_id:
+            raise StorageError(
+                f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
+                "Move it back to the folder of that name."
+            )
+        return manifest
+
+    def make(self) -> None:
+        """Make the folders of a store that is not there yet."""
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        if _lstat(self.database):
+            return
+        for entry in self.path.iterdir():
+            if not any(fnmatchcase(entry.name, name) for name in _OURS):
+                raise self.unexpected(entry.name)
+        disk.remove(self.removed)
+        ignore = self.path / _IGNORE_NAME
+        if not _lstat(ignore):
+            disk.write_whole(ignore, b"*\n")
+        self.database.mkdir(mode=0o700, exist_ok=True)
+        disk.sync(self.path)
+        disk.sync(self._root)
+
+    def require_writable(self) -> None:
+        """Raise StorageError for a store that is `read_only`: nothing in it can be opened."""
+        if self.read_only:
+            raise StorageError(
+                "The store is read-only here, and the vector engine writes to each store that it "
+                "opens. `agent-memory export` can read it. To use it, copy the folder to where "
+                "you can write, with the holes in its files (cp -a --sparse=always).",
+                UNCHANGED,
+            )
+
+    def require_ours(self) -> None:
+        """Refuse folders that others could have put here, or could write to."""
+        root = _lstat(self._root) and self._root.stat()
+        if root:
+            if not stat.S_ISDIR(root.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if root.st_uid not in (os.getuid(), 0):
+                raise StorageError(
+                    "The storage root belongs to another user. Choose another storage_root."
+                )
+            if root.st_mode & stat.S_IWOTH and not root.st_mode & stat.S_ISVTX:
+                raise StorageError(
+                    "Every user of this machine can write to the storage root. Take that right "
+                    "away (chmod o-w), or choose another storage_root."
+                )
+        folder = _lstat(self.path)
+        if folder:
+            if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
+                raise StorageError(
+                    f"The folder of {self.agent_id!r} is a link or a file, or belongs to another "
+                    "user. Remove it, or choose another agent_identity."
+                )
+            loose = stat.S_IMODE(folder.st_mode) & 0o077
+            if loose and _lstat(self.database) and not self.read_only:
+                self.path.chmod(0o700)
+                logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
+
+    def unexpected(self, name: str) -> StorageError:
+        """The error for something in the folder that is not ours."""
+        return StorageError(
+            f"Unexpected file {name} in the folder of {self.agent_id!r}. Move it away, or choose "
+            "another agent_identity or storage_root."
+        )
+
+
+def require_expected(folder: AgentFolder, database: Path) -> list[Path]:
+    """The shards in `database`. Raises StorageError if there is anything but what is ours."""
+    shards = []
+    for entry in database.iterdir():
+        if SHARD_NAME.fullmatch(entry.name):
+            shards.append(entry)
+        elif entry.name not in (*NAMES, manifests.NAME) and not entry.name.endswith(".tmp"):
+            raise folder.unexpected(f"qdrant.db/{entry.name}")
+    return shards
+
+
+def clear_debris(database: Path, keep: str) -> None:
+    """Remove what interrupted work left, and the shards that the one named `keep` has replaced."""
+    for entry in list(database.iterdir()):
+        replaced = SHARD_NAME.fullmatch(entry.name) and entry.name != keep
+        if replaced or entry.name.endswith(".tmp"):
+            disk.remove(entry)
+
+
+def require_space(folder: Path) -> None:
+    """Raise StorageError if the disk is too full to use a store on it safely."""
+    free = shutil.disk_usage(folder).free
+    if free < MIN_FREE_BYTES:
+        raise StorageError(
+            f"The disk of the memory store has {free // 2**20} MB left, and "
+            f"{MIN_FREE_BYTES // 2**20} MB are needed to use it safely. Free some space."
+        )
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    """What is at `path`, a link not being followed; None if nothing is."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,80 @@
+"""The manifest: what a store is and how its files lie, in one small file that is always whole."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from ..errors import REPAIR, DamagedStoreError, NewerStoreError
+from ..store import StoreInfo
+from .disk import write_whole
+from .shard import ENGINE
+
+NAME = "manifest.json"
+
+# What a version must know to work with a store: 1.0.0 would drop the words of a store that holds
+# them (2), and all before 2.0.0 would forget that what was deleted is still to be erased (3).
+_PLAIN, _WITH_WORDS, _ERASING = 1, 2, 3
+
+
+class Manifest(StoreInfo):
+    """The contents of `manifest.json`.
+
+    `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
+    fewer has lost some, and one with more was interrupted before this file was written. `erasing`
+    means that the shard may hold bytes of memories that were deleted.
+    """
+
+    engine: str = ENGINE
+    shard: Annotated[str, Field(pattern=r"^shard-[0-9]+\Z")] = "shard-1"
+    memories: Annotated[int, Field(ge=0, strict=True)] = 0
+    erasing: bool = False
+
+    @property
+    def format(self) -> int:
+        """What a version must know to work with this store."""
+        return _ERASING if self.erasing else _WITH_WORDS if self.words else _PLAIN
+
+    @property
+    def next_shard(self) -> str:
+        """The name for the shard that takes the place of the present one."""
+        return f"shard-{int(self.shard.rpartition('-')[2]) + 1}"
+
+
+def read(folder: Path) -> Manifest | None:
+    """The manifest in `folder`, or None if there is none.
+
+    Raises DamagedStoreError if it is not whole, or if another series of the engine wrote the
+    shard, and NewerStoreError if a newer version did.
+    """
+    try:
+        text = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        fields = json.loads(text)
+        newer = fields["format"] > _ERASING
+        manifest = None if newer else Manifest.model_validate(fields)
+    except (ValueError, LookupError, TypeError) as error:
+        raise DamagedStoreError(
+            f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
+        ) from error
+    if manifest is None:
+        raise NewerStoreError(
+            f"The store was made by a newer version (format {fields['format']}). Upgrade "
+            "amplifier-module-tool-memory-semantic."
+        )
+    if manifest.engine != ENGINE:
+        raise DamagedStoreError(
+            f"The store's files are those of {manifest.engine[:40]!r}, and this version works with "
+            f"{ENGINE!r} alone. `agent-memory doctor --repair` makes a new store from its texts."
+        )
+    return manifest
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Put `manifest` into `folder`; it is on disk when this returns."""
+    fields = manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
+    content = json.dumps({"format": manifest.format, **fields}, indent=1)
+    write_whole(folder / NAME, content.encode())

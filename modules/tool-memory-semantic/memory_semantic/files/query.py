@@ -1,0 +1,71 @@
+"""The questions of `store` in the engine's words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import qdrant_edge as edge
+
+from ..memory import timestamp_text
+from ..ranking import CANDIDATES, NO_COSINE
+from ..store import Question, Where
+
+# The name of the sparse vector that holds a text's words; the dense one has none.
+WORDS = "words"
+
+
+def condition(where: Where) -> edge.Filter | None:
+    """The filter for `where`; None where everything counts."""
+    must: list[Any] = []
+    if where.since or where.until:
+        bounds = edge.RangeDateTime(
+            gte=timestamp_text(where.since) if where.since else None,
+            lte=timestamp_text(where.until) if where.until else None,
+        )
+        must.append(edge.FieldCondition("timestamp", range=bounds))
+    for name, values in (("tags", where.tags), ("id", where.ids)):
+        if values:
+            must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))
+    return edge.Filter(must=must) if must else None
+
+
+def similarity(question: Question, where: Where, limit: int) -> edge.QueryRequest:
+    """The request for the `limit` memories most similar to `question`, by `ranking`."""
+    by_meaning = edge.Query.Nearest(list(question.vector))
+    filter = condition(where)
+    if not (question.words and question.rarity):
+        return edge.QueryRequest(limit, query=by_meaning, filter=filter, with_payload=True)
+    by_words = edge.Prefetch(CANDIDATES, query=containing(question.words), filter=filter)
+    return edge.QueryRequest(
+        limit,
+        prefetches=[
+            edge.Prefetch(CANDIDATES, query=by_meaning, filter=filter),
+            by_words,
+            edge.Prefetch(CANDIDATES, query=by_meaning, prefetches=[by_words]),
+        ],
+        query=_formula(question),
+        with_payload=True,
+    )
+
+
+def containing(words: Sequence[int]) -> edge.Query:
+    """Scores each text by the sum of the rarities of those of `words` that it has."""
+    return edge.Query.Nearest(sparse(words), using=WORDS)
+
+
+def sparse(words: Sequence[int]) -> edge.SparseVector:
+    """Which words a text has."""
+    return edge.SparseVector(list(words), [1.0] * len(words))
+
+
+def _formula(question: Question) -> edge.Formula:
+    """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
+    the words contained, cosines of those.
+    """
+    nearest, contained, cosine = (edge.Expression.Variable(f"$score[{i}]") for i in range(3))
+    share = edge.Expression.Mult([edge.Expression.Constant(1 / question.rarity), contained])
+    overlap = edge.Expression.Mult([edge.Expression.Constant(question.weight), share, share])
+    total = edge.Expression.Sum([edge.Expression.Max([nearest, cosine]), overlap])
+    return edge.Formula(
+        edge.Expression.Mult([edge.Expression.Constant(1 / (1 + question.weight)), total]),
+        {"$score[0]": NO_COSINE, "$score[1]": 0.0, "$score[2]": NO_COSINE},
+    )

@@ -1,0 +1,232 @@
+"""The vector engine: the only room that imports it is this one and `query`.
+
+A shard is a folder of Qdrant Edge, Qdrant's own storage engine running in this process. It is
+opened under the lock of its store: a handle does not survive a fork, and two handles on one shard
+lose writes.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import qdrant_edge as edge
+
+from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
+from ..limits import ENGINE_BYTES, ENGINE_DESCRIPTORS, MIN_FREE_BYTES, NEW_STORE_BYTES
+from ..memory import Memory
+from ..ranking import indexed, rarity_of_unknown
+from ..resources import denied, require_descriptors, require_file_size, require_memory, shortage
+from ..store import EVERYWHERE, Question, Record, Where
+from . import disk
+from .query import WORDS, condition, containing, similarity, sparse
+
+logger = logging.getLogger(__name__)
+
+# The series of the engine that wrote a store. It is in beta: its files are promised to itself only.
+ENGINE = "qdrant-edge 0.9"
+
+# Points read at once, so that going through a large store stays small in memory.
+_BATCH = 256
+
+# What is read from its beginning to its end in every operation: the vectors and the indexes. No
+# more, because each file takes a descriptor; these are eleven, one more for each 10,000 memories.
+_READ_ALWAYS = (
+    "segments/*/vector_storage/vectors/*.mmap",
+    "segments/*/payload_index/*/page_*.dat",
+    "segments/*/payload_index/*/tracker.dat",
+    "segments/*/payload_index/*/*/flags_*.dat",
+)
+# A filter by tag would look at every memory; one by id does, and may: it is rare.
+_INDEXES = (
+    ("tags", edge.PayloadSchemaType.Keyword),
+    ("timestamp", edge.PayloadSchemaType.Datetime),  # order_by needs it
+)
+
+
+class Shard:
+    """The open shard in the folder `path`; `words`: beside its vector, it holds of each text which
+    words it has. Must be closed.
+
+    Every method raises DamagedStoreError if the engine fails, or panics, and ResourceError if that
+    is for want of memory or the like.
+    """
+
+    def __init__(self, path: Path, words: bool) -> None:
+        self._words = words
+        # Without this file the engine takes a segment for one that was never finished, and deletes
+        # it. Ours are finished before they get their name.
+        for segment in path.glob("segments/*/"):
+            if not (segment / "version.info").is_file():
+                raise DamagedStoreError(
+                    f"The store is damaged: a version.info is missing. {REPAIR}"
+                )
+        # At closing the engine drops its files from the page cache, so that every operation would
+        # read the vectors from the disk again, and a filtered search each one by itself.
+        read = [file for name in _READ_ALWAYS for file in path.glob(name)]
+        _require_resources(disk.size(path), len(read))
+        with ExitStack() as opened:
+            opened.enter_context(disk.kept_in_cache(read))
+            with _engine_errors("open the store"):
+                self._handle = edge.EdgeShard.load(str(path))
+            self._cached = opened.pop_all()
+
+    def close(self) -> None:
+        """Give the files back. What was written is flushed, so nothing is lost if that fails."""
+        with self._cached:
+            try:
+                with _engine_errors("close the store"):
+                    self._handle.close()
+            except StorageError:
+                logger.warning("The vector engine failed to close a store.")
+
+    @staticmethod
+    def create(path: Path, dimensions: int, words: bool) -> None:
+        """Make an empty shard, its indexes included, in the folder `path` that must not exist."""
+        # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
+        # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
+        # them as it goes, which was faster up to 10,000 memories. One thread is 5 % of an open.
+        vectors = edge.EdgeVectorParams(
+            dimensions,
+            edge.Distance.Cosine,
+            datatype=edge.VectorStorageDatatype.Float16,
+            memory=edge.Memory.Cold,
+        )
+        _require_resources(NEW_STORE_BYTES, 0)
+        with _engine_errors("create the store's shard"):
+            rarity = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
+            handle = edge.EdgeShard.create(
+                str(path),
+                edge.EdgeConfig(
+                    vectors={"": vectors},
+                    sparse_vectors={WORDS: rarity} if words else None,
+                    wal_enabled=False,
+                ),
+            )
+            for name, kind in _INDEXES:
+                handle.update(edge.UpdateOperation.create_field_index(name, kind))
+            handle.flush()
+            handle.close()
+
+    def count(self, where: Where = EVERYWHERE) -> int:
+        """How many memories there are."""
+        with _engine_errors("count the memories"):
+            return self._handle.count(edge.CountRequest(exact=True, filter=condition(where)))
+
+    def upsert(self, memories: Iterable[Memory]) -> None:
+        """Insert or replace memories by their keys. They are on disk when this returns."""
+        points = [
+            edge.Point(memory.key, self._vectors(memory), memory.dict_for_storage())
+            for memory in memories
+        ]
+        self._update("write to the store", edge.UpdateOperation.upsert_points(points))
+
+    def delete(self, keys: Iterable[UUID]) -> None:
+        """Take the points with these keys out of every answer, not off the disk."""
+        self._update("delete from the store", edge.UpdateOperation.delete_points(list(keys)))
+
+    def get(self, keys: Iterable[UUID]) -> list[Record]:
+        """Those of the points with these keys that exist, vectors included."""
+        with _engine_errors("read the store"):
+            return [_record(each) for each in self._handle.retrieve(list(keys), True, True)]
+
+    def nearest(
+        self, question: Question, places: Sequence[Where], limit: int
+    ) -> list[list[Record]]:
+        """For each of `places` the `limit` points most similar to `question`, best first."""
+        if not self._words:
+            question = question._replace(words=())
+        with _engine_errors("search the store"):
+            requests = [similarity(question, where, limit) for where in places]
+            answers = self._handle.query_batch(edge.QueryBatchRequest(requests))
+        return [
+            [_record(point, point.score) for point in answer if point.score > -1.5]
+            for answer in answers
+        ]
+
+    def rarities(self, words: Sequence[int]) -> list[float]:
+        """How rare each word is. The engine tells it: it is what a text that has the word scores by
+        it alone.
+        """
+        with _engine_errors("search the store"):
+            alone = [edge.QueryRequest(1, query=containing([word])) for word in words]
+            answers = self._handle.query_batch(edge.QueryBatchRequest(alone))
+        unknown = rarity_of_unknown(self.count())
+        return [answer[0].score if answer else unknown for answer in answers]
+
+    def newest(self, limit: int, where: Where) -> list[Record]:
+        """The `limit` points with the latest times, the latest first."""
+        latest = edge.OrderBy("timestamp", edge.Direction.Desc)
+        with _engine_errors("read the store"):
+            records, _ = self._handle.scroll(
+                edge.ScrollRequest(
+                    limit=limit, filter=condition(where), with_payload=True, order_by=latest
+                )
+            )
+        return [_record(record) for record in records]
+
+    def scan(self) -> Iterator[list[Record]]:
+        """Every point, vector included, some hundred at a time, in the order of their keys."""
+        offset = None
+        while True:
+            records: list[Any]
+            with _engine_errors("read the store"):
+                records, offset = self._handle.scroll(
+                    edge.ScrollRequest(
+                        limit=_BATCH, offset=offset, with_payload=True, with_vector=True
+                    )
+                )
+            yield [_record(record) for record in records]
+            if offset is None:
+                return
+
+    def _update(self, action: str, operation: Any) -> None:
+        with _engine_errors(action):
+            self._handle.update(operation)
+            self._handle.flush()
+
+    def _vectors(self, memory: Memory) -> Any:
+        if not self._words:
+            return memory.embedding
+        return {"": memory.embedding, WORDS: sparse(indexed(memory.content))}
+
+
+def _record(point: Any, score: float | None = None) -> Record:
+    kept = point.vector if isinstance(point.vector, dict) else {"": point.vector}
+    words = kept[WORDS].indices if WORDS in kept else None
+    return Record(point.id, point.payload or {}, kept.get("") or [], words, score)
+
+
+def _require_resources(size: int, files: int) -> None:
+    """Raise OSError unless the engine can open a shard of `size` bytes, so many `files` of which
+    are kept in the cache.
+    """
+    require_memory(2 * size + ENGINE_BYTES)
+    require_descriptors(files + ENGINE_DESCRIPTORS)
+    require_file_size(MIN_FREE_BYTES)
+
+
+@contextmanager
+def _engine_errors(action: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        # The engine raises bare exceptions, and panics as something that is no Exception. Its
+        # words stay in the cause: they may quote what is stored.
+        panicked = type(error).__module__ == "pyo3_runtime"
+        if isinstance(error, Exception) or panicked:
+            number = shortage(error)
+            if number:
+                raise exhausted(f"The vector engine failed to {action}", number) from error
+            if denied(error):
+                raise StorageError(
+                    f"The vector engine failed to {action}: Permission denied. Files of the store "
+                    "may not be used by this user, as after a command run with sudo (then: chown)."
+                ) from error
+            raise DamagedStoreError(
+                f"The vector engine failed to {action}. If it does so again, the store's files are "
+                f"damaged. {REPAIR}"
+            ) from error
+        raise

@@ -1,0 +1,130 @@
+"""The store in a folder, while its lock is held: the shard that the manifest names, the manifest."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from .. import ranking
+from ..errors import MAYBE_DELETED, MAYBE_STORED, damage, explained
+from ..limits import LOCAL_MODEL
+from ..memory import Memory
+from ..merging import merge_all
+from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
+from . import info as manifests
+from .folder import clear_debris
+from .info import Manifest
+from .shard import Shard
+
+
+class FileStore:
+    """The store in the folder `database`, as `Store` says. Must be closed.
+
+    Raises DamagedStoreError if it holds fewer memories than it should.
+    """
+
+    def __init__(self, database: Path, manifest: Manifest) -> None:
+        self.info = manifest
+        self._database = database
+        self._shard = Shard(database / manifest.shard, manifest.words)
+        self._is_open = True
+        try:
+            count = self.count()
+            if count < manifest.memories:
+                raise damage(
+                    manifest.agent, f"it holds {count} of at least {manifest.memories} memories"
+                )
+            if count > manifest.memories:  # those of an interrupted write
+                self._describe(memories=count)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be worked with: not once it is closed, or another shard took its place."""
+        return self._is_open
+
+    def close(self) -> None:
+        """Give the shard's files back."""
+        if self._is_open:
+            self._is_open = False
+            self._shard.close()
+
+    def count(self, where: Where = EVERYWHERE) -> int:
+        """As `Store` says."""
+        return self._shard.count(where)
+
+    def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
+        """As `Store` says."""
+        return {record.key: self._memory(record) for record in self._shard.get(keys)}
+
+    def update(self, memories: Sequence[Memory]) -> list[Stored]:
+        """As `Store` says; nobody else can have changed any meanwhile."""
+        known = self.get({memory.key for memory in memories})
+        changed, stored = merge_all(memories, known, self.info)
+        if changed:
+            with explained(MAYBE_STORED):
+                self._shard.upsert(changed)
+                self._describe(memories=self.count(), common=self._common(changed))
+        return stored
+
+    def nearest(
+        self, question: Question, places: Sequence[Where], limit: int
+    ) -> list[list[Memory]]:
+        """As `Store` says. Raises DamagedStoreError if it does not find all that there are."""
+        answers = self._shard.nearest(question, places, limit)
+        for answer, where in zip(answers, places, strict=True):
+            if len(answer) < limit and len(answer) < self.count(where):
+                raise damage(self.info.agent, "a search does not find all memories")
+        return [[self._memory(record) for record in answer] for answer in answers]
+
+    def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
+        """As `Store` says."""
+        # The engine makes room for as many as it is asked for.
+        most = min(limit, max(1, self.info.memories))
+        return [self._memory(record) for record in self._shard.newest(most, where)]
+
+    def rarities(self, words: Sequence[int]) -> list[float]:
+        """As `Store` says."""
+        return self._shard.rarities(words)
+
+    def scan(self) -> Iterator[list[Record]]:
+        """As `Store` says."""
+        return self._shard.scan()
+
+    def delete(self, memories: Sequence[Memory]) -> None:
+        """As `Store` says. Their bytes stay, and the manifest says so until a rebuild is done."""
+        with explained(MAYBE_DELETED):
+            self._describe(memories=self.info.memories - len(memories), erasing=True)
+            self._shard.delete(memory.key for memory in memories)
+
+    def replace_shard(self, folder: Path, manifest: Manifest) -> None:
+        """Let the shard in `folder`, which is moved here, take the place of the present one, as
+        `manifest` describes it. Writing the manifest is the swap; then the files of the old one are
+        removed. The store is closed after that.
+        """
+        self.close()
+        name = self.info.next_shard
+        folder.rename(self._database / name)
+        self._describe(**{**dict(manifest), "shard": name, "created": self.info.created})
+        clear_debris(self._database, keep=name)
+
+    def _describe(self, **changes: object) -> None:
+        described = self.info.model_copy(update=changes)
+        if described != self.info:
+            manifests.write(self._database, described)
+            self.info = described
+
+    def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
+        """The common words, after some memories were written. The built-in model is fast enough to
+        ask for them when a question comes.
+        """
+        if not self.info.words or self.info.model.model == LOCAL_MODEL:
+            return None
+        words = {word for memory in changed for word in ranking.indexed(memory.content)}
+        words = sorted(words.union(self.info.common or ()))
+        rarities = self.rarities(words)
+        return tuple(sorted(ranking.common(words, rarities, self.info.memories)))
+
+    def _memory(self, record: Record) -> Memory:
+        return memory_of(record, self.info.agent)

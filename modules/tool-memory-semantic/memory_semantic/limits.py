@@ -1,0 +1,74 @@
+"""Limits and defaults, each with its reason."""
+
+from datetime import timedelta
+
+# A memory, as the tool descriptions state it. 10,000 characters of English are about 2,500 tokens,
+# well inside the 8,192 that embedding models read.
+MAX_CONTENT_CHARS = 10_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 50
+# What is told of a memory beside it, so that a person sees where it comes from: what stored it, the
+# session, the project, its kind. Short, because every answer of the engine carries it.
+MAX_METADATA = 10
+MAX_METADATA_CHARS = 200
+# The tag of a memory that was stored without anyone asking for it. Whoever stores the text as well
+# takes it off, so that it is not forgotten with the others.
+CAPTURED = "captured"
+# One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
+MAX_BATCH = 1_000
+
+# An answer: five memories are what a question usually needs; twenty, and 10,000 characters of
+# content in all, are what a context window can bear.
+DEFAULT_RESULTS = 5
+MAX_RESULTS = 20
+MAX_ANSWER_CHARS = 10_000
+# More than any store holds: all of them.
+ALL = 2**31
+
+# Ranking (V1 design, section 6): a memory younger than seven days counts a fifth more.
+RECENCY_WINDOW = timedelta(days=7)
+RECENCY_BOOST = 1.2
+# With the built-in model the words that question and memory share count as much as the meaning.
+# The weight found most on the tuning part of benchmarks/recall.
+LEXICAL_WEIGHT = 1.0
+
+# Names and defaults of the embedding models.
+DEFAULT_MODEL = "text-embedding-3-small"
+LOCAL_MODEL = "local"
+# The value of qdrant_url that stands for this machine.
+HERE = LOCAL_MODEL
+# Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
+# theirs with the first vector.
+DIMENSIONS = {
+    LOCAL_MODEL: 256,
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+
+# Patience. A try at the embeddings service may take 10 s, three tries are made, and a service may
+# ask for at most 10 s between them. The file lock is polled often, because it is held for about
+# 30 ms.
+EMBEDDING_TRY_SECONDS = 10.0
+EMBEDDING_TRIES = 3
+EMBEDDING_MAX_WAIT_SECONDS = 10.0
+# Inputs per request: 32 texts of 8,192 tokens stay below OpenAI's 300,000 tokens a request.
+EMBEDDING_BATCH = 32
+# The answer to such a request is below 3 MB; one that never ends must not fill the memory.
+EMBEDDING_MAX_BYTES = 32_000_000
+LOCK_SECONDS = 30.0
+LOCK_POLL_SECONDS = 0.005
+# Calls that embed here, or wait for a server, at once in this process; more queue up behind them.
+WORKERS = 16
+
+# The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
+MIN_FREE_BYTES = 64 * 1024 * 1024
+# What an open store takes, beside twice the size of its files, which the engine maps and we do: the
+# engine's threads and the backtraces of its errors, and what it opens while it loads.
+ENGINE_BYTES = 128 * 1024 * 1024
+ENGINE_DESCRIPTORS = 16
+# The size of a new store's files, all of which are holes.
+NEW_STORE_BYTES = 128 * 1024 * 1024
+# What loading the built-in model takes, and for each processor the threads that come with it.
+LOCAL_MODEL_BYTES = 192 * 1024 * 1024
+LOCAL_MODEL_THREAD_BYTES = 16 * 1024 * 1024

@@ -1,0 +1,80 @@
+"""What becomes of a text that is stored where it, or its id, may be known already."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from .check import NewMemory
+from .errors import UNCHANGED, InputError, StorageError
+from .limits import CAPTURED, MAX_TAGS
+from .memory import Memory, new_memory_id, point_id
+from .store import Store, Stored, StoreInfo, Where
+
+
+def merge(new: Memory, known: Memory | None) -> Memory:
+    """What a store holds once `new` is stored where its text is `known`: the known id, all tags,
+    the later time and what was told of the memory then. Raises InputError for too many tags.
+    """
+    if known is None:
+        return new
+    tags = dict.fromkeys([*known.tags, *new.tags])
+    if not (CAPTURED in known.tags and CAPTURED in new.tags):
+        tags.pop(CAPTURED, None)
+    if len(tags) > MAX_TAGS:
+        raise InputError(
+            f"With the tags that it has, this memory would have {len(tags)}; at most {MAX_TAGS} "
+            f"are possible. {UNCHANGED} Store it again with fewer new tags."
+        )
+    latest = new if new.timestamp > known.timestamp else known
+    return known.model_copy(
+        update={
+            "tags": list(tags),
+            "timestamp": latest.timestamp,
+            "metadata": latest.metadata,
+            "embedding": new.embedding or known.embedding,
+        }
+    )
+
+
+def merge_all(
+    new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo
+) -> tuple[list[Memory], list[Stored]]:
+    """What storing `new`, one after the other, comes to where some texts are `known`: the memories
+    to write, and what becomes of each of `new`. Raises StorageError for one that is neither known
+    nor has a vector.
+    """
+    merged: dict[UUID, Memory] = {}
+    for memory in new:
+        merged[memory.key] = merge(memory, merged.get(memory.key) or known.get(memory.key))
+    if not all(memory.embedding for memory in merged.values()):
+        raise StorageError("A memory was deleted while this call was running.")
+    changed = {
+        key
+        for key, memory in merged.items()
+        if key not in known or memory.dict_for_storage() != known[key].dict_for_storage()
+    }
+    stored = [
+        Stored(merged[memory.key].id, memory.key in known, memory.key in changed, info.model.model)
+        for memory in new
+    ]
+    return [merged[key] for key in changed], stored
+
+
+def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
+    """Let a memory that the store knows by what a version before 1.3 made of its text be that."""
+    forms = {point_id(text): memory for memory in memories for text in memory.former}
+    if not forms:
+        return
+    known = store.get([*forms, *(memory.key for memory in forms.values())])
+    for key, memory in forms.items():
+        if key in known and memory.key not in known:
+            memory.content, memory.embedding = known[key].content, []
+
+
+def rename_taken(store: Store, memories: Sequence[Memory]) -> None:
+    """Give a new id to each memory whose id another text has, in the store or among them."""
+    ids = tuple(memory.id for memory in memories)
+    there = store.newest(2 * len(ids), Where(ids=ids))
+    owners = {memory.id: memory.key for memory in there}
+    for memory in memories:
+        if owners.setdefault(memory.id, memory.key) != memory.key:
+            memory.id = new_memory_id()
