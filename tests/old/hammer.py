@@ -28,7 +28,7 @@ class Report:
 
 
 async def hammer(storage: MemoryStorage, name: str, seconds: float) -> Report:
-    """Call again and again for so long, and until something was stored and forgotten."""
+    """Call again and again for so many seconds."""
     report = Report()
     end = time.monotonic() + seconds
     number = 0
@@ -41,7 +41,7 @@ async def hammer(storage: MemoryStorage, name: str, seconds: float) -> Report:
             report.doubtful += doubtful
             return None
 
-    while time.monotonic() < end or not (report.stored and report.forgotten):
+    while time.monotonic() < end:
         number += 1
         tag = f"{name}-{number % 5}"
         single, *several = [f"{name} wrote line {number}{part} of its log" for part in "abc"]

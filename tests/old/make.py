@@ -14,8 +14,6 @@ from typing import Any
 from uuid import UUID
 
 HERE = Path(__file__).parent
-[WHEEL] = HERE.glob("*-1.3.0-*.whl")
-sys.path[:0] = [str(WHEEL), str(HERE.parent)]
 
 TOPICS = {
     "database": "PostgreSQL holds the users table, because MySQL locked it at every migration.",
@@ -33,7 +31,7 @@ VARIANTS = (
     "{} (번역: {week}주차에 확인함)",
     "For the new office: {} Weeks {week} and after.",
 )
-CRLF = "Backups run at three:\r\nfirst the database,\r\nthen the uploads."
+CRLF = "Backups run at three:\r\nfirst the database,\r\nand uploads last."
 FORGOTTEN = "The spare key lies beneath the third flowerpot of the veranda."
 TWINS = (
     "Coffee beans are ordered from the roastery near the harbour.",
@@ -113,7 +111,12 @@ def keep(name: str, settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent))
     from embeddings_server import EmbeddingsServer
+
+    from old import WHEEL
+
+    sys.path.insert(0, str(WHEEL))  # before any other version
 
     keep("built-in", {"embedding_model": "local"})
     with EmbeddingsServer(dimensions=8) as server:

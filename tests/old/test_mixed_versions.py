@@ -93,9 +93,10 @@ async def test_nothing_acknowledged_is_lost_between_them(
         return {each for report in reports for each in report[key]}
 
     print({key: [len(report[key]) for report in reports] for key in reports[0]}, all_of("refused"))
-    assert all_of("wrong") == set()
     for words in all_of("refused"):
         assert words.endswith(".") and "damaged" not in words, words
+    assert all_of("wrong") == set()
+    assert all(report["stored"] for report in reports)
     memories = await make_storage().get_recent(100_000)
     kept = {memory.content for memory in memories}
     assert len(kept) == len(memories)
