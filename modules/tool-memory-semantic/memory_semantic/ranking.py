@@ -16,7 +16,7 @@ between them: there, all pairs of neighbouring characters are tokens besides.
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
@@ -30,8 +30,8 @@ CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
 # A word of lower rarity is common: more than a third of the memories contain it. Half or a quarter
-# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is: of
-# three memories, a third is one.
+# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is
+# common: of three, a third is one.
 COMMON = math.log(3)
 COMMON_FROM = 20
 # A question is embedded without its common words only if so many others are left.
@@ -55,9 +55,14 @@ def rarity_of_unknown(memories: int) -> float:
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
-def common(rarity: float, memories: int) -> bool:
-    """Whether a word of this rarity says little in a store of so many memories."""
-    return memories >= COMMON_FROM and rarity < COMMON
+def common(tokens: Sequence[int], rarities: Sequence[float], memories: int) -> set[int]:
+    """Those of `tokens`, whose `rarities` in a store of so many memories are given, that more than
+    a third of the memories have.
+    """
+    if memories < COMMON_FROM:
+        return set()
+    pairs = zip(tokens, rarities, strict=True)
+    return {token for token, rarity in pairs if rarity < COMMON}
 
 
 def words(text: str) -> list[int]:
@@ -88,14 +93,14 @@ def weight_of(question: str, weight: float) -> float:
     return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
 
 
-def without_common(question: str, is_common: Callable[[int], bool]) -> str:
-    """The text to embed for `question`: without the words whose tokens `is_common`.
+def without_common(question: str, common: Container[int]) -> str:
+    """The text to embed for `question`: without the words whose tokens are `common`.
 
     It is the question as it is, if that has none of them or fewer than 2 other words.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
-    left = [word for word in found if not is_common(_number(word.casefold()))]
+    left = [word for word in found if _number(word.casefold()) not in common]
     if len(left) < _LEFT or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)
