@@ -16,6 +16,7 @@ from command import EXECUTABLE
 from conftest import MakeTools
 from embeddings_server import EmbeddingsServer
 from qdrant_server import QdrantServer
+from tenacity import wait_none
 
 KEY = "sk-very-secret"
 TEXT = "a private thought"
@@ -44,12 +45,12 @@ def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) 
 
 
 BROKEN = {
-    "socks": ({"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"}, "ALL_PROXY names a SOCKS proxy"),
+    "socks": ({"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"}, "A SOCKS proxy, as in ALL_PROXY, needs"),
     "two of them": (
         {"ALL_PROXY": "socks5://127.0.0.1:1", "HTTP_PROXY": "socks5://127.0.0.1:1"},
-        "ALL_PROXY and HTTP_PROXY name a SOCKS proxy",
+        "A SOCKS proxy, as in ALL_PROXY and HTTP_PROXY, needs",
     ),
-    "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "all_proxy names a SOCKS proxy"),
+    "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "A SOCKS proxy, as in all_proxy, needs"),
     "no proxy": ({"HTTPS_PROXY": "garbage://me:pw@x"}, "Check HTTPS_PROXY"),
     "no address": ({"HTTP_PROXY": "http://[::1"}, "Check HTTP_PROXY"),
     "no certificates": ({"SSL_CERT_FILE": "/nowhere.pem"}, "Check SSL_CERT_FILE"),
@@ -60,10 +61,10 @@ BROKEN = {
 
 @pytest.fixture
 def no_certificates_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memory_semantic import embeddings
+    from memory_semantic.embeddings import service
     from memory_server.connection import connect
 
-    embeddings._certificates.cache_clear()
+    service._certificates.cache_clear()
     connect.cache_clear()
 
 
@@ -102,10 +103,10 @@ async def test_a_proxy_that_is_down_is_named(
     make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://me:pw@127.0.0.1:9")
-    monkeypatch.setattr("memory_semantic.retries.EMBEDDING_TRIES", 1)
+    monkeypatch.setattr("memory_semantic.embeddings.service._request.retry.wait", wait_none())
     tools = await make_tools(embedding_model="m", base_url="http://embeddings.example/v1")
     said = await tools.refused("memory_store", content=TEXT)
-    assert "the proxy that HTTP_PROXY names" in said and "me:pw" not in said
+    assert "the proxy in HTTP_PROXY" in said and "me:pw" not in said
 
 
 @pytest.mark.parametrize("url", ["http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"])

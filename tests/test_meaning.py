@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from conftest import MakeStorage
-from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage, local_model
+from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
+from memory_semantic.embeddings import local
 
 NOTES = [
     "We chose PostgreSQL for the users table.",
@@ -47,12 +48,12 @@ model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 print(model.embed({text!r})[0].tolist())
 """
     library = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert eval(library.stdout) == pytest.approx(local_model.embed([text])[0], abs=1e-6)
+    assert eval(library.stdout) == pytest.approx(local.embed([text])[0], abs=1e-6)
 
 
 def test_the_host_s_logging_is_left_alone() -> None:
     handlers, level = list(logging.getLogger().handlers), logging.getLogger().level
-    local_model.embed(["x"])
+    local.embed(["x"])
     assert (logging.getLogger().handlers, logging.getLogger().level) == (handlers, level)
     assert "wordllama" not in sys.modules
 

@@ -82,7 +82,7 @@ async def test_another_series_of_the_built_in_model_is_another_model(
     make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_storage().store("x")
-    monkeypatch.setattr("memory_semantic.local_model.model_version", lambda: "wordllama 0.5")
+    monkeypatch.setattr("memory_semantic.embeddings.local.model_version", lambda: "wordllama 0.5")
     with pytest.raises(StorageError, match=r"wordllama 0\.4.*wordllama 0\.5"):
         await make_storage().search("x")
 

@@ -45,7 +45,7 @@ def no_pause(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     async def note(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("memory_semantic.retries.pause", note)
+    monkeypatch.setattr("memory_semantic.embeddings.service._request.retry.sleep", note)
     return pauses
 
 
@@ -193,7 +193,7 @@ async def test_a_call_cancelled_while_it_embeds_stores_nothing(
 async def test_a_service_that_does_not_answer_is_given_up(
     server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.2)
+    monkeypatch.setattr("memory_semantic.embeddings.service.EMBEDDING_TRY_SECONDS", 0.2)
 
     def slow(request: dict[str, Any]) -> Any:
         time.sleep(0.6)
@@ -210,7 +210,7 @@ async def test_a_service_that_does_not_answer_is_given_up(
 async def test_an_answer_that_drips_is_given_up(
     server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.3)
+    monkeypatch.setattr("memory_semantic.embeddings.service.EMBEDDING_TRY_SECONDS", 0.3)
     server.drip_seconds = 0.1
     generator = EmbeddingGenerator("m", "a third key", base_url=server.base_url)
     started = time.monotonic()
@@ -233,7 +233,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_again(
 async def test_an_answer_without_end_is_given_up(
     generator: EmbeddingGenerator, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_MAX_BYTES", 1_000)
+    monkeypatch.setattr("memory_semantic.embeddings.service.EMBEDDING_MAX_BYTES", 1_000)
     with pytest.raises(EmbeddingError, match="1,000 bytes"):
         await generator.generate("x")
 
@@ -267,7 +267,7 @@ NONSENSE = {
 async def test_nonsense_is_no_vector(openai: EmbeddingsServer, root: Path, name: str) -> None:
     openai.script += [NONSENSE[name]] * 3
     storage = MemoryStorage("sam", {"storage_root": str(root)})
-    with pytest.raises(EmbeddingError, match="No memory was stored"):
+    with pytest.raises(EmbeddingError, match="Nothing was changed"):
         await storage.store("a private thought")
     assert not root.exists()
 
@@ -327,7 +327,7 @@ def test_openai_s_own_address_is_no_other_service() -> None:
 async def test_headers_that_drip_are_given_up(
     server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_semantic.embeddings.EMBEDDING_TRY_SECONDS", 0.3)
+    monkeypatch.setattr("memory_semantic.embeddings.service.EMBEDDING_TRY_SECONDS", 0.3)
     server.drip_headers_seconds = 0.1
     started = time.monotonic()
     with pytest.raises(EmbeddingError, match="did not answer in time"):

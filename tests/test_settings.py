@@ -11,7 +11,7 @@ from amplifier_module_tool_memory_semantic import mount
 from click.testing import CliRunner
 from conftest import MakeStorage, MakeTools
 from memory_semantic import InputError
-from memory_semantic.config import core_settings
+from memory_semantic.settings import core_settings
 
 TYPOS = {
     "embeding_model": "embedding_model",

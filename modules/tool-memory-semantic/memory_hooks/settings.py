@@ -28,7 +28,7 @@ def read(
     wrong value, a name that is no setting, and a session without an agent_identity.
     """
     from memory_semantic import MemoryStorage
-    from memory_semantic.config import core_settings, parsed
+    from memory_semantic.settings import core_settings, parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
     config = {**_of_tools(coordinator), **config}

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .embeddings import EmbeddingGenerator
+    from .embeddings.generator import EmbeddingGenerator
     from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
-    from .models import Memory
+    from .memory import Memory
     from .storage import MemoryStorage
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
 _HOMES = {
     "AgentMemoryError": "errors",
     "EmbeddingError": "errors",
-    "EmbeddingGenerator": "embeddings",
+    "EmbeddingGenerator": "embeddings.generator",
     "InputError": "errors",
-    "Memory": "models",
+    "Memory": "memory",
     "MemoryStorage": "storage",
     "StorageError": "errors",
 }

@@ -6,7 +6,6 @@ from urllib.parse import urljoin, urlsplit
 
 # What may be repeated of where an answer points: a name or a number, and no sentence.
 _HOST = re.compile(r"[a-z0-9._-]{1,253}|[0-9a-f:.]{2,45}")
-_UNKNOWN = "another address"
 
 # What a client reads of the environment, in capitals or not.
 _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
@@ -18,30 +17,26 @@ def obstacle(error: Exception, setting: str) -> str:
     in `setting`. The error's own words may hold the password of a proxy.
     """
     if isinstance(error, OSError):
-        check = _which(_CERTIFICATES) or "the package certifi"
+        check = _set_of(_CERTIFICATES) or "the package certifi"
         reason = "it holds none" if hasattr(error, "reason") else error.strerror
         return f"The certificates for TLS cannot be loaded ({reason}). Check {check}."
-    proxies = _which(_PROXIES)
+    proxies = _set_of(_PROXIES)
     if isinstance(error, ImportError) and proxies:
-        name = "name" if " and " in proxies else "names"
         return (
-            f"{proxies} {name} a SOCKS proxy, which needs the package socksio. Install that, or "
-            "name an HTTP proxy."
+            f"A SOCKS proxy, as in {proxies}, needs the package socksio. Install that, or name an "
+            "HTTP proxy."
         )
-    check = (
-        f"{proxies}, which must be like http://proxy:3128, and {setting}" if proxies else setting
-    )
+    check = f"{proxies}, as in http://proxy:3128, and {setting}" if proxies else setting
     return f"The service's address, or a proxy's, cannot be used. Check {check}."
 
 
 def proxied() -> str:
     """Which variables name a proxy, in words that follow `the service's address`; else blank."""
-    found = _which(_PROXIES)
-    return f" and the proxy that {found} {'name' if ' and ' in found else 'names'}" if found else ""
+    proxies = _set_of(_PROXIES)
+    return f" and the proxy in {proxies}" if proxies else ""
 
 
-def _which(names: tuple[str, ...]) -> str:
-    """Those of the variables that are set."""
+def _set_of(names: tuple[str, ...]) -> str:
     spelt = [spelling for name in names for spelling in (name, name.lower())]
     return " and ".join(name for name in spelt if os.environ.get(name))
 
@@ -50,16 +45,13 @@ def redirection(service: str, status: int, asked: str, location: str) -> str:
     """That `service` answered a request to the address `asked` with a redirect, which is not
     followed: what was asked may hold memories and a key, and the address was the user's choice.
     """
-    return f"{service} redirects to {_origin(asked, location)} (HTTP {status}); nothing went there."
-
-
-def _origin(asked: str, location: str) -> str:
-    """Scheme, host and port of the address; the rest of it may hold a password."""
+    where = "another address"
     try:
         parts = urlsplit(urljoin(asked, location))
         host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
+        if location and parts.scheme in ("http", "https") and _HOST.fullmatch(host):
+            # Not the rest, which may hold a password.
+            where = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
     except ValueError:  # it is no address
-        return _UNKNOWN
-    if not (location and parts.scheme in ("http", "https") and _HOST.fullmatch(host)):
-        return _UNKNOWN
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+        pass
+    return f"{service} redirects to {where} (HTTP {status}); nothing went there."

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .models import MAX_METADATA_CHARS
+from .limits import MAX_METADATA_CHARS
 
 
 def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:

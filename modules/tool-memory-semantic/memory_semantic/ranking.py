@@ -16,7 +16,7 @@ between them: there, all pairs of neighbouring characters are tokens besides.
 
 import math
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
@@ -55,14 +55,11 @@ def rarity_of_unknown(memories: int) -> float:
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
-def common(tokens: Sequence[int], rarities: Sequence[float], memories: int) -> set[int]:
-    """Those of `tokens`, whose `rarities` in a store of so many memories are given, that more than
-    a third of the memories have.
-    """
+def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
+    """Those of `words`, whose rarities these are in a store of so many memories, that say little."""
     if memories < COMMON_FROM:
         return set()
-    pairs = zip(tokens, rarities, strict=True)
-    return {token for token, rarity in pairs if rarity < COMMON}
+    return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
 
 
 def words(text: str) -> list[int]:

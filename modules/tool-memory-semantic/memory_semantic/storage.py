@@ -230,23 +230,29 @@ class MemoryStorage:
         generator = self.generator(info)
         weight = lexical_weight(self.config, info.model.model) if info.words else 0.0
         words = ranking.asked(query) if weight else []
+
+        def question(vector: list[float], rarities: Sequence[float]) -> Question:
+            return Question(vector, words, weight, sum(rarities))
+
+        def shortened(rarities: Sequence[float]) -> str:
+            return ranking.without_common(query, ranking.common(words, rarities, info.memories))
+
         if not words:
             vector = await generator.generate(query)
-            return lambda store: Question(vector)
-        if await generator.load():  # the built-in model is fast enough to wait for the store
+            return lambda _: Question(vector)
+        if await generator.load():  # the built-in model is fast enough to embed while it is open
 
             def ask(store: Store) -> Question:
                 rarities = store.rarities(words)
-                text = ranking.without_common(query, ranking.common(words, rarities))
-                return Question(generator.embed_now(text), words, weight, sum(rarities))
+                return question(generator.embed_now(shortened(rarities)), rarities)
 
             return ask
-        common = info.common
-        if common is None:
+        if info.common is None:
             rarities = await self.run(lambda store: store.rarities(words), [])
-            common = ranking.common(words, rarities)
-        vector = await generator.generate(ranking.without_common(query, common))
-        return lambda store: Question(vector, words, weight, sum(store.rarities(words)))
+            vector = await generator.generate(shortened(rarities))
+            return lambda _: question(vector, rarities)
+        vector = await generator.generate(ranking.without_common(query, info.common))
+        return lambda store: question(vector, store.rarities(words))
 
     async def _run_expected(self, work: Callable[[Store], T], info: StoreInfo) -> T:
         done = await self.backend.run(lambda store: (work(store),), expect=info)

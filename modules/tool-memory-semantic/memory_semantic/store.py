@@ -41,7 +41,7 @@ class EmbeddingModel(NamedTuple):
 
 
 class StoreInfo(BaseModel):
-    """What a store is.
+    """What a store is. `memories` is about how many it holds.
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
     `words` tells whether it holds the words of the texts, for the lexical part of the ranking;
@@ -55,6 +55,7 @@ class StoreInfo(BaseModel):
     endpoint: str | None = None
     words: bool = False
     common: tuple[int, ...] | None = None
+    memories: int = 0
     created: datetime
 
 

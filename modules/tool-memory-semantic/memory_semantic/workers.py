@@ -1,7 +1,7 @@
 """Blocking work off the event loop, on a few threads of our own.
 
-Calls may wait seconds for a lock; on the host's default threads fifty of them would stop everything
-else that the host does.
+On the host's default threads, fifty calls that wait for a server would stop everything else that
+the host does.
 """
 
 import asyncio
@@ -13,11 +13,9 @@ from functools import cache
 from threading import Event
 from typing import TypeVar
 
-from . import posix  # noqa: F401 - where there is no fork, it says so
-from .models import WORKERS
+from .limits import WORKERS
 
 T = TypeVar("T")
-
 
 _this = threading.local()
 
@@ -38,10 +36,8 @@ async def run_blocking(work: Callable[[Event], T]) -> T:
     """The result of `work(cancelled)` from a worker thread.
 
     If the caller is cancelled, it stops waiting at once and `cancelled` is set: work that only
-    waits should give up then, work that writes should complete.
-
-    A worker does the work itself: what it holds while it waits for another one, those that have all
-    the others may be waiting for.
+    waits should give up then, work that writes should complete. A worker does the work itself: all
+    others may be waiting for what it holds.
     """
     cancelled = Event()
     if getattr(_this, "is_worker", False):

@@ -117,7 +117,7 @@ def remove(path: Path) -> None:
 
 def make_private(folder: Path) -> None:
     """Take every right in `folder` from group and others; the engine makes its files 0644."""
-    for path in (folder, *folder.rglob("*")):
+    for path in _all_in(folder):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             path.chmod(mode & 0o700)
@@ -126,5 +126,12 @@ def make_private(folder: Path) -> None:
 def settle(folder: Path) -> None:
     """Make a new `folder` private, and bring it and everything in it to disk."""
     make_private(folder)
-    for path in (*folder.rglob("*"), folder):
+    for path in _all_in(folder):
         sync(path)
+
+
+def _all_in(folder: Path) -> Iterator[Path]:
+    """`folder` and everything in it, its own name last; at every close, so the fast way."""
+    for path, _, names in os.walk(folder, topdown=False):
+        yield from (Path(path, name) for name in names)
+        yield Path(path)

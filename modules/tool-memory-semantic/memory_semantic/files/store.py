@@ -122,8 +122,9 @@ class FileStore:
         if not self.info.words or self.info.model.model == LOCAL_MODEL:
             return None
         words = {word for memory in changed for word in ranking.indexed(memory.content)}
-        candidates = sorted(words.union(self.info.common or ()))
-        return tuple(sorted(ranking.common(candidates, self.rarities(candidates))))
+        words = sorted(words.union(self.info.common or ()))
+        rarities = self.rarities(words)
+        return tuple(sorted(ranking.common(words, rarities, self.info.memories)))
 
     def _memory(self, record: Record) -> Memory:
         return memory_of(record, self.info.agent)

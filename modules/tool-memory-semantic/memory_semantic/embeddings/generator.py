@@ -1,0 +1,126 @@
+"""One embedding model, wherever it runs."""
+
+import math
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from urllib.parse import urlsplit
+
+from ..check import clean_base_url, clean_local
+from ..errors import UNCHANGED, EmbeddingError
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL
+from ..workers import run_blocking
+from . import local
+
+_OPENAI_HOST = "api.openai.com"
+
+
+class EmbeddingGenerator:
+    """One embedding model.
+
+    `model` is `local` for the built-in one, else the name that the service at `base_url` (OpenAI's
+    by default, or what OPENAI_BASE_URL says) knows it by. `api_key` defaults to OPENAI_API_KEY;
+    a service at another address may need none. `dimensions` asks the service for that vector
+    length; the attribute of that name is the length in use, None until it is known.
+
+    Nothing is loaded or contacted before the first text. Safe from many tasks, threads and event
+    loops; connections to a service stay open for the next call until their event loop ends.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        api_key: str | None = None,
+        *,
+        base_url: str | None = None,
+        dimensions: int | None = None,
+    ) -> None:
+        self.model = clean_local(model)
+        self.dimensions = dimensions or DIMENSIONS.get(self.model)
+        self._requested_dimensions = dimensions
+        self._api_key = api_key
+        self._base_url = base_url
+
+    @property
+    def endpoint(self) -> str | None:
+        """Host and port of the service; None for OpenAI's own, and for `local`."""
+        base_url = self._service()
+        if self.model == LOCAL_MODEL or not base_url:
+            return None
+        endpoint = urlsplit(base_url).netloc
+        return None if endpoint == _OPENAI_HOST else endpoint
+
+    @property
+    def version(self) -> str | None:
+        """Which built-in model this is; None for a service, whose names carry the version."""
+        return local.model_version() if self.model == LOCAL_MODEL else None
+
+    async def generate(self, content: str) -> list[float]:
+        """The vector of one text. Raises EmbeddingError as `generate_batch` does."""
+        return (await self.generate_batch([content]))[0]
+
+    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
+        """The vectors of several texts, in their order, all of one length, each of norm 1.
+
+        Raises EmbeddingError if there is no key, if the service refuses, if it still fails at the
+        third try, or if its answer is not such vectors.
+        """
+        texts = list(contents)
+        return self._checked(await self._embed(texts) if texts else [])
+
+    async def load(self) -> bool:
+        """Make `embed_now` possible, which takes half a second; whether it is, which it never is
+        for a service or a subclass. Raises EmbeddingError if the model cannot be loaded.
+        """
+        if self.model != LOCAL_MODEL or type(self)._embed is not EmbeddingGenerator._embed:
+            return False
+        await run_blocking(lambda _: local.load())
+        return True
+
+    def embed_now(self, content: str) -> list[float]:
+        """What `generate` gives, at once, from the built-in model: only after `load`."""
+        return self._checked(local.embed([content]))[0]
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        """The vectors as the model gives them: what a subclass for another model replaces."""
+        if self.model == LOCAL_MODEL:
+            return await run_blocking(lambda _: local.embed(texts))
+        key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        if not key and not self.endpoint:
+            raise EmbeddingError(
+                f"OPENAI_API_KEY is not set, and the model {self.model!r} needs it. {UNCHANGED} "
+                "Set the key in the environment or in ~/.amplifier/keys.env."
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise EmbeddingError(f"OPENAI_API_KEY is not a key. {UNCHANGED} Set it again.")
+        # It imports the SDK, which takes half a second the first time.
+        service = await run_blocking(lambda _: import_module(".service", __package__))
+        return await service.embed(
+            texts, self.model, key or "none", self._service(), self._requested_dimensions
+        )
+
+    def _service(self) -> str | None:
+        return clean_base_url(self._base_url or os.environ.get("OPENAI_BASE_URL"))
+
+    def _checked(self, vectors: list[list[float]]) -> list[list[float]]:
+        for vector in vectors:
+            self.dimensions = self.dimensions or len(vector)
+            if len(vector) != self.dimensions:
+                raise unusable(f"{len(vector)} dimensions, where {self.dimensions} were expected")
+        return [_unit(vector) for vector in vectors]
+
+
+def unusable(answer: str) -> EmbeddingError:
+    """The error for an `answer` that cannot be vectors of the texts."""
+    return EmbeddingError(
+        f"The embedding model answered with {answer}. {UNCHANGED} "
+        "Check embedding_model, dimensions and base_url."
+    )
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    # The engine does not do it for every length, and takes what cannot be compared without a word.
+    length = math.hypot(*vector)
+    if not math.isfinite(length) or length < 1e-30:
+        raise unusable("a vector that is zero or not finite")
+    return [number / length for number in vector]
