@@ -253,6 +253,7 @@ class MemoryStorage:
             vector = await generator.generate(query)
             return lambda _: Question(vector)
         if await generator.load():  # the built-in model is fast enough to embed while it is open
+            weight = ranking.weight_of(query, weight)
 
             def ask(store: Store) -> Question:
                 rarities = store.rarities(words)

@@ -110,7 +110,10 @@ class Visit:
 
     def wanted(self) -> bool:
         """Whether anyone else waits for the lock."""
-        return self._lock is not None and self._lock.wanted()
+        try:
+            return self._lock is not None and self._lock.wanted()
+        except FileNotFoundError:  # the folder was deleted
+            return True
 
     def still_valid(self) -> bool:
         """Whether the store is as this visit left it."""
