@@ -17,8 +17,9 @@ from typing import Any
 
 from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
+from memory_semantic.limits import MAX_RESULTS
 from memory_semantic.masking import mask
-from memory_semantic.models import MAX_RESULTS, MEMORY_ID, Memory, utc_now
+from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.origin import project_of
 from memory_semantic.plaintext import without_tags
 
@@ -145,14 +146,14 @@ class Recall:
             self._first = not any(map(_is_talk, messages))
         found.agent_id, found.masked = storage.agent_id, storage.config.mask_secrets
         found.tokens = settings.token_budget if self._first else settings.prompt_token_budget
-        manifest = await storage.manifest()
+        info = await storage.info()
         seen = set(MEMORY_ID.findall(" ".join(str(each.get("content")) for each in messages)))
         session = self._coordinator.session_id
 
         def unseen(memory: Memory) -> bool:
             return memory.id not in seen and memory.metadata.get("session") != session
 
-        if self._first and manifest and settings.recent:
+        if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since)
             here = (None, project_of(self._coordinator))
@@ -160,10 +161,10 @@ class Recall:
             found.memories = recent[: settings.recent]
         self._first = False
         query = asked(prompt)
-        if manifest and query and found.tokens and settings.relevant:
+        if info and query and found.tokens and settings.relevant:
             least = settings.min_cosine
             if least is None:
-                least = MIN_COSINE.get(manifest.embedding.model, MIN_COSINE_OF_OTHERS)
+                least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
             near = await storage.search(query, MAX_RESULTS)
             close = [each for each in near if unseen(each) and cosine(each) >= least]
             close = close[: settings.relevant]
