@@ -1,12 +1,12 @@
-"""What embedding anew will take, said before it starts: memories, tokens, money and time."""
+"""What it will take to embed memories, said before it starts: tokens, money and time."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_semantic import EmbeddingGenerator, Memory
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL
+from memory_semantic.limits import EMBEDDING_BATCH, LOCAL_MODEL
+from memory_semantic.store import EmbeddingModel
 
 from .output import counted
 
@@ -42,10 +42,10 @@ class Plan:
         return f"{work}, about {time}. {where}."
 
 
-async def model_of(generator: EmbeddingGenerator) -> Embedding:
-    """What `generator` makes. It embeds a few words of ours to know."""
+async def model_of(generator: EmbeddingGenerator) -> EmbeddingModel:
+    """What `generator` makes. A few words of ours are embedded to find out."""
     [vector] = await generator.generate_batch([_SAMPLE])
-    return Embedding(generator.model, generator.version, len(vector))
+    return EmbeddingModel(generator.model, generator.version, len(vector))
 
 
 async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:
