@@ -30,8 +30,8 @@ CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
 # A word of lower rarity is common: more than a third of the memories contain it. Half or a quarter
-# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is: of
-# three memories, a third is one.
+# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is
+# common: of three, a third is one.
 COMMON = math.log(3)
 COMMON_FROM = 20
 # A question is embedded without its common words only if so many others are left.
@@ -56,7 +56,7 @@ def rarity_of_unknown(memories: int) -> float:
 
 
 def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
-    """Those of `words`, whose rarities these are in a store of so many memories, that say little."""
+    """Those of `words` that say little, of rarities in a store of so many memories."""
     if memories < COMMON_FROM:
         return set()
     return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}

@@ -178,6 +178,18 @@ class MemoryStorage:
         """How many memories there are."""
         return await self.run(lambda store: store.count(), 0)
 
+    async def check(self) -> list[str]:
+        """What is wrong with the store, a sentence each, after comparing everything in it."""
+        from .maintenance.examine import examine
+
+        return await self.run(examine, [])
+
+    async def close(self) -> None:
+        """Return when this process has nothing of the store open, as it may for a quarter of a
+        second after a burst of calls. The next call opens it again.
+        """
+        await self.backend.close()
+
     async def info(self) -> StoreInfo | None:
         """What the store is, if there is one."""
         found = await self.backend.info()
@@ -241,6 +253,7 @@ class MemoryStorage:
             vector = await generator.generate(query)
             return lambda _: Question(vector)
         if await generator.load():  # the built-in model is fast enough to embed while it is open
+            weight = ranking.weight_of(query, weight)
 
             def ask(store: Store) -> Question:
                 rarities = store.rarities(words)

@@ -181,6 +181,11 @@ class Backend(Protocol):
         ...
 
 
+    async def close(self) -> None:
+        """Return when this process has nothing of the store open; the next call opens it again."""
+        ...
+
+
 def memory_of(record: Record, agent: str) -> Memory:
     """The memory in a record, if its text is the very one that was stored. Raises
     DamagedStoreError otherwise.

@@ -1,5 +1,5 @@
-"""Which model embeds: a store keeps its own; a new one gets what the settings name, or the best that
-works without setting up.
+"""Which model embeds: a store keeps its own; a new one gets what the settings name, or the best
+that works without setting up.
 """
 
 import logging

@@ -3,21 +3,23 @@ of this process, and behind it under the lock of the store.
 """
 
 import os
+import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
 from ..errors import REPAIR, UNCHANGED, DamagedStoreError, ReplacedStoreError, explained
+from ..limits import LOCK_SECONDS
 from ..store import Store, StoreInfo
 from ..workers import run_blocking
 from . import disk
 from . import info as manifests
-from .door import door_of
+from .door import Door, door_of
 from .folder import AgentFolder, clear_debris, require_expected, require_space
 from .info import Manifest
-from .lock import locked
+from .lock import Lock, take_lock
 from .shard import Shard
 from .store import FileStore
 
@@ -47,7 +49,7 @@ class FileBackend:
         """As `Backend` says."""
         wanted = create or expect
 
-        def operation(visit: "Visit") -> T | None:
+        def operation(visit: Visit) -> T | None:
             with explained(UNCHANGED):
                 store = visit.store(create)
                 if store is None:
@@ -56,37 +58,44 @@ class FileBackend:
                     raise ReplacedStoreError("The store was given another model meanwhile.")
                 return work(store)
 
-        door = door_of(
-            self.folder.database, lambda end, cancelled: Visit(self.folder, end, cancelled)
-        )
-        return await door.run(operation, self.lock_seconds)
+        return await self._door().run(operation, self.lock_seconds)
+
+    async def close(self) -> None:
+        """Return when this process has nothing of the store open; the next call opens it again."""
+        await run_blocking(lambda _: self._door().close())
+
+    def _door(self) -> "Door[Visit]":
+        def enter(deadline: float, cancelled: Event) -> Visit:
+            with explained(UNCHANGED):
+                return Visit(self.folder, deadline, cancelled)
+
+        return door_of(self.folder.database, enter)
 
 
 class Visit:
-    """One holding of the lock of a store: until `end` (of time.monotonic) it may be waited for, and
-    no longer than until `cancelled` is set. Opens the store when it is first asked for.
+    """The store of `folder` from when its lock is taken, for which it waits until `deadline` (of
+    time.monotonic) or until `cancelled` is set, to when that is released.
     """
 
-    def __init__(self, folder: AgentFolder, end: float, cancelled: Event) -> None:
+    def __init__(self, folder: AgentFolder, deadline: float, cancelled: Event) -> None:
         self._folder = folder
-        self._wait = (end, cancelled)
+        self._lock: Lock | None = None
         self._held = ExitStack()
-        self._database: Path | None = None
         self._store: FileStore | None = None
+        folder.require_ours()
+        folder.require_writable()
+        if os.path.lexists(folder.database):
+            self._take_lock(deadline, cancelled)
 
     def store(self, create: StoreInfo | None) -> FileStore | None:
         """The store; None if there is none and none is to be made as `create` says."""
         if self._store and self._store.is_open:
             return self._store
-        if self._database is None:
-            self._folder.require_ours()
-            self._folder.require_writable()
-            if create:
-                self._folder.make()
-            elif not os.path.lexists(self._folder.database):
-                return None
-            self._database = self._held.enter_context(disk.pinned(self._folder.database))
-            self._held.enter_context(locked(self._database, *self._wait))
+        if not self._lock and create:
+            self._folder.make()
+            self._take_lock(time.monotonic() + LOCK_SECONDS, Event())
+        if not self._lock:
+            return None
         require_space(self._database)
         manifest = self._folder.manifest_in(self._database)
         if manifest is None or not (self._database / manifest.shard).exists():
@@ -99,12 +108,33 @@ class Visit:
         clear_debris(self._database, keep=manifest.shard)
         return self._store
 
+    def wanted(self) -> bool:
+        """Whether anyone else waits for the lock."""
+        try:
+            return self._lock is not None and self._lock.wanted()
+        except FileNotFoundError:  # the folder was deleted
+            return True
+
+    def still_valid(self) -> bool:
+        """Whether the store is as this visit left it."""
+        if not (self._store and self._store.is_open):
+            return False
+        try:
+            return self._store.is_as_left(self._folder.database)
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
         """Close the store, let go of the lock."""
         with self._held:
-            if self._store and self._database:
+            if self._store:
                 self._store.close()
-                disk.make_private(self._database / self._store.info.shard)
+                with suppress(FileNotFoundError):  # deleted meanwhile
+                    disk.make_private(self._database / self._store.info.shard)
+
+    def _take_lock(self, deadline: float, cancelled: Event) -> None:
+        self._database = self._held.enter_context(disk.pinned(self._folder.database))
+        self._lock = self._held.enter_context(take_lock(self._database, deadline, cancelled))
 
     def _require_no_memories(self, database: Path) -> None:
         """Where no manifest names a shard that is there, nothing may be but what an interrupted

@@ -27,7 +27,7 @@ class Manifest(StoreInfo):
     """
 
     engine: str = ENGINE
-    shard: Annotated[str, Field(pattern=r"^shard-[0-9]+\Z")] = "shard-1"
+    shard: Annotated[str, Field(pattern=r"^shard-[0-9]+$")] = "shard-1"
     memories: Annotated[int, Field(ge=0, strict=True)] = 0
     erasing: bool = False
 
@@ -78,3 +78,11 @@ def write(folder: Path, manifest: Manifest) -> None:
     fields = manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
     content = json.dumps({"format": manifest.format, **fields}, indent=1)
     write_whole(folder / NAME, content.encode())
+
+
+def identity(folder: Path) -> tuple[int, int]:
+    """What tells the manifest in `folder` from those written before and after it. Raises
+    FileNotFoundError if there is none.
+    """
+    found = (folder / NAME).stat()
+    return found.st_ino, found.st_mtime_ns

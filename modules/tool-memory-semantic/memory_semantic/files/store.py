@@ -1,4 +1,4 @@
-"""The store in a folder, while its lock is held: the shard that the manifest names, the manifest."""
+"""The store in a folder while its lock is held: the manifest, and the shard that it names."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +25,7 @@ class FileStore:
     def __init__(self, database: Path, manifest: Manifest) -> None:
         self.info = manifest
         self._database = database
+        self._identity = manifests.identity(database)
         self._shard = Shard(database / manifest.shard, manifest.words)
         self._is_open = True
         try:
@@ -43,6 +44,12 @@ class FileStore:
     def is_open(self) -> bool:
         """Whether it can be worked with: not once it is closed, or another shard took its place."""
         return self._is_open
+
+    def is_as_left(self, database: Path) -> bool:
+        """Whether the manifest in `database` is the one that this store read or wrote last. Raises
+        FileNotFoundError if there is none.
+        """
+        return manifests.identity(database) == self._identity
 
     def close(self) -> None:
         """Give the shard's files back."""
@@ -113,7 +120,7 @@ class FileStore:
         described = self.info.model_copy(update=changes)
         if described != self.info:
             manifests.write(self._database, described)
-            self.info = described
+            self.info, self._identity = described, manifests.identity(self._database)
 
     def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
         """The common words, after some memories were written. The built-in model is fast enough to

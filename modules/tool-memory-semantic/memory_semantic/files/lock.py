@@ -1,0 +1,115 @@
+"""The lock of a store: one at a time works on it, whatever process, thread or child it is."""
+
+import os
+import time
+from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
+from threading import Event
+
+from ..errors import UNCHANGED, StorageError
+
+try:
+    import fcntl
+except ImportError:
+    raise StorageError(
+        "agent-memory runs on Linux, on macOS, and on Windows inside WSL: this Python has no file "
+        f"locks (fcntl). {UNCHANGED} On Windows, install and run it inside WSL."
+    ) from None
+
+# Waiters line up for the first, and only the one who holds it waits for the second. So whoever
+# just let go of a store does not take it again before the next in line.
+NAMES = ("queue", "lock")
+POLL_SECONDS = 0.005
+
+_held: set["Lock"] = set()
+
+
+class Lock(AbstractContextManager):
+    """The lock of a store, from `take_lock` until `release` or the end of the `with` block. The
+    operating system frees it when the process dies, however it dies.
+    """
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
+        self.descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        _held.add(self)
+
+    def wanted(self) -> bool:
+        """Whether anyone else waits for it, in this process or in another one."""
+        return _is_locked(self._path.with_name(NAMES[0]))
+
+    def release(self) -> None:
+        """Let the next one in. May be called again."""
+        if self in _held:  # not in a child that was forked meanwhile
+            _held.remove(self)
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            os.close(self.descriptor)
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _close_in_child() -> None:
+    """A forked child inherits the locks that are held, and must not keep them from others."""
+    for lock in _held:
+        os.close(lock.descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: bool = False) -> Lock:
+    """Wait for the lock of the store in `folder`. The folder is never made here, and where it is
+    `read_only`, no file in it.
+
+    Raises StorageError if `deadline` (of `time.monotonic`) is over, `cancelled` is set or the
+    folder was replaced meanwhile, and OSError, also where the file system has no locks.
+    """
+    seconds = max(0.0, deadline - time.monotonic())
+    flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+
+    def hold(path: Path) -> Lock:
+        with ExitStack() as unless_taken:
+            lock = unless_taken.enter_context(Lock(path, flags))
+            while not _try(lock.descriptor, fcntl.LOCK_EX):
+                if time.monotonic() >= deadline:
+                    raise StorageError(in_use(folder, seconds))
+                if cancelled.wait(POLL_SECONDS):
+                    break
+            if cancelled.is_set():
+                raise StorageError("The call was cancelled while it waited.")
+            if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
+                raise StorageError("The store was replaced while this call waited for it.")
+            if not read_only:
+                os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
+            unless_taken.pop_all()
+        return lock
+
+    with hold(folder / NAMES[0]):
+        return hold(folder / NAMES[1])
+
+
+def in_use(folder: Path, seconds: float) -> str:
+    """What an error says after `seconds` of waiting for the store in `folder`."""
+    holder = ""
+    with suppress(OSError):
+        # If nobody works on it, the next in line was stopped while it waited.
+        name = NAMES[1] if _is_locked(folder / NAMES[1]) else NAMES[0]
+        holder = (folder / name).read_text(errors="replace").strip()
+    return (
+        f"This memory has been in use by other calls (now by process {holder or 'unknown'}) for "
+        f"{round(seconds, 1):g} seconds. Try again later."
+    )
+
+
+def _is_locked(path: Path) -> bool:
+    with Lock(path, os.O_RDONLY) as probe:
+        return not _try(probe.descriptor, fcntl.LOCK_SH)
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        return True
+    return False

@@ -1,0 +1,199 @@
+"""Requests to a Qdrant server: three tries where that may help, and errors for people.
+
+The client of an address, with the connections that it keeps open, lasts as long as the process.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from threading import Event
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from httpx import ReadTimeout, Response, SyncByteStream, TimeoutException, TransportError
+from qdrant_client import QdrantClient
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+)
+
+from ..errors import StorageError
+from ..network import obstacle, proxied, redirection
+from .settings import KEY_VARIABLE, ServerConfig
+
+T = TypeVar("T")
+
+TRIES = 3
+# A server may ask for at most so many seconds between two tries.
+MAX_WAIT_SECONDS = 10.0
+
+_NONSENSE = "gave an answer that is none of Qdrant's. Check qdrant_url."
+
+
+class MissingError(StorageError):
+    """The server has nothing of that name."""
+
+
+class ExistsError(StorageError):
+    """The server has something of that name already."""
+
+
+class RefusedError(StorageError):
+    """The server does not take a request as it is."""
+
+
+class Connection:
+    """Requests to the server at `url`. Waiting between tries ends once `cancelled` is set."""
+
+    def __init__(self, url: str, config: ServerConfig, cancelled: Event) -> None:
+        self._url = url
+        self._config = config
+        self._cancelled = cancelled
+        self._server = f"The Qdrant server at {urlsplit(url).netloc}"
+        self._tries = Retrying(
+            stop=stop_after_attempt(TRIES),
+            wait=_seconds_to_wait,
+            retry=retry_if_exception(_may_pass),
+            sleep=sleep_using_event(cancelled),
+            before=self._stop_if_cancelled,
+            reraise=True,
+        )
+
+    def wait(self, seconds: float) -> bool:
+        """Pause; whether the call was cancelled meanwhile."""
+        return self._cancelled.wait(seconds)
+
+    def ask(self, request: Callable[[QdrantClient], T]) -> T:
+        """The answer to `request`, which is made again if what stops it may pass.
+
+        Raises StorageError, whose text holds neither the key nor anything that was sent.
+        """
+        try:
+            client = connect(self._url, self._config.qdrant_api_key, self._config.qdrant_timeout)
+        except Exception as error:
+            reason = obstacle(error, "qdrant_url")
+            raise StorageError(f"{self._server} was not asked. {reason}") from None
+        try:
+            return self._tries(request, client)
+        except StorageError:
+            raise
+        except Exception as error:
+            failure = self._failure(error)
+        raise failure  # not from that error, which holds what the server said
+
+    def _stop_if_cancelled(self, state: RetryCallState) -> None:
+        if self._cancelled.is_set() and state.attempt_number > 1:
+            raise StorageError("The call was cancelled while it waited.")
+
+    def _failure(self, error: Exception) -> StorageError:
+        if isinstance(error, UnexpectedResponse):
+            return _refusal(self._server, self._url, error)
+        if isinstance(error, QdrantException):
+            reason = "has too much to do (HTTP 429). Try again later."
+        elif _is_transport(error):
+            late = isinstance(getattr(error, "source", None), TimeoutException)
+            silence = "did not answer in time" if late else "could not be reached"
+            check = f"Check qdrant_url{proxied()}, and whether the server runs."
+            reason = f"{silence}, in {TRIES} tries. {check}"
+        else:
+            reason = _NONSENSE
+        return StorageError(f"{self._server} {reason}")
+
+
+@cache
+def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
+    """The client of this process for the server at `url`; it keeps its connections open."""
+    # As a header the key causes no warning on the host's standard error where it goes without TLS,
+    # as it may inside a cluster.
+    return QdrantClient(
+        url=url,
+        headers={"api-key": api_key} if api_key else None,
+        timeout=seconds,
+        check_compatibility=False,
+        event_hooks={"response": [_deadline(seconds)]},
+    )
+
+
+# A connection that parent and child share would mix up their answers.
+os.register_at_fork(after_in_child=connect.cache_clear)
+
+
+def _deadline(seconds: float) -> Callable[[Response], None]:
+    """Bodies must have come so long after their headers: httpx's time-out begins again with each
+    byte of an answer that arrives drop by drop.
+    """
+
+    def bound(response: Response) -> None:
+        if isinstance(response.stream, SyncByteStream):
+            response.stream = _Bounded(response.stream, time.monotonic() + seconds)
+
+    return bound
+
+
+class _Bounded(SyncByteStream):
+    def __init__(self, stream: SyncByteStream, end: float) -> None:
+        self._stream = stream
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            if time.monotonic() > self._end:
+                raise ReadTimeout("The answer takes too long.")
+            yield chunk
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._stream.close()
+
+
+def _may_pass(error: BaseException) -> bool:
+    if isinstance(error, UnexpectedResponse):
+        status = error.status_code or 0
+        return status in (408, 429) or (status >= 500 and not _is_full(error))
+    return isinstance(error, QdrantException) or _is_transport(error)  # HTTP 429 with Retry-After
+
+
+def _is_transport(error: BaseException) -> bool:
+    return isinstance(error, ResponseHandlingException) and isinstance(error.source, TransportError)
+
+
+def _seconds_to_wait(state: RetryCallState) -> float:
+    """What the server asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
+    error = state.outcome.exception() if state.outcome else None
+    header = getattr(error, "headers", {}).get("retry-after", "")
+    asked = getattr(error, "retry_after_s", int(header) if header.isdecimal() else None)
+    seconds = 0.5 * 2 ** (state.attempt_number - 1) if asked is None else asked
+    return min(max(seconds, 0), MAX_WAIT_SECONDS)
+
+
+def _is_full(error: UnexpectedResponse) -> bool:
+    words = error.content.lower()
+    return error.status_code == 507 or b"no space left" in words or b"out of disk" in words
+
+
+def _refusal(server: str, url: str, error: UnexpectedResponse) -> StorageError:
+    status = error.status_code or 0
+    if 300 <= status < 400:
+        where = redirection(server, status, url, error.headers.get("location", ""))
+        return StorageError(f"{where} If that is the right address, set qdrant_url to it.")
+    if _is_full(error):
+        return StorageError(f"{server} is out of disk space (HTTP {status}). Give it more.")
+    if status in (401, 403):
+        problem = f"{server} does not accept the API key for this (HTTP {status})."
+        return StorageError(f"{problem} Check {KEY_VARIABLE}.")
+    if status == 404 and b"doesn't exist" not in error.content:
+        return StorageError(f"{server} {_NONSENSE}")
+    if status == 404:
+        return MissingError(f"{server} has no such collection (HTTP 404). Check qdrant_url.")
+    if status == 409:
+        return ExistsError(f"{server} has such a collection already (HTTP 409). Try again.")
+    if status in (408, 429) or status >= 500:
+        problem = f"{server} still failed at try {TRIES} (HTTP {status})."
+        return StorageError(f"{problem} Try again later; its log tells why.")
+    return RefusedError(f"{server} refused the request (HTTP {status}). Its log tells why.")

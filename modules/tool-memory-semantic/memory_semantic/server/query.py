@@ -1,0 +1,93 @@
+"""Questions and filters in the server's own words."""
+
+from collections.abc import Sequence
+
+from qdrant_client import models
+
+from ..ranking import CANDIDATES, NO_COSINE
+from ..store import Question, Where
+
+WORDS = "words"  # the sparse vector of a memory; the dense one has the name of the shard
+
+# Twice as many as are asked for are found by the quantized vectors, and compared by the true ones.
+_RESCORED = models.SearchParams(
+    quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0)
+)
+_EXACT = models.SearchParams(exact=True)
+
+
+def query(question: Question, vector: str, where: Where, limit: int) -> models.QueryRequest:
+    """The query for the `limit` memories most similar to `question`, by the vector of this name."""
+    filter = filter_of(where)
+    if not (question.weight and question.rarity):
+        return models.QueryRequest(
+            query=question.vector,
+            using=vector,
+            filter=filter,
+            params=_RESCORED,
+            limit=limit,
+            with_payload=True,
+        )
+    by_meaning = models.Prefetch(
+        query=question.vector, using=vector, filter=filter, params=_RESCORED, limit=CANDIDATES
+    )
+    by_words = models.Prefetch(
+        query=sparse(question.words), using=WORDS, filter=filter, limit=CANDIDATES
+    )
+    their_meaning = models.Prefetch(
+        query=question.vector, using=vector, params=_EXACT, limit=CANDIDATES, prefetch=[by_words]
+    )
+    return models.QueryRequest(
+        prefetch=[by_meaning, by_words, their_meaning],
+        query=_similarity(question.weight, question.rarity),
+        limit=limit,
+        with_payload=True,
+    )
+
+
+def alone(word: int) -> models.QueryRequest:
+    """The query for a memory with this word: its score is the rarity of the word."""
+    return models.QueryRequest(query=sparse([word]), using=WORDS, limit=1)
+
+
+def sparse(words: Sequence[int]) -> models.SparseVector:
+    """The words as they are stored, and asked for."""
+    return models.SparseVector(indices=list(words), values=[1.0] * len(words))
+
+
+def filter_of(where: Where) -> models.Filter | None:
+    """What makes a request see only what is in `where`; None if that is all."""
+    must: list[models.Condition] = []
+    if where.since or where.until:
+        bounds = models.DatetimeRange(gte=where.since, lte=where.until)
+        must.append(models.FieldCondition(key="timestamp", range=bounds))
+    for name, values in (("tags", where.tags), ("id", where.ids)):
+        if values:
+            must.append(any_of(name, values))
+    return models.Filter(must=must) if must else None
+
+
+def any_of(name: str, values: Sequence[str]) -> models.FieldCondition:
+    """That the field `name` is, or holds, one of `values`."""
+    return models.FieldCondition(key=name, match=models.MatchAny(any=list(values)))
+
+
+def _similarity(weight: float, rarity: float) -> models.FormulaQuery:
+    """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
+    the words contained, cosines of those.
+    """
+    nearest, contained, cosine = (f"$score[{i}]" for i in range(3))
+    # The larger of the two is half of their sum and their distance; Max is newer than 1.19.
+    distance = models.AbsExpression(
+        abs=models.SumExpression(sum=[nearest, models.NegExpression(neg=cosine)])
+    )
+    larger = models.MultExpression(
+        mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
+    )
+    overlap = models.MultExpression(mult=[1 / rarity, contained])
+    squared = models.MultExpression(mult=[weight, overlap, overlap])
+    total = models.SumExpression(sum=[larger, squared])
+    return models.FormulaQuery(
+        formula=models.MultExpression(mult=[1 / (1 + weight), total]),
+        defaults={nearest: NO_COSINE, contained: 0.0, cosine: NO_COSINE},
+    )

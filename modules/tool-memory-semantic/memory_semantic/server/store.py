@@ -1,0 +1,265 @@
+"""An open store on a Qdrant server, in which others work at the same time.
+
+Every point has a `revision`, drawn again at each write. A write takes effect only on points that
+are new, or whose revision is the one that was read before; whether it did is read back. (That is
+Qdrant's conditional update, `update_filter`.)
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from qdrant_client import QdrantClient, models
+
+from .. import ranking
+from ..errors import (
+    MAYBE_DELETED,
+    MAYBE_STORED,
+    UNCHANGED,
+    InputError,
+    ReplacedStoreError,
+    StorageError,
+    explained,
+)
+from ..memory import Memory
+from ..merging import merge_all
+from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
+from .connection import Connection, RefusedError
+from .info import ServerInfo
+from .query import WORDS, alone, any_of, filter_of, query, sparse
+
+T = TypeVar("T")
+
+# Points in a request: 128 of 1,536 numbers are 4 MB of JSON, and the server takes 32.
+_BATCH = 128
+# More than so many of the newest are sorted here: the server does not page what it sorts.
+_SORTED = 1_000
+# How often memories are merged again because others changed them at the same moment: each time one
+# of the others got through.
+_MERGES = 20
+# A delete is made again where the memory was copied into another collection meanwhile.
+_DELETES = 3
+# Below any similarity, which is -1 or more: that of a memory without a vector.
+_NO_SIMILARITY = -1.5
+
+
+class ServerStore:
+    """The store that `info` describes, in what `name` stands for, a collection or an alias.
+
+    `replaced` tells whether the name stands for another collection by now. What a call that names
+    the vector says then is ReplacedStoreError, since the vector has the name of the shard.
+    """
+
+    def __init__(
+        self, name: str, info: ServerInfo, connection: Connection, replaced: Callable[[], bool]
+    ) -> None:
+        self.info = info
+        self._name = name
+        self._connection = connection
+        self._replaced = replaced
+
+    def count(self, where: Where = EVERYWHERE) -> int:
+        """As `Store` says."""
+        filter = filter_of(where)
+        return self._ask(lambda client: client.count(self._name, filter, exact=True)).count
+
+    def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
+        """As `Store` says."""
+        return {record.key: self._memory(record) for record in self._records(list(keys))}
+
+    def update(self, memories: Sequence[Memory]) -> list[Stored]:
+        """As `Store` says; what others change at the same moment is merged, too. Durable means
+        that the server has applied it to as many copies as it must.
+        """
+        done: dict[UUID, Stored] = {}
+        outcome = UNCHANGED
+        for _ in range(_MERGES):
+            left = [memory for memory in memories if memory.key not in done]
+            with explained(outcome):
+                records = self._records(list({memory.key for memory in left}))
+                known = {record.key: self._memory(record) for record in records}
+                changed, stored = self._merged(left, known, outcome)
+            outcome = MAYBE_STORED
+            with explained(outcome):
+                lost = self._write(changed, [_revision(record) for record in records])
+            for memory, each in zip(left, stored, strict=True):
+                if memory.key not in lost:
+                    done[memory.key] = each
+            if not lost:
+                return [done[memory.key] for memory in memories]
+        raise StorageError("Others keep changing the same memories.", MAYBE_STORED)
+
+    def nearest(
+        self, question: Question, places: Sequence[Where], limit: int
+    ) -> list[list[Memory]]:
+        """As `Store` says."""
+        requests = [query(question, self.info.shard, where, limit) for where in places]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        return [
+            [
+                self._memory(self._record(point))
+                for point in answer.points
+                if point.score > _NO_SIMILARITY
+            ]
+            for answer in answers
+        ]
+
+    def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
+        """As `Store` says."""
+        if limit > _SORTED:
+            every = [self._memory(record) for page in self._pages(where) for record in page]
+            every.sort(key=lambda memory: memory.timestamp, reverse=True)
+            return every[:limit]
+        latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
+        filter = filter_of(where)
+        points, _ = self._ask(
+            lambda client: client.scroll(self._name, filter, limit=limit, order_by=latest)
+        )
+        return [self._memory(self._record(point)) for point in points]
+
+    def rarities(self, words: Sequence[int]) -> list[float]:
+        """As `Store` says. How many memories there are is what the server said with the info: it
+        counts for words that none of them has, and hardly.
+        """
+        requests = [alone(word) for word in words]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        unknown = ranking.rarity_of_unknown(self.info.points)
+        return [answer.points[0].score if answer.points else unknown for answer in answers]
+
+    def scan(self) -> Iterator[list[Record]]:
+        """As `Store` says; what is written meanwhile may be among them or not."""
+        return self._pages(EVERYWHERE, with_vectors=True)
+
+    def delete(self, memories: Sequence[Memory]) -> None:
+        """As `Store` says, unless they are other memories by now; the server removes them from its
+        files when it next rewrites these.
+        """
+        with explained(MAYBE_DELETED):
+            for some in _batches(memories):
+                self._delete(some)
+
+    def _delete(self, memories: Sequence[Memory]) -> None:
+        keys = models.HasIdCondition(has_id=[str(memory.key) for memory in memories])
+        # Who deletes one of them and stores its text again has another memory, with another id.
+        ids = any_of("id", [memory.id for memory in memories])
+        # One that is not ready has the vector under another name: nothing is deleted there.
+        here = models.HasVectorCondition(has_vector=self.info.shard)
+        doomed = models.FilterSelector(filter=models.Filter(must=[keys, ids, here]))
+        same = models.Filter(must=[keys, ids])
+        for _ in range(_DELETES):
+            self._ask(
+                lambda client: client.delete(
+                    self._name, doomed, wait=True, ordering=models.WriteOrdering.MEDIUM
+                )
+            )
+            replaced = self._replaced()  # as soon as it is ready
+            if not self._ask(lambda client: client.count(self._name, same, exact=True)).count:
+                return
+            if replaced:
+                raise _replaced_error()
+        raise StorageError("Memories were restored while they were deleted.")
+
+    def _merged(
+        self, new: Sequence[Memory], known: dict[UUID, Memory], outcome: str
+    ) -> tuple[list[Memory], list[Stored]]:
+        try:
+            return merge_all(new, known, self.info)
+        except InputError as error:  # which says that nothing was changed
+            raise InputError(str(error).replace(UNCHANGED, outcome)) from None
+
+    def _write(self, memories: Sequence[Memory], read: Sequence[str]) -> set[UUID]:
+        """Put the memories in place of those whose revisions were `read`. Returns the keys of those
+        that others have changed meanwhile, which are as others left them.
+        """
+        unchanged = models.Filter(must=[any_of("revision", read)])
+        lost: set[UUID] = set()
+        for some in _batches(memories):
+            points = [self._point(memory) for memory in some]
+            self._ask(
+                lambda client, points=points: client.upsert(
+                    self._name,
+                    points,
+                    wait=True,
+                    # Through one of the copies, so that all see writes in the same order.
+                    ordering=models.WriteOrdering.MEDIUM,
+                    update_filter=unchanged,
+                )
+            )
+            ids = [point.id for point in points]
+            present = self._ask(
+                lambda client, ids=ids: client.retrieve(self._name, ids, with_payload=["revision"])
+            )
+            written = {point.payload["revision"] for point in points if point.payload}
+            there = {UUID(str(p.id)) for p in present if (p.payload or {}).get("revision") in written}
+            lost |= {memory.key for memory in some} - there
+        return lost
+
+    def _records(self, keys: Sequence[UUID]) -> list[Record]:
+        """Those of the points with these keys that exist, with their vectors."""
+        records: list[Record] = []
+        for some in _batches(keys):
+            ids = [str(key) for key in some]
+            found = self._ask(
+                lambda client, ids=ids: client.retrieve(self._name, ids, with_vectors=True)
+            )
+            records += map(self._record, found)
+        if not all(record.vector for record in records) and self._replaced():
+            raise _replaced_error()
+        return records
+
+    def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
+        filter, offset = filter_of(where), None
+        while True:
+            points, offset = self._ask(
+                lambda client, offset=offset: client.scroll(
+                    self._name, filter, limit=_BATCH, offset=offset, with_vectors=with_vectors
+                )
+            )
+            yield [self._record(point) for point in points]
+            if offset is None:
+                return
+
+    def _ask(self, request: Callable[[QdrantClient], T]) -> T:
+        try:
+            return self._connection.ask(request)
+        except RefusedError as error:
+            if self._replaced():
+                raise _replaced_error() from error
+            raise
+
+    def _point(self, memory: Memory) -> models.PointStruct:
+        vectors: dict[str, Any] = {self.info.shard: memory.embedding}
+        if self.info.words:
+            vectors[WORDS] = sparse(_indexed(memory.content))
+        payload = {**memory.dict_for_storage(), "revision": secrets.token_hex(8)}
+        return models.PointStruct(id=str(memory.key), vector=vectors, payload=payload)
+
+    def _record(self, point: Any) -> Record:
+        vectors = point.vector or {}
+        words = None
+        if self.info.words:
+            words = vectors[WORDS].indices if WORDS in vectors else []  # a text may have none
+        return Record(
+            UUID(str(point.id)),
+            point.payload or {},
+            vectors.get(self.info.shard) or [],
+            words,
+            getattr(point, "score", None),
+        )
+
+    def _memory(self, record: Record) -> Memory:
+        return memory_of(record, self.info.agent)
+
+
+def _revision(record: Record) -> str:
+    return record.payload.get("revision", "")
+
+
+def _replaced_error() -> ReplacedStoreError:
+    return ReplacedStoreError("The store was rebuilt while this call was running. Try again.")
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]
