@@ -14,6 +14,7 @@ from .findings import (
     about_info,
     about_memories,
     about_words,
+    only_shared_ids,
     store_problem,
 )
 
@@ -32,22 +33,24 @@ async def about_server(
             yield Finding(
                 "warning", "server", "the API key and all texts go there unencrypted", "Use https."
             )
-        info = await server.info() or await storage.info()
+        info = await server.info()
         if info is None:
+            await storage.info()  # which raises an error if there is one on this machine
             text = f"{storage.agent_id!r} has no memory at {server.url}"
             yield Finding("warning", "store", text, "agent-memory agents")
             return
         number = await storage.count()
         yield about_info(info, number, info.shard)
         with progress("Comparing", number) as bar:
-            problems = await maintenance.examine(server, bar.done)
+            problems = await storage.run(
+                lambda store: maintenance.examine(store, bar.done), list[str]()
+            )
         names = await run_blocking(lambda cancelled: server.shards(cancelled).names())
     except StorageError as error:
         yield store_problem(error)
         return
     # Without a lock the ids alone can be repaired; the rest is the server's.
-    ids_only = problems and all("belongs to" in problem for problem in problems)
-    mend = REPAIR if ids_only else "Restore the collection from a snapshot."
+    mend = REPAIR if only_shared_ids(problems) else "Restore the collection from a snapshot."
     for finding in about_memories(problems, number, "hashes and vectors", mend):
         yield finding
     for finding in about_words(storage, info):

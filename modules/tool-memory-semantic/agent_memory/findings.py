@@ -1,6 +1,6 @@
 """What the doctor says: findings, and those that a store has wherever it is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
@@ -49,6 +49,11 @@ def about_memories(problems: list[str], number: int, compared: str, mend: str) -
         yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", mend)
     if not problems:
         yield Finding("ok", "store", f"{number:,} memories: {compared} agree with each other")
+
+
+def only_shared_ids(problems: Sequence[str]) -> bool:
+    """Whether these problems are ids that belong to two memories, and nothing else."""
+    return bool(problems) and all(" belongs to " in problem for problem in problems)
 
 
 def about_words(storage: MemoryStorage, info: StoreInfo) -> Iterator[Finding]:

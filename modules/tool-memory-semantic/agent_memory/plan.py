@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from memory_semantic import EmbeddingGenerator, Memory
 from memory_semantic.limits import EMBEDDING_BATCH, LOCAL_MODEL
-from memory_semantic.store import EmbeddingModel
 
 from .output import counted
 
@@ -42,10 +41,12 @@ class Plan:
         return f"{work}, about {time}. {where}."
 
 
-async def model_of(generator: EmbeddingGenerator) -> EmbeddingModel:
-    """What `generator` makes. A few words of ours are embedded to find out."""
-    [vector] = await generator.generate_batch([_SAMPLE])
-    return EmbeddingModel(generator.model, generator.version, len(vector))
+async def tried(generator: EmbeddingGenerator) -> EmbeddingGenerator:
+    """`generator`, after it has embedded a few words of ours: it works, and its vector length is
+    known.
+    """
+    await generator.generate(_SAMPLE)
+    return generator
 
 
 async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:

@@ -15,7 +15,7 @@ from memory_semantic.masking import mask_given
 from memory_semantic.settings import StorageConfig
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+from .output import MEMORY_COLUMNS, Output, memory_json, memory_row, size_on_disk
 
 T = TypeVar("T")
 
@@ -83,9 +83,14 @@ def place_of(config: StorageConfig) -> str:
     return config.storage_root if config.qdrant_url == HERE else config.qdrant_url
 
 
+def size_of(storage: MemoryStorage) -> int | None:
+    """Bytes that a store takes on this machine; None if a server keeps it."""
+    return size_on_disk(storage.files.folder.path) if storage.config.qdrant_url == HERE else None
+
+
 def exists(storage: MemoryStorage) -> bool:
     """Whether there is a store, in whatever state."""
-    here = storage.backend is storage.files and storage.files.folder.exists
+    here = storage.config.qdrant_url == HERE and storage.files.folder.exists
     return here or run(storage.info()) is not None
 
 
@@ -95,7 +100,9 @@ def known_agents(settings: amplifier.Settings) -> list[str]:
     """
     config = settings.storage()
     if config.qdrant_url != HERE:
-        return Server("", config.qdrant_url, settings.core).agents()
+        from memory_semantic.server.backend import ServerBackend
+
+        return ServerBackend("", config.qdrant_url, settings.core).shards().agents()
     root = Path(config.storage_root)
     try:
         folders = list(root.iterdir())  # which says, as glob does not, what may not be read
