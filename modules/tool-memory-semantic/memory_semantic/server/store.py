@@ -124,7 +124,7 @@ class ServerStore:
         """
         requests = [alone(word) for word in words]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
-        unknown = ranking.rarity_of_unknown(self.info.points)
+        unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
     def scan(self) -> Iterator[list[Record]]:
@@ -233,7 +233,7 @@ class ServerStore:
     def _point(self, memory: Memory) -> models.PointStruct:
         vectors: dict[str, Any] = {self.info.shard: memory.embedding}
         if self.info.words:
-            vectors[WORDS] = sparse(_indexed(memory.content))
+            vectors[WORDS] = sparse(ranking.indexed(memory.content))
         payload = {**memory.dict_for_storage(), "revision": secrets.token_hex(8)}
         return models.PointStruct(id=str(memory.key), vector=vectors, payload=payload)
 
