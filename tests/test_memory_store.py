@@ -162,7 +162,7 @@ async def test_ids_are_drawn_again_when_they_are_taken(
     storage = make_storage()
     first = await storage.store("a")
     draws = iter([first, first, "mem-00000001", "mem-00000001", "mem-00000002"])
-    monkeypatch.setattr("memory_semantic.open_store.new_memory_id", lambda: next(draws))
+    monkeypatch.setattr("memory_semantic.merging.new_memory_id", lambda: next(draws))
     assert set(await storage.store_many(["b", "c"])) == {"mem-00000001", "mem-00000002"}
 
 

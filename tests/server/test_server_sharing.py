@@ -15,8 +15,9 @@ import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import clean_memory, new_memory_id, point_id, utc_now
+from memory_semantic.check import clean_memory
+from memory_semantic.memory import new_memory_id, point_id, utc_now
+from memory_semantic.store import EmbeddingModel
 from memory_server import Server
 from processes import finish, run, start
 from qdrant_server import DROP, QdrantServer, Rule
@@ -301,7 +302,7 @@ async def test_two_texts_that_drew_the_same_id_are_both_kept(
     same = "mem-00000001"
     drawn = iter([same, same])
     monkeypatch.setattr(
-        "memory_semantic.open_store.new_memory_id", lambda: next(drawn, None) or new_memory_id()
+        "memory_semantic.merging.new_memory_id", lambda: next(drawn, None) or new_memory_id()
     )
     qdrant.between(lambda: asyncio.run(other.store("theirs")), UPSERT)
     assert await storage.store("ours") == same
@@ -335,7 +336,7 @@ def reembed(qdrant: QdrantServer) -> None:
     new = place.claim(
         replace(
             present,
-            embedding=Embedding(generator.model, None, 1536),
+            embedding=EmbeddingModel(generator.model, None, 1536),
             endpoint=generator.endpoint,
             words=False,
         )

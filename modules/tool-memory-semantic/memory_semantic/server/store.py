@@ -191,7 +191,9 @@ class ServerStore:
                 lambda client, ids=ids: client.retrieve(self._name, ids, with_payload=["revision"])
             )
             written = {point.payload["revision"] for point in points if point.payload}
-            there = {UUID(str(p.id)) for p in present if (p.payload or {}).get("revision") in written}
+            there = {
+                UUID(str(p.id)) for p in present if (p.payload or {}).get("revision") in written
+            }
             lost |= {memory.key for memory in some} - there
         return lost
 
