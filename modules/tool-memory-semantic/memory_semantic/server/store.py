@@ -27,7 +27,7 @@ from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from .connection import Connection, RefusedError
 from .info import ServerInfo
-from .query import WORDS, alone, any_of, filter_of, query, sparse
+from .query import WORDS, alone, any_of, condition, similarity, sparse
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class ServerStore:
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """As `Store` says."""
-        filter = filter_of(where)
+        filter = condition(where)
         return self._ask(lambda client: client.count(self._name, filter, exact=True)).count
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
@@ -94,7 +94,7 @@ class ServerStore:
         self, question: Question, places: Sequence[Where], limit: int
     ) -> list[list[Memory]]:
         """As `Store` says."""
-        requests = [query(question, self.info.shard, where, limit) for where in places]
+        requests = [similarity(question, self.info.shard, where, limit) for where in places]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
             [
@@ -112,7 +112,7 @@ class ServerStore:
             every.sort(key=lambda memory: memory.timestamp, reverse=True)
             return every[:limit]
         latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
-        filter = filter_of(where)
+        filter = condition(where)
         points, _ = self._ask(
             lambda client: client.scroll(self._name, filter, limit=limit, order_by=latest)
         )
@@ -219,7 +219,7 @@ class ServerStore:
         return records
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
-        filter, offset = filter_of(where), None
+        filter, offset = condition(where), None
         while True:
             points, offset = self._ask(
                 lambda client, offset=offset: client.scroll(
