@@ -97,7 +97,7 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
             "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
             "both places are one."
         )
-    for kept in old.files.folder.kept if old.config.qdrant_url == HERE else ():
+    for kept in old.folder.kept if old.config.qdrant_url == HERE else ():
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
