@@ -149,8 +149,8 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
 
     Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
     text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
-    interruption. Ids and times are kept, and a text that is known gets the tags of both and the
-    later time. A memory gets a new id if another one has its id here.
+    interruption. Ids and times are kept, unless another memory has the id; a text that is known
+    gets the tags of both and the later time.
     """
     from . import transfer
 
@@ -226,8 +226,7 @@ def doctor(session: "Session", offline: bool, repair: bool, yes: bool) -> None:
     """Diagnose problems and suggest fixes.
 
     Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
-    files. It also finishes erasing what was forgotten, mends what was interrupted on a server, and
-    gives new ids to memories that share one.
+    files. It also finishes what was interrupted, and gives new ids to memories that share one.
     """
     from . import upkeep
 
