@@ -399,7 +399,7 @@ def test_help_comes_without_loading_what_works(root: Path) -> None:
         "import sys\nsys.argv = ['agent-memory', '--help']\n"
         "from agent_memory.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = ('msgspec', 'rich', 'numpy', 'qdrant_edge')\n"
+        "heavy = ('pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     output = subprocess.check_output([sys.executable, "-c", code], text=True)

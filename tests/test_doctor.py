@@ -52,7 +52,7 @@ def settings(**config: str) -> Path:
 
 
 def shard(storage: MemoryStorage) -> Path:
-    manifest = asyncio.run(storage.manifest())
+    manifest = storage.folder.manifest()
     assert manifest
     return storage.folder.database / manifest.shard
 
