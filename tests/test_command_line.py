@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from command import EXECUTABLE, Command
 from conftest import Clock, MakeStorage, MakeTools
 
+pytestmark = pytest.mark.usefixtures("no_lingering")
+
 
 def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
     path = Path(folder).expanduser()

@@ -197,6 +197,8 @@ class TestFolder:
 # What every Python process of a test begins with.
 FAILS_TO_SET = """
 import resource
+
+pytestmark = pytest.mark.usefixtures("no_lingering")
 def setrlimit(*_):
     raise {error}("it cannot be set")
 resource.setrlimit = setrlimit

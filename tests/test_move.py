@@ -25,6 +25,8 @@ from memory_semantic.store import Record
 from plain_vectors import PlainVectors
 from qdrant_server import QdrantServer, Rule
 
+pytestmark = pytest.mark.usefixtures("no_lingering")
+
 ALIAS = "agent-memory.sam"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 SHARD = "DELETE /collections/agent-memory.sam.shard-1"
