@@ -95,7 +95,7 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
 
 def _needed(storage: MemoryStorage) -> int:
     """Bytes of address space, at most, to check a store that is whole."""
-    return _CHECK_BYTES + 4 * disk.size(storage.files.folder.database)
+    return _CHECK_BYTES + 4 * disk.size(storage.folder.database)
 
 
 def _may_have(size: int) -> bool:

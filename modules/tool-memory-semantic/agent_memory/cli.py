@@ -149,8 +149,8 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
 
     Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
     text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
-    interruption. Ids and times are kept, and a text that is known gets the tags of both and the
-    later time. A memory gets a new id if another one has its id here.
+    interruption. Ids and times are kept, unless another memory has the id; a text that is known
+    gets the tags of both and the later time.
     """
     from . import transfer
 
@@ -158,10 +158,7 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
 
 
 @command(
-    cli,
-    "move --to https://qdrant.example.com:6333",
-    "move --to local",
-    "move --to local --remove-source",
+    cli, "move --to https://example.com:6333", "move --to local", "move --to local --remove-source"
 )
 @click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
 @click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
@@ -200,9 +197,8 @@ def reembed(
     """Change the embedding model of a store.
 
     Says what it will take, and asks. Meanwhile the store can be used as ever. Safe to rerun:
-    resumes after an interruption, until which the store is as it was. With the model that it has, a
-    store of an older version gets what it lacks, one on a server is rebuilt, and nothing is
-    embedded.
+    resumes after an interruption. With the model that it has, the store is rebuilt without
+    embedding anything, so that one of an older version gets what it lacks.
     """
     from . import upkeep
 
@@ -230,8 +226,7 @@ def doctor(session: "Session", offline: bool, repair: bool, yes: bool) -> None:
     """Diagnose problems and suggest fixes.
 
     Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
-    files. It also finishes what was interrupted: erasing forgotten memories, and on a server a
-    reembed; there it gives new ids where two memories share one.
+    files. It also finishes what was interrupted, and gives new ids to memories that share one.
     """
     from . import upkeep
 

@@ -7,9 +7,11 @@ from importlib.metadata import version
 from memory_semantic import AgentMemoryError, InputError, MemoryStorage, StorageError
 from memory_semantic.files.shard import ENGINE
 from memory_semantic.limits import DEFAULT_MODEL, LOCAL_MODEL
+from memory_semantic.server.backend import ServerBackend
 from memory_semantic.store import StoreInfo
 
 from .doctor_files import about_files
+from .doctor_server import about_server
 from .findings import Finding, ShowProgress
 from .settings import Settings, agent_names, files
 
@@ -41,14 +43,9 @@ async def findings(
 
 
 def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
-    if storage.backend is storage.files:
-        return about_files(storage, progress)
-    from memory_semantic.server.backend import ServerBackend
-
-    from .doctor_server import about_server
-
-    assert isinstance(storage.backend, ServerBackend)
-    return about_server(storage, storage.backend, progress)
+    if isinstance(storage.backend, ServerBackend):
+        return about_server(storage, storage.backend, progress)
+    return about_files(storage, progress)
 
 
 def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
@@ -98,9 +95,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         )
     if info and len(vector) != info.model.dimensions:
         text = f"{name} gives {len(vector)} dimensions, the store has {info.model}"
-        return Finding(
-            "problem", "model", text, _mend_model(info, storage.config.embedding_model)
-        )
+        return Finding("problem", "model", text, _mend_model(info, storage.config.embedding_model))
     answers = f"{name} answers, {len(vector)} dimensions"
     if generator.model == LOCAL_MODEL:
         return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)

@@ -1,4 +1,4 @@
-"""What the doctor finds about a store on this machine: the disk, the folder, the lock, the shard."""
+"""What the doctor finds about a store on this machine: its disk, folder, lock and shard."""
 
 import errno
 import shutil
@@ -34,7 +34,7 @@ _LOCK_SECONDS = 0.5
 
 async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
     """Everything, in the order in which one thing rests on another."""
-    folder = storage.files.folder
+    folder = storage.folder
     root = Path(storage.config.storage_root)
     # Before anything else: what looks at a store tightens its folder.
     exposed = _exposed(folder.path)
@@ -67,12 +67,12 @@ async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIt
     yield Finding("ok", "disk", f"{readable_size(free)} free")
 
     try:
-        info = await storage.files.info()
+        info = await run_blocking(lambda _: folder.manifest())
     except StorageError as error:
         yield store_problem(error)
         return
     if info:
-        yield about_info(info, info.memories, info.shard)
+        yield about_info(info, info.shard)
     yield await run_blocking(lambda _: _lock_state(folder))
     try:
         with progress("Comparing", info.memories if info else 0) as bar:

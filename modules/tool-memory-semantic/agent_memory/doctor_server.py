@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-from memory_semantic import MemoryStorage, StorageError, maintenance
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.maintenance import examine
 from memory_semantic.server.backend import ServerBackend
 from memory_semantic.workers import run_blocking
 
@@ -40,11 +41,9 @@ async def about_server(
             yield Finding("warning", "store", text, "agent-memory agents")
             return
         number = await storage.count()
-        yield about_info(info, number, info.shard)
+        yield about_info(info, info.shard)
         with progress("Comparing", number) as bar:
-            problems = await storage.run(
-                lambda store: maintenance.examine(store, bar.done), list[str]()
-            )
+            problems = await storage.run(lambda store: examine(store, bar.done), list[str]())
         names = await run_blocking(lambda cancelled: server.shards(cancelled).names())
     except StorageError as error:
         yield store_problem(error)

@@ -35,10 +35,10 @@ class Finding(NamedTuple):
         return self.mend == REPAIR
 
 
-def about_info(info: StoreInfo, number: int, shard: str) -> Finding:
+def about_info(info: StoreInfo, shard: str) -> Finding:
     """What the store is."""
     made = f"{info.model}, {shard}, made {info.created:%Y-%m-%d}"
-    return Finding("ok", "manifest", f"{number:,} memories, {made}")
+    return Finding("ok", "manifest", f"{info.memories:,} memories, {made}")
 
 
 def about_memories(problems: list[str], number: int, compared: str, mend: str) -> Iterator[Finding]:

@@ -165,7 +165,7 @@ def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], 
             raise KeyboardInterrupt
         if not session.on_server:
             _require_gone(storage, doomed)
-    if session.on_server and doomed and storage.files.folder.holds_memories:
+    if session.on_server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
             f"There: agent-memory forget … --root {storage.config.storage_root}"
@@ -209,10 +209,10 @@ def _require_gone(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
     again = {memory.id for memory in doomed} & {memory.id for memory in living}
     if again:
         fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
-    folder = storage.files.folder.path
+    folder = storage.folder.path
     left = maintenance.traces(folder, doomed, living)
     kept = {folder / path.relative_to(folder).parts[0] for path in left}
-    if storage.files.folder.database in kept:
+    if storage.folder.database in kept:
         fail(f"Deleted from the store, but traces are left in its files: {left[0]}")
     if kept:
         places = " ".join(map(str, sorted(kept)))

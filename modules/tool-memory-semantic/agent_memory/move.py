@@ -49,11 +49,13 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
 
     async def work() -> list[str]:
         places = (old.backend, new.backend)
+        same = generator is None
         with session.out.progress("Copying", number) as progress:
             show = progress.done_of
             copied = await maintenance.copy(*places, present or info, generator, show)
         with session.out.progress("Comparing", number) as progress:
-            return await maintenance.missing(copied, *places, generator is None, progress.done_of)
+            show = progress.done_of
+            return await maintenance.missing(copied, *places, same_model=same, progress=show)
 
     problems = _resumable(work())
     if problems:
@@ -91,13 +93,12 @@ def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool)
         except AgentMemoryError:
             return False
 
-    run(maintenance.give_up(old.backend))
     if not run(maintenance.remove(old.backend, agreed)):
         fail(
             "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
             "both places are one."
         )
-    for kept in old.files.folder.kept if old.config.qdrant_url == HERE else ():
+    for kept in old.folder.kept if old.config.qdrant_url == HERE else ():
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )

@@ -85,12 +85,12 @@ def place_of(config: StorageConfig) -> str:
 
 def size_of(storage: MemoryStorage) -> int | None:
     """Bytes that a store takes on this machine; None if a server keeps it."""
-    return size_on_disk(storage.files.folder.path) if storage.config.qdrant_url == HERE else None
+    return size_on_disk(storage.folder.path) if storage.config.qdrant_url == HERE else None
 
 
 def exists(storage: MemoryStorage) -> bool:
     """Whether there is a store, in whatever state."""
-    here = storage.config.qdrant_url == HERE and storage.files.folder.exists
+    here = storage.config.qdrant_url == HERE and storage.folder.exists
     return here or run(storage.info()) is not None
 
 

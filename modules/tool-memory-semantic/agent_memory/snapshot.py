@@ -28,7 +28,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
     """All memories of a store that is read-only, newest first; `note` is told of the copy."""
-    source = storage.files.folder
+    source = storage.folder
     with _temporary_folder() as folder:
         note(
             f"The store in {source.path} is read-only. It is read from a temporary copy in "

@@ -41,7 +41,7 @@ class _Tally:
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories, oldest first."""
     storage = session.existing
-    if not session.on_server and storage.files.folder.read_only:
+    if not session.on_server and storage.folder.read_only:
         memories = snapshot.read(storage, session.out.note)[::-1]
     else:
         memories = run(storage.get_recent(ALL))[::-1]

@@ -9,7 +9,9 @@ from memory_semantic import EmbeddingGenerator, InputError, MemoryStorage, Stora
 from memory_semantic.check import clean_local
 from memory_semantic.embeddings.choice import new_info
 from memory_semantic.errors import DamagedStoreError
+from memory_semantic.files.backend import FileBackend
 from memory_semantic.memory import utc_now
+from memory_semantic.server.backend import ServerBackend
 from memory_semantic.store import StoreInfo
 
 from . import doctor as examination
@@ -44,6 +46,8 @@ def reembed(
             f"{run(plan(left, generator)).sentence}"
         )
         confirm("Start?", yes)
+    if same and isinstance(storage.backend, FileBackend):
+        run(maintenance.give_up(storage.backend))  # what was begun with another model
     embedding = None if same else generator
     number = _with_progress(
         session, lambda show: maintenance.rebuild(storage.backend, wanted, embedding, show)
@@ -109,7 +113,7 @@ def _examine(session: Session, offline: bool) -> list[Finding]:
 def _repair(session: Session, repairable: Sequence[Finding], yes: bool) -> None:
     backend = session.storage.backend
     problems = [finding.text for finding in repairable if finding.state == "problem"]
-    if session.on_server:
+    if isinstance(backend, ServerBackend):
         confirm("Use the newest whole collection, and give each memory an id of its own?", yes)
         shard = run(maintenance.restore(backend))
         if shard:
@@ -132,7 +136,8 @@ def _renew_ids(session: Session) -> None:
 
 
 def _repair_files(session: Session, yes: bool) -> None:
-    storage, files = session.storage, session.storage.files
+    storage, files = session.storage, session.storage.backend
+    assert isinstance(files, FileBackend)
     try:
         generator = storage.generator(run(storage.info()))
     except DamagedStoreError:  # it has no manifest by which to choose
