@@ -84,10 +84,10 @@ def _formula(weight: float, rarity: float) -> models.FormulaQuery:
     larger = models.MultExpression(
         mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
     )
-    overlap = models.MultExpression(mult=[1 / rarity, contained])
-    squared = models.MultExpression(mult=[weight, overlap, overlap])
-    total = models.SumExpression(sum=[larger, squared])
+    overlap = models.MultExpression(mult=[weight / rarity**2, contained, contained])
+    total = models.SumExpression(sum=[larger, overlap])
+    no_cosine = NO_COSINE * (1 + weight)  # whatever the words add
     return models.FormulaQuery(
         formula=models.MultExpression(mult=[1 / (1 + weight), total]),
-        defaults={nearest: NO_COSINE, contained: 0.0, cosine: NO_COSINE},
+        defaults={nearest: no_cosine, contained: 0.0, cosine: no_cosine},
     )
