@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memory_semantic import MemoryStorage
-from memory_semantic.models import clean_tags, clean_text
+from memory_semantic.check import clean_tags, clean_text
 from memory_semantic.plaintext import normal
 from plain_vectors import PlainVectors
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import point_id
+from memory_semantic.memory import point_id
+from memory_semantic.store import EmbeddingModel
 from memory_server import Server, connection
 from qdrant_server import QdrantServer
 
@@ -447,7 +447,7 @@ class TestMeanwhile:
         asyncio.run(private.store("x"))
         generator = EmbeddingGenerator("m", base_url=server.base_url)
         monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
-        made, place = Embedding("m", None, 1536), private.place
+        made, place = EmbeddingModel("m", None, 1536), private.place
         assert isinstance(place, Server)
         asyncio.run(remake.remake(private, place, generator, made, lambda done, of: None))
         kept = asyncio.run(private.manifest())
@@ -571,7 +571,7 @@ class TestMeanwhile:
     ) -> None:
         """The other one is done, and its memory is used, before the first goes on."""
         new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
-        place, made = new.place, Embedding(model, None, 1536)
+        place, made = new.place, EmbeddingModel(model, None, 1536)
         assert isinstance(place, Server)
 
         def other() -> None:

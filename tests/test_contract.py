@@ -104,7 +104,9 @@ class Place:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
             return
-        theirs, ours = (ServerBackend(a, self.config["qdrant_url"], self.config) for a in (agent, to))
+        theirs, ours = (
+            ServerBackend(a, self.config["qdrant_url"], self.config) for a in (agent, to)
+        )
         alias = m.CreateAlias(collection_name=f"{theirs.name}.shard-1", alias_name=ours.name)
         change = m.CreateAliasOperation(create_alias=alias)
         self.ask(lambda client: client.update_collection_aliases([change]))
@@ -182,9 +184,7 @@ async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = N
     with pytest.MonkeyPatch.context() as patch:
         if key:
             patch.setattr(Memory, "key", key)
-            patch.setattr(
-                "memory_semantic.merging.merge", lambda new, known: new
-            )
+            patch.setattr("memory_semantic.merging.merge", lambda new, known: new)
         await storage.run(lambda store: store.update([memory]), None)
 
 
@@ -354,11 +354,11 @@ async def test_words_that_are_shared_count_as_the_formula_says(
     await storage.delete(await storage.store_many([f"A zebra in the queue {i}" for i in range(9)]))
     question = "why is the Cache of T-7 a QUEUE, and not a zebra?"
     rare = {word for word, rarity in rarities(question, texts).items() if rarity >= math.log(3)}
-    kept = " ".join(word for word in question.split() if rare & set(re.findall(r"\w+", word.lower())))
-    assert "the" not in rare and "zebra" in rare
-    vectors = await EmbeddingGenerator("local").generate_batch(
-        [kept.replace("T-7", "-7"), *texts]
+    kept = " ".join(
+        word for word in question.split() if rare & set(re.findall(r"\w+", word.lower()))
     )
+    assert "the" not in rare and "zebra" in rare
+    vectors = await EmbeddingGenerator("local").generate_batch([kept.replace("T-7", "-7"), *texts])
     cosines = place.cosines(vectors[0], vectors[1:])
     similarity = np.maximum(0, (cosines + 0.3 * overlaps(question, texts) ** 2) / 1.3)
     scores = {text: similarity[i] * (1.2 if i >= 40 else 1) for i, text in enumerate(texts)}
@@ -445,7 +445,9 @@ async def test_an_id_that_two_memories_have_is_said_and_neither_is_taken_for_the
     await write(plain, "three", id=twice)
     before = await whole(plain)
     for call in (plain.get(twice), plain.delete([once, twice])):
-        with pytest.raises(StorageError, match=rf"{twice}: '(one|three)' and '(one|three)'.*Nothing was changed\."):
+        with pytest.raises(
+            StorageError, match=rf"{twice}: '(one|three)' and '(one|three)'.*Nothing was changed\."
+        ):
             await call
     assert await whole(plain) == before and len(before) == 3
     assert await plain.check() == [f"The id {twice} belongs to 2 memories."]

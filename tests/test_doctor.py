@@ -17,7 +17,7 @@ from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
-from memory_semantic.models import Memory
+from memory_semantic.memory import Memory
 
 REPAIR = "agent-memory doctor --repair"
 

@@ -14,7 +14,7 @@ from agent_memory import erasure, rebuild
 from command import Command
 from conftest import Clock
 from memory_semantic import MemoryStorage
-from memory_semantic.models import point_id
+from memory_semantic.memory import point_id
 
 
 def bytes_of(folder: Path) -> bytes:

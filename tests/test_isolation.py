@@ -1,12 +1,13 @@
 """No agent sees what another one stored, whatever it asks."""
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
-from memory_semantic.lock import locked
+from memory_semantic.files.lock import take_lock
 
 
 async def test_no_way_of_reading_crosses_over(make_storage: MakeStorage) -> None:
@@ -47,5 +48,5 @@ async def test_one_agent_s_lock_does_not_stop_another(make_storage: MakeStorage)
     storage = make_storage("sam")
     await storage.store("x")
     folder = Path(storage.config.storage_root) / "sam" / "qdrant.db"
-    with locked(folder, 5, threading.Event()):
+    with take_lock(folder, time.monotonic() + 5, threading.Event()):
         assert await make_storage("alice", lock_timeout=1).store("y")

@@ -8,7 +8,8 @@ import pytest
 from command import Command
 from conftest import Clock, MakeStorage
 from memory_semantic import Memory
-from memory_semantic.models import MAX_METADATA, clean_metadata
+from memory_semantic.check import clean_metadata
+from memory_semantic.limits import MAX_METADATA
 from scripted import scripted_session
 
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agent_memory.page import write_page
-from memory_semantic.models import Memory
+from memory_semantic.memory import Memory
 from memory_semantic.plaintext import plain
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 

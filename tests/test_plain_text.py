@@ -14,9 +14,9 @@ from command import Command
 from conftest import Clock, MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import Entry
+from memory_semantic.check import Entry
 from memory_semantic.plaintext import normal, plain
+from memory_semantic.store import EmbeddingModel
 from plain_vectors import PlainVectors
 
 
@@ -158,7 +158,7 @@ class TestOfAnEarlierVersion:
         texts = [f"{ends.join('abc')} {i}" for i in range(50) for ends in ("\r\n", "\n", "\r")]
         await storage.put([Entry(text, [f"hidden{HIDDEN}"]) for text in texts])
         before = {memory.id: memory for memory in await storage.get_recent(200)}
-        made = Embedding("plain", None, 32)
+        made = EmbeddingModel("plain", None, 32)
         rebuilt = rebuild.rebuild(
             storage, rebuild.whole(storage), PlainVectors(), made, lambda done, of: None
         )

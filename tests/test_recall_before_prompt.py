@@ -21,7 +21,7 @@ from memory_hooks import recall
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_hooks.tokens import estimate
 from memory_semantic import MemoryStorage
-from memory_semantic.models import utc_now
+from memory_semantic.memory import utc_now
 from processes import run
 from scripted import LOOPS, scripted_session
 

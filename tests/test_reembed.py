@@ -18,12 +18,12 @@ from command import Command
 from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic.limits import WORKERS
 from memory_semantic.local_collection import LocalCollection
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import WORKERS
+from memory_semantic.store import EmbeddingModel
 from plain_vectors import PlainVectors
 
-PLAIN = Embedding("plain", None, 32)
+PLAIN = EmbeddingModel("plain", None, 32)
 
 
 def whole_state(storage: MemoryStorage) -> list[Any]:
@@ -322,7 +322,7 @@ class TestInterrupted:
                 super().__init__()
                 self.model = "another"
 
-        other = Embedding("another", None, 32)
+        other = EmbeddingModel("another", None, 32)
         folder = storage.folder.path / "rebuild"
         folder.mkdir()
         begun = MemoryStorage("sam", {"storage_root": str(folder)}, embeddings=Fails())

@@ -21,7 +21,8 @@ from conftest import Clock, MakeStorage
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.models import clean_tags, clean_text, new_memory_id
+from memory_semantic.check import clean_tags, clean_text
+from memory_semantic.memory import new_memory_id
 
 
 @pytest.fixture

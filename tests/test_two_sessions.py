@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
-from memory_semantic.lock import locked
-from memory_semantic.models import WORKERS
+from memory_semantic.files.lock import take_lock
+from memory_semantic.limits import WORKERS
 from processes import finish, run, start
 
 STORE_MANY = """
@@ -97,10 +97,10 @@ async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(
     await make_storage().store("x")
     holder = start(
         root,
-        "from memory_semantic.lock import locked\n"
-        "import pathlib, threading\n"
+        "from memory_semantic.files.lock import take_lock\n"
+        "import pathlib, threading, time\n"
         "folder = pathlib.Path(root, 'sam', 'qdrant.db')\n"
-        "with locked(folder, 5, threading.Event()):\n"
+        "with take_lock(folder, time.monotonic() + 5, threading.Event()):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.readline()\n",
     )
@@ -122,7 +122,7 @@ async def test_a_call_cancelled_while_it_waits_stores_nothing_and_leaves_the_lin
 ) -> None:
     storage = make_storage()
     await storage.store("x")
-    with locked(root / "sam" / "qdrant.db", 5, threading.Event()):
+    with take_lock(root / "sam" / "qdrant.db", time.monotonic() + 5, threading.Event()):
         waiting = asyncio.create_task(storage.store("never"))
         await asyncio.sleep(0.2)
         waiting.cancel()
@@ -177,10 +177,10 @@ def test_a_forked_child_does_not_hold_the_lock_of_its_parent(root: Path) -> None
         root,
         """
 import pathlib, threading, time
-from memory_semantic.lock import locked
-from memory_semantic.models import WORKERS
+from memory_semantic.files.lock import take_lock
+from memory_semantic.limits import WORKERS
 asyncio.run(storage().store("x"))
-with locked(pathlib.Path(root, "sam", "qdrant.db"), 5, threading.Event()):
+with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5, threading.Event()):
     child = os.fork()
     if child == 0:
         time.sleep(30)
@@ -224,7 +224,7 @@ async def test_the_event_loop_goes_on_while_a_call_waits(
 ) -> None:
     storage = make_storage()
     await storage.store("x")
-    with locked(root / "sam" / "qdrant.db", 5, threading.Event()):
+    with take_lock(root / "sam" / "qdrant.db", time.monotonic() + 5, threading.Event()):
         calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
         before = time.monotonic()
         await asyncio.to_thread(os.getpid)  # the host's threads are free as well

@@ -25,8 +25,8 @@ def broken(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise kind(f"cannot handle {SECRET}")
 
-    monkeypatch.setattr("memory_semantic.open_store.ranking.rank", fail)
-    monkeypatch.setattr("memory_semantic.open_store.new_memory_id", fail)
+    monkeypatch.setattr("memory_semantic.store.ranking.rank", fail)
+    monkeypatch.setattr("memory_semantic.merging.new_memory_id", fail)
 
 
 @pytest.mark.usefixtures("broken")

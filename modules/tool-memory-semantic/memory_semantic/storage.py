@@ -22,6 +22,7 @@ from .embeddings.choice import choose, lexical_weight, model_of, new_info, requi
 from .embeddings.generator import EmbeddingGenerator
 from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
+from .files.folder import AgentFolder
 from .identity import validate_agent_id
 from .limits import DEFAULT_RESULTS, HERE, MAX_BATCH
 from .memory import Memory, utc_now
@@ -63,10 +64,11 @@ class MemoryStorage:
         self.config = StorageConfig.parse(settings)
         self._embeddings = embeddings
         self._clock = clock
-        root = Path(self.config.storage_root)
-        self.files = FileBackend(root, self.agent_id, self.config.lock_timeout)
-        self.backend: Backend = self.files
-        if self.config.qdrant_url != HERE:
+        self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)
+        self.backend: Backend
+        if self.config.qdrant_url == HERE:
+            self.backend = FileBackend(self.folder, self.config.lock_timeout)
+        else:
             from .server.backend import ServerBackend
 
             self.backend = ServerBackend(self.agent_id, self.config.qdrant_url, settings)
@@ -288,7 +290,7 @@ class MemoryStorage:
             raise StorageError(
                 f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
             )
-        if self.backend is not self.files and self.files.folder.holds_memories:
+        if self.config.qdrant_url != HERE and self.folder.holds_memories:
             raise StorageError(
                 f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
                 f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "

@@ -180,7 +180,6 @@ class Backend(Protocol):
         """
         ...
 
-
     async def close(self) -> None:
         """Return when this process has nothing of the store open; the next call opens it again."""
         ...

@@ -27,12 +27,10 @@ T = TypeVar("T")
 
 
 class FileBackend:
-    """The store of `agent_id` in its folder under `root`, as `Backend` says. A call waits at most
-    `lock_seconds` for others.
-    """
+    """The store in `folder`, as `Backend` says. A call waits at most `lock_seconds` for others."""
 
-    def __init__(self, root: Path, agent_id: str, lock_seconds: float) -> None:
-        self.folder = AgentFolder(root, agent_id)
+    def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
+        self.folder = folder
         self.lock_seconds = lock_seconds
 
     async def info(self) -> Manifest | None:
