@@ -45,11 +45,6 @@ def similarity(question: Question, vector: str, where: Where, limit: int) -> mod
     )
 
 
-def alone(word: int) -> models.QueryRequest:
-    """The query for a memory with this word: its score is the rarity of the word."""
-    return models.QueryRequest(query=sparse([word]), using=WORDS, limit=1)
-
-
 def sparse(words: Sequence[int]) -> models.SparseVector:
     """The words as they are stored, and asked for."""
     return models.SparseVector(indices=list(words), values=[1.0] * len(words))

@@ -106,10 +106,9 @@ class Shards:
         except ExistsError:  # another's, or what an interrupted creation left
             self._described(self._name(first.shard))
             self._index(first)
-        made = self.present()
-        if made is None:
+        if self.present() is None:
             self.switch(first)
-            made = self.present()
+        made = self.present()
         if made is None:
             raise StorageError("The store was deleted from the server while it was made.")
         return made
@@ -215,10 +214,7 @@ class Shards:
 
     def _is_empty(self) -> bool:
         """Whether there is nothing of the agent, but what an interrupted creation leaves."""
-        names = [self._name(shard) for shard in self.names()]
-        return not any(
-            self._ask(lambda client, name=name: client.count(name)).count for name in names
-        )
+        return not any(info.memories for info in self.all())
 
     def _remove_all(self) -> None:
         for shard in self.names():
