@@ -145,7 +145,7 @@ class ServerStore:
         here = models.HasVectorCondition(has_vector=self.info.shard)
         doomed = models.FilterSelector(filter=models.Filter(must=[*same, here]))
         for _ in range(_DELETES):
-            self._ask(lambda client: client.delete(self._name, doomed, True, _ORDER))
+            self._ask(lambda client: client.delete(self._name, doomed, wait=True, ordering=_ORDER))
             replaced = self._replaced()  # as soon as it is ready
             if not self._count(models.Filter(must=[*same])):
                 return
