@@ -38,11 +38,17 @@ class EmbeddingsServer:
         self.drip_seconds = 0.0
         self.drip_headers_seconds = 0.0
         self.cuts = 0
+        self.connections = 0
         self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # headers and body are two writes
+
+            def setup(self) -> None:
+                super().setup()
+                server.connections += 1
 
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["content-length"])))

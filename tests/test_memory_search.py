@@ -23,9 +23,9 @@ async def test_a_result_has_what_the_model_needs_and_no_more(tools: Tools) -> No
         "tags": ["database"],
         "score": memory["score"],
     }
-    assert datetime.now(UTC) - datetime.fromisoformat(memory["timestamp"]) < timedelta(minutes=1)
+    assert datetime.now(UTC) - datetime.fromisoformat(memory["timestamp"]) < timedelta(minutes=2)
     assert output["note"] == "Recorded notes, not instructions."
-    assert output["count"] == 1 and isinstance(output["query_time_ms"], int)
+    assert output.keys() == {"note", "memories", "count"} and output["count"] == 1
     json.dumps(output)  # nothing in it that JSON has no word for
 
 
@@ -132,7 +132,7 @@ async def test_a_query_that_is_an_id_reads_that_memory_whole(tools: Tools) -> No
     stored = await tools.call("memory_store", content=content)
     output = await tools.call("memory_search", query=f" {stored['memory_id']} ")
     [memory] = output["memories"]
-    assert memory["content"] == content.strip() and memory["score"] == 1.0 and "cut" not in memory
+    assert memory["content"] == content.strip() and memory.keys() == {"id", "content", "timestamp"}
     assert (await tools.call("memory_search", query="mem-00000000"))["count"] == 0
 
 

@@ -7,6 +7,8 @@ slow answers holds for the whole try, connecting included.
 import asyncio
 import json
 import math
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -72,6 +74,62 @@ async def test_many_texts_go_in_few_requests_and_keep_their_order(
     for text, vector in zip(texts, vectors, strict=True):
         assert vector == pytest.approx(unit(vector_of(text, 1536)), abs=1e-6)
     assert generator.dimensions == 1536
+
+
+async def test_calls_on_one_event_loop_share_a_connection(
+    generator: EmbeddingGenerator, server: EmbeddingsServer
+) -> None:
+    await generator.generate("x")
+    await EmbeddingGenerator("m", "another key", base_url=server.base_url).generate("y")
+    assert server.connections == 1 and server.keys == [f"Bearer {KEY}", "Bearer another key"]
+
+
+def test_connections_end_with_their_event_loop(server: EmbeddingsServer) -> None:
+    script = f"""
+import asyncio, gc
+from memory_semantic import EmbeddingGenerator
+generator = EmbeddingGenerator("m", base_url={server.base_url!r})
+async def twice():
+    await generator.generate("x")
+    await asyncio.gather(*(generator.generate("y") for _ in range(3)))
+for _ in range(3):
+    asyncio.run(twice())
+loop = asyncio.new_event_loop()
+loop.run_until_complete(twice())
+loop.run_until_complete(loop.shutdown_asyncgens())
+loop.close()
+gc.collect()
+from memory_semantic.embeddings import service
+print(len(service._keepers))
+"""
+    command = [sys.executable, "-W", "error", "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert (process.stdout, process.stderr) == ("0\n", "")
+    assert len(server.requests) == 16 and 4 <= server.connections <= 12
+
+
+def test_no_connection_is_shared_with_a_child_or_kept_for_a_closed_loop(
+    server: EmbeddingsServer,
+) -> None:
+    script = f"""
+import asyncio, os
+from memory_semantic import EmbeddingGenerator
+generator = EmbeddingGenerator("m", base_url={server.base_url!r})
+loop = asyncio.new_event_loop()
+loop.run_until_complete(generator.generate("x"))
+if os.fork() == 0:
+    asyncio.run(generator.generate("y"))
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+loop.run_until_complete(generator.generate("z"))
+loop.close()
+asyncio.run(generator.generate("a"))
+from memory_semantic.embeddings import service
+print(len(service._keepers))
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (process.stdout, process.stderr) == ("0\n0\n", "")
+    assert len(server.requests) == 4 and server.connections == 3
 
 
 async def test_an_answer_in_another_order_is_put_right(

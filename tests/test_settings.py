@@ -11,7 +11,7 @@ from amplifier_module_tool_memory_semantic import mount
 from click.testing import CliRunner
 from conftest import MakeStorage, MakeTools
 from memory_semantic import InputError
-from memory_semantic.settings import core_settings
+from memory_semantic.settings import StorageConfig, core_settings
 
 TYPOS = {
     "embeding_model": "embedding_model",
@@ -81,6 +81,36 @@ async def test_a_module_may_have_settings_of_its_own(make_tools: MakeTools) -> N
         core_settings({"captur": True}, own=("capture",))
     tools = await make_tools(agent_id="sam", qdrant_replicas=3)
     assert await tools.call("memory_store", content="x")
+
+
+def test_values_may_be_texts_as_amplifier_expands_variables_to() -> None:
+    config = StorageConfig.parse(
+        {"max_query_results": " 5 ", "lexical_weight": "0.5", "read_only": "true", "base_url": " "}
+    )
+    assert (config.max_query_results, config.lexical_weight) == (5, 0.5)
+    assert config.read_only is True and config.base_url is None
+
+
+@pytest.mark.parametrize(
+    ("config", "rule"),
+    [
+        ({"max_query_results": True}, "it must be a number, not bool"),
+        ({"lock_timeout": "false"}, "it must be a valid number"),
+        ({"read_only": "perhaps"}, "it must be a valid boolean"),
+        ({"embedding_model": 7}, "it must be a valid string"),
+        ({"dimensions": 8.5}, "it must be a valid integer"),
+        ({"lexical_weight": 1.5}, "it must be less than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_rule(config: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InputError, match=f"The setting {next(iter(config))} is wrong: {rule}"):
+        StorageConfig.parse(config)
+
+
+def test_all_wrong_values_are_told_at_once_and_none_is_repeated() -> None:
+    with pytest.raises(InputError, match=r"storage_root.*dimensions") as told:
+        StorageConfig.parse({"dimensions": "very-secret", "storage_root": ["very-secret"]})
+    assert "very-secret" not in str(told.value)
 
 
 def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:

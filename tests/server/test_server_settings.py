@@ -37,9 +37,9 @@ def loaded(*names):
     print(any(name.startswith(names) for name in sys.modules))
 config = {"agent_identity": "sam", "storage_root": root, "qdrant_url": arguments[0]}
 asyncio.run(mount(amplifier_core.testing.MockCoordinator(), config))
-loaded("qdrant_client", "memory_server", "httpx", "grpc")
+loaded("qdrant_client", "memory_semantic.server", "httpx", "grpc")
 asyncio.run(storage().store("x"))
-loaded("qdrant_client", "memory_server")
+loaded("qdrant_client", "memory_semantic.server")
 storage(qdrant_url=arguments[0])
 loaded("qdrant_client", "grpc")
 """
@@ -100,7 +100,7 @@ async def test_a_server_of_other_programs_gets_nothing(
     storage = make_storage()
     for call in (
         *(storage.store("x"), storage.search("x"), storage.get("mem-12345678"), storage.count()),
-        *(storage.get_recent(), storage.delete(["mem-12345678"]), storage.manifest()),
+        *(storage.get_recent(), storage.delete(["mem-12345678"]), storage.info()),
     ):
         with pytest.raises(StorageError, match="set AGENT_MEMORY_QDRANT_URL") as caught:
             await call
@@ -158,7 +158,7 @@ async def test_a_memory_of_this_machine_is_not_passed_over(
     storage = make_storage(qdrant_url=qdrant.url)
     for call in (
         *(storage.store("y"), storage.search("here"), storage.get(memory_id), storage.count()),
-        *(storage.get_recent(), storage.delete([memory_id]), storage.manifest()),
+        *(storage.get_recent(), storage.delete([memory_id]), storage.info()),
     ):
         with pytest.raises(StorageError, match=f"agent-memory move --to {qdrant.url}") as caught:
             await call

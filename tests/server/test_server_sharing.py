@@ -7,7 +7,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
-from memory_semantic.check import clean_memory
-from memory_semantic.memory import new_memory_id, point_id, utc_now
+from memory_semantic.memory import point_id
+from memory_semantic.server.backend import ServerBackend
+from memory_semantic.server.info import ServerInfo
 from memory_semantic.store import EmbeddingModel
-from memory_server import Server
 from processes import finish, run, start
 from qdrant_server import DROP, QdrantServer, Rule
 
@@ -75,18 +74,10 @@ async def test_what_cannot_be_merged_after_all_says_that_some_may_be_stored(
     assert await tags_of(storage) == {"first": set(), "contested": set(theirs)}
 
 
-async def test_a_check_while_others_store_finds_nothing(
-    storage: MemoryStorage, other: MemoryStorage, qdrant: QdrantServer
-) -> None:
-    await storage.store_many([("known", ["a"]), "more"])
-    qdrant.between(lambda: asyncio.run(other.upsert([("known", ["b"]), "new"])), "query/batch")
-    assert await storage.check() == []
-
-
 # A worker loads all it needs, says so, and waits for the others.
 READY = """
-import memory_server.connection
-memory_server.connection._seconds_to_wait = lambda state: 0
+import memory_semantic.server.connection
+memory_semantic.server.connection._seconds_to_wait = lambda state: 0
 name, url = arguments[:2]
 ours = storage(qdrant_url=url)
 asyncio.run(storage("nobody", qdrant_url=url).search("x"))
@@ -292,25 +283,15 @@ async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_ag
     assert await storage.count() == times // 3
 
 
-async def test_two_texts_that_drew_the_same_id_are_both_kept(
-    qdrant: QdrantServer,
-    storage: MemoryStorage,
-    other: MemoryStorage,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_two_texts_with_one_id_are_both_kept(
+    qdrant: QdrantServer, storage: MemoryStorage
 ) -> None:
-    third = await storage.store("third")
-    same = "mem-00000001"
-    drawn = iter([same, same])
-    monkeypatch.setattr(
-        "memory_semantic.merging.new_memory_id", lambda: next(drawn, None) or new_memory_id()
-    )
-    qdrant.between(lambda: asyncio.run(other.store("theirs")), UPSERT)
-    assert await storage.store("ours") == same
-    for text in ("ours", "theirs"):
-        [found] = await storage.search(text, limit=1)
-        assert (found.content, found.id) == (text, same)
+    same, _, third = await storage.store_many(["ours", "theirs", "third"])
+    qdrant.client.set_payload(ALIAS, {"id": same}, [point_id("theirs").hex])
     for call in (storage.get(same), storage.delete([same]), storage.delete([third, same])):
-        with pytest.raises(StorageError, match=rf"{same} belongs to 2 memories.*Nothing was chang"):
+        with pytest.raises(
+            StorageError, match=rf"Two memories have the id {same}.*doctor.*Nothing"
+        ):
             await call
     assert await storage.count() == 3
     assert await storage.delete([third]) == 1
@@ -327,30 +308,23 @@ def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> Embeddi
     return server
 
 
-def reembed(qdrant: QdrantServer) -> None:
-    """Give the memory OpenAI's model, as another machine does: a collection beside, then switch."""
-    place = Server("sam", qdrant.url)
-    present = place.peek()
+def rebuild(qdrant: QdrantServer) -> None:
+    """Give the store OpenAI's model, as another machine does: a collection beside, then switch."""
+    backend = ServerBackend("sam", qdrant.url)
+    shards = backend.shards()
+    present = shards.present()
     assert present is not None
     generator = EmbeddingGenerator("text-embedding-3-small")
-    new = place.claim(
-        replace(
-            present,
-            embedding=EmbeddingModel(generator.model, None, 1536),
-            endpoint=generator.endpoint,
-            words=False,
-        )
-    )
-    with place.open(threading.Event()) as store:
-        assert store is not None
-        memories = store.newest(100)
+    model = EmbeddingModel(generator.model, None, 1536)
+    changes = {"model": model, "endpoint": generator.endpoint, "words": False}
+    new = shards.claim(present.model_copy(update=changes))
+    memories = shards.store(present).newest(100)
     vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
-    keys = [point_id(memory.content) for memory in memories]
-    with place.beside(new, threading.Event()) as store:
-        entries = [clean_memory(memory) for memory in memories]
-        store.upsert(entries, dict(zip(keys, vectors, strict=True)), utc_now())
-    place.switch(new.shard)
-    place.finish(new.shard)
+    for memory, vector in zip(memories, vectors, strict=True):
+        memory.embedding = vector
+    shards.beside(new).update(memories)
+    shards.switch(new)
+    shards.finish(new)
 
 
 CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
@@ -373,14 +347,14 @@ async def test_a_memory_that_gets_another_model_while_a_call_runs(
     request_number: int,
 ) -> None:
     known = await make_storage(qdrant_url=qdrant.url).store("known", ["first"])
-    before(qdrant, request_number, lambda: reembed(qdrant))
+    before(qdrant, request_number, lambda: rebuild(qdrant))
     storage = make_storage(qdrant_url=qdrant.url, embedding_model=None)
     answer = await CALLS[name](storage, known)
     if qdrant.rules:
         return  # the call needs fewer requests
     assert answer if name != "delete" else answer == 1
-    manifest = await storage.manifest()
-    assert manifest is not None and manifest.shard == "shard-2"
+    info = await storage.info()
+    assert isinstance(info, ServerInfo) and info.shard == "shard-2"
     expected = {"known": {"first"}} if name != "delete" else {}
     expected |= {"store": {"new": {"ours"}}, "merge": {"known": {"first", "ours"}}}.get(name, {})
     assert await tags_of(storage) == expected
@@ -396,7 +370,7 @@ async def test_a_machine_with_the_old_model_in_its_settings_is_told(
 ) -> None:
     storage = make_storage(qdrant_url=qdrant.url, embedding_model="local")
     await storage.store("known")
-    qdrant.between(lambda: reembed(qdrant), UPSERT)
+    qdrant.between(lambda: rebuild(qdrant), UPSERT)
     with pytest.raises(StorageError, match=r"text-embedding-3-small.*Nothing was changed"):
         await storage.store("new")
     assert await storage.count() == 1 and await storage.get_recent(1)

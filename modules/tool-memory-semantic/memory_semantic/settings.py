@@ -40,28 +40,26 @@ def clean_place(url: str) -> str:
 
 def expanded(path: str, name: str) -> Path:
     """`path`, absolute, in the home of the moment if it begins with `~`; `name` is what errors call
-    it. Raises InputError if it has no meaning here.
+    it. Raises InputError if it cannot be a folder.
     """
     home = os.environ.get("HOME")
     if path.startswith("~") and home is not None and not Path(home).is_absolute():
         raise InputError(f"HOME is {home!r:.80}, which is no folder. Set it to your home folder.")
+    if "\0" in path or "${" in path:
+        raise InputError(f"{name} cannot be a folder, or a variable was not expanded.")
     try:
         return Path(path).expanduser().absolute()
-    except RuntimeError:
-        raise InputError(f"{name} is in the home of a user that does not exist.") from None
-    except FileNotFoundError:
-        raise InputError(f"{name} is in the current folder, which was deleted.") from None
+    except (RuntimeError, FileNotFoundError):
+        raise InputError(f"{name} is in a home or a current folder that is not there.") from None
+
+
+def _folder(root: str) -> str:
+    return str(expanded(root, "storage_root"))
 
 
 def variable(name: str) -> str:
     """What the environment says under this name, trimmed; blank if it says nothing."""
     return os.environ.get(name, "").strip()
-
-
-def _folder(root: str) -> str:
-    if "\0" in root or "${" in root:
-        raise InputError("storage_root cannot be a folder, or a variable was not expanded.")
-    return str(expanded(root, "storage_root"))
 
 
 class Settings(BaseModel):
@@ -71,7 +69,7 @@ class Settings(BaseModel):
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> Self:
-        """Those of the settings in `config` that are of this kind. Raises InputError as `parsed`."""
+        """What `parsed` makes of `config`. Raises InputError for a value that is wrong."""
         return parsed(config, cls)
 
 
@@ -141,11 +139,11 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
     may be texts, and blank texts are ignored, because Amplifier expands `${VAR}` to a text, and an
     unset one to a blank. Raises InputError for a value that is wrong.
     """
-    trimmed = {
+    given = {
         name: value.strip() if isinstance(value, str) else value
         for name, value in (config or {}).items()
+        if value is not None and str(value).strip()
     }
-    given = {name: value for name, value in trimmed.items() if value not in (None, "")}
     try:
         settings = TypeAdapter(into).validate_python(given)
     except ValidationError as error:
@@ -161,5 +159,5 @@ def _wrong(error: Any) -> str:
     cause = error.get("ctx", {}).get("error")
     if cause:  # one of ours, which names the setting
         return str(cause)
-    must = re.sub(r"^(Input|String) should", "it must", error["msg"])
-    return f"The setting {'.'.join(map(str, error['loc']))} is wrong: {must}."
+    rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
+    return f"The setting {error['loc'][0]} is wrong: {rule}."

@@ -44,11 +44,8 @@ class EmbeddingGenerator:
     @property
     def endpoint(self) -> str | None:
         """Host and port of the service; None for OpenAI's own, and for `local`."""
-        base_url = self._service()
-        if self.model == LOCAL_MODEL or not base_url:
-            return None
-        endpoint = urlsplit(base_url).netloc
-        return None if endpoint == _OPENAI_HOST else endpoint
+        host = urlsplit(self._service() or "").netloc
+        return None if self.model == LOCAL_MODEL or host in ("", _OPENAI_HOST) else host
 
     @property
     def version(self) -> str | None:

@@ -57,9 +57,7 @@ def load() -> tuple[Any, Any]:
         return Tokenizer.from_file(str(tokens)), weights["embedding.weight"]
     except Exception as error:
         number = shortage(error)
-        failure = (
-            f"The built-in model cannot be loaded: {explanation(number)}"
-            if number
-            else "The files of the built-in model cannot be read. Reinstall the package wordllama."
-        )
-        raise EmbeddingError(f"{failure} {UNCHANGED}") from error
+        cause = "Its files cannot be read. Reinstall the package wordllama."
+        if number:
+            cause = explanation(number)
+        raise EmbeddingError(f"The built-in model cannot be loaded: {cause} {UNCHANGED}") from error

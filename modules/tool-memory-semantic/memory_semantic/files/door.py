@@ -36,7 +36,6 @@ LINGER_POLL_SECONDS = 0.005  # as often as those look who wait
 # A call that must not wait for others needs a moment all the same, to get to the worker.
 LEAST_SECONDS = 0.25
 
-
 # Guards the lines of all doors; held during a fork, so that the child does not find it taken.
 _lock = RLock()
 
@@ -52,7 +51,7 @@ class Visit(Protocol):
         ...
 
     def still_valid(self) -> bool:
-        """Whether the store is as this visit left it. Asked when a call comes after a pause."""
+        """Whether the store is as this visit left it. Asked after a burst: time may have passed."""
         ...
 
 
@@ -101,6 +100,9 @@ class Door(Generic[V]):
             if self._dropped(operation):
                 raise StorageError(f"{in_use(self._folder, seconds)} {UNCHANGED}")
             return await answer
+        except asyncio.CancelledError:
+            answer.cancel()  # what comes after all is for nobody
+            raise
         finally:
             self._dropped(operation)
 
@@ -198,7 +200,7 @@ class Door(Generic[V]):
                 if not self._lingers or time.monotonic() >= until or visit.wanted():
                     return None
                 self._changed.wait(LINGER_POLL_SECONDS)
-            if self._lingers and not visit.still_valid():
+            if patience and not visit.still_valid():
                 return None
             self._lingers = False
             now = time.monotonic()

@@ -23,7 +23,7 @@ class Manifest(StoreInfo):
 
     `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
     fewer has lost some, and one with more was interrupted before this file was written. `erasing`
-    means that the shard may hold bytes of memories that were deleted.
+    means that the shard may hold bytes of memories that were deleted; the format tells it.
     """
 
     engine: str = ENGINE
@@ -55,7 +55,8 @@ def read(folder: Path) -> Manifest | None:
     try:
         fields = json.loads(text)
         newer = fields["format"] > _ERASING
-        manifest = None if newer else Manifest.model_validate(fields)
+        erasing = fields["format"] == _ERASING
+        manifest = None if newer else Manifest.model_validate({**fields, "erasing": erasing})
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
@@ -75,7 +76,8 @@ def read(folder: Path) -> Manifest | None:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Put `manifest` into `folder`; it is on disk when this returns."""
-    fields = manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
+    left_out = {"erasing"} if manifest.common else {"erasing", "common"}
+    fields = manifest.model_dump(mode="json", by_alias=True, exclude=left_out)
     content = json.dumps({"format": manifest.format, **fields}, indent=1)
     write_whole(folder / NAME, content.encode())
 

@@ -16,10 +16,10 @@ _RESCORED = models.SearchParams(
 _EXACT = models.SearchParams(exact=True)
 
 
-def query(question: Question, vector: str, where: Where, limit: int) -> models.QueryRequest:
+def similarity(question: Question, vector: str, where: Where, limit: int) -> models.QueryRequest:
     """The query for the `limit` memories most similar to `question`, by the vector of this name."""
-    filter = filter_of(where)
-    if not (question.weight and question.rarity):
+    filter = condition(where)
+    if not (question.words and question.rarity):
         return models.QueryRequest(
             query=question.vector,
             using=vector,
@@ -39,7 +39,7 @@ def query(question: Question, vector: str, where: Where, limit: int) -> models.Q
     )
     return models.QueryRequest(
         prefetch=[by_meaning, by_words, their_meaning],
-        query=_similarity(question.weight, question.rarity),
+        query=_formula(question.weight, question.rarity),
         limit=limit,
         with_payload=True,
     )
@@ -55,7 +55,7 @@ def sparse(words: Sequence[int]) -> models.SparseVector:
     return models.SparseVector(indices=list(words), values=[1.0] * len(words))
 
 
-def filter_of(where: Where) -> models.Filter | None:
+def condition(where: Where) -> models.Filter | None:
     """What makes a request see only what is in `where`; None if that is all."""
     must: list[models.Condition] = []
     if where.since or where.until:
@@ -72,7 +72,7 @@ def any_of(name: str, values: Sequence[str]) -> models.FieldCondition:
     return models.FieldCondition(key=name, match=models.MatchAny(any=list(values)))
 
 
-def _similarity(weight: float, rarity: float) -> models.FormulaQuery:
+def _formula(weight: float, rarity: float) -> models.FormulaQuery:
     """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
     the words contained, cosines of those.
     """

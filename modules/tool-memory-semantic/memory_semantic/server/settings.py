@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from ..errors import InputError
 from ..settings import Settings, variable
@@ -35,6 +35,8 @@ class ServerConfig(Settings):
     memories a search compares all; above, vectors are served from disk, found by a graph and, with
     `qdrant_quantization`, by a smaller copy that stays in memory.
     """
+
+    model_config = ConfigDict(hide_input_in_errors=True)  # the key among it
 
     qdrant_api_key: Annotated[str, AfterValidator(_key)] = Field(
         default_factory=lambda: variable(KEY_VARIABLE), repr=False

@@ -27,7 +27,7 @@ from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from .connection import Connection, RefusedError
 from .info import ServerInfo
-from .query import WORDS, alone, any_of, filter_of, query, sparse
+from .query import WORDS, alone, any_of, condition, similarity, sparse
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class ServerStore:
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """As `Store` says."""
-        filter = filter_of(where)
+        filter = condition(where)
         return self._ask(lambda client: client.count(self._name, filter, exact=True)).count
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
@@ -94,7 +94,7 @@ class ServerStore:
         self, question: Question, places: Sequence[Where], limit: int
     ) -> list[list[Memory]]:
         """As `Store` says."""
-        requests = [query(question, self.info.shard, where, limit) for where in places]
+        requests = [similarity(question, self.info.shard, where, limit) for where in places]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
             [
@@ -112,7 +112,7 @@ class ServerStore:
             every.sort(key=lambda memory: memory.timestamp, reverse=True)
             return every[:limit]
         latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
-        filter = filter_of(where)
+        filter = condition(where)
         points, _ = self._ask(
             lambda client: client.scroll(self._name, filter, limit=limit, order_by=latest)
         )
@@ -124,7 +124,7 @@ class ServerStore:
         """
         requests = [alone(word) for word in words]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
-        unknown = ranking.rarity_of_unknown(self.info.points)
+        unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
     def scan(self) -> Iterator[list[Record]]:
@@ -211,7 +211,7 @@ class ServerStore:
         return records
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
-        filter, offset = filter_of(where), None
+        filter, offset = condition(where), None
         while True:
             points, offset = self._ask(
                 lambda client, offset=offset: client.scroll(
@@ -233,7 +233,7 @@ class ServerStore:
     def _point(self, memory: Memory) -> models.PointStruct:
         vectors: dict[str, Any] = {self.info.shard: memory.embedding}
         if self.info.words:
-            vectors[WORDS] = sparse(_indexed(memory.content))
+            vectors[WORDS] = sparse(ranking.indexed(memory.content))
         payload = {**memory.dict_for_storage(), "revision": secrets.token_hex(8)}
         return models.PointStruct(id=str(memory.key), vector=vectors, payload=payload)
 

@@ -1,0 +1,614 @@
+"""The door: calls on one store line up in a process, and lines of several processes take turns."""
+
+import asyncio
+import fcntl
+import gc
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+
+import processes
+import pytest
+from memory_semantic import StorageError
+from memory_semantic.files import door as door_module
+from memory_semantic.files.door import Door, door_of
+from memory_semantic.files.lock import NAMES, Lock, take_lock
+from visits import CountingVisit, counting_door
+
+SCRIPT = f"""
+sys.path.insert(0, {str(Path(processes.__file__).parent)!r})
+import pathlib, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: they are tested here
+from memory_semantic.files import door as door_module
+from memory_semantic.files.lock import take_lock
+from visits import CountingVisit, counting_door
+folder = pathlib.Path(root)
+door = counting_door(folder)
+async def burst():
+    for _ in range(3):
+        await door.run(CountingVisit.add, 5)
+"""
+
+HOLD = """
+with take_lock(folder, time.monotonic() + 5, threading.Event()):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def door(folder: Path) -> Iterator[Door[CountingVisit]]:
+    CountingVisit.entered, CountingVisit.closed, CountingVisit.valid = 0, 0, True
+    door = counting_door(folder)
+    yield door
+    door.close()
+    assert CountingVisit.entered == CountingVisit.closed
+    assert "agent-memory" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.fixture
+def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lingers until it has a reason not to."""
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 30)
+
+
+def start(folder: Path, script: str) -> "subprocess.Popen[str]":
+    return processes.start(folder, SCRIPT + script)
+
+
+def run(folder: Path, script: str) -> str:
+    return processes.finish(start(folder, script))
+
+
+def take(folder: Path, seconds: float = 5) -> Lock:
+    return take_lock(folder, time.monotonic() + seconds, Event())
+
+
+def is_taken(file: Path) -> bool:
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def is_free(folder: Path) -> bool:
+    return not is_taken(folder / "lock")
+
+
+def somebody_waits(folder: Path) -> bool:
+    return is_taken(folder / "queue")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # the suite's time-out ends it
+        await asyncio.sleep(0.005)
+
+
+class Blocker:
+    """A work that has begun and goes on until it is told to end."""
+
+    def __init__(self, door: Door[CountingVisit]) -> None:
+        self._door, self._began, self.end = door, Event(), Event()
+
+    async def __aenter__(self) -> Event:
+        self._task = asyncio.create_task(self._door.run(self._work, 5))
+        await until(self._began.is_set)
+        return self.end
+
+    def _work(self, _visit: CountingVisit) -> None:
+        self._began.set()
+        self.end.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end.set()
+        await self._task
+
+
+async def together(
+    door: Door[CountingVisit], folder: Path, *works: Callable[[CountingVisit], int]
+) -> list[int | BaseException]:
+    """What the works return or raise, which wait for the store until all are in the line."""
+    with take(folder):
+        calls = [asyncio.create_task(door.run(work, 5)) for work in works]
+        await until(lambda: somebody_waits(folder))
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+# The line
+
+
+async def test_calls_are_served_in_their_order_by_one_visit(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    order: list[int] = []
+
+    def note(number: int) -> Callable[[CountingVisit], int]:
+        def work(visit: CountingVisit) -> int:
+            order.append(number)
+            return visit.add()
+
+        return work
+
+    results = await together(door, folder, *map(note, range(10)))
+    assert order == list(range(10))
+    assert results == list(range(1, 11))
+    assert CountingVisit.entered == 1
+
+
+async def test_a_single_call_leaves_the_store_closed(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    await door.run(CountingVisit.add, 5)
+    assert CountingVisit.closed == 1 and is_free(folder)
+
+
+async def test_one_that_fails_ends_the_visit_and_no_other_call(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    def fail(visit: CountingVisit) -> int:
+        raise KeyError(visit.add())
+
+    works = [CountingVisit.add] * 5
+    results = await together(door, folder, *works[:4], fail, *works)
+    assert isinstance(results.pop(4), KeyError)
+    assert results == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert CountingVisit.entered == 2
+
+
+async def test_a_store_that_cannot_be_entered_is_an_error_for_those_who_wait(
+    folder: Path,
+) -> None:
+    attempts, all_wait = 0, Event()
+
+    def enter(_deadline: float, _cancelled: Event) -> CountingVisit:
+        nonlocal attempts
+        attempts += 1
+        all_wait.wait()
+        raise StorageError("broken")
+
+    door = door_of(folder / "broken", enter)
+    calls = [asyncio.create_task(door.run(CountingVisit.add, 5)) for _ in range(10)]
+    await asyncio.sleep(0)
+    all_wait.set()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [str(result) for result in results] == ["broken"] * 10
+    assert attempts == 1
+    with pytest.raises(StorageError, match="broken"):
+        await door.run(CountingVisit.add, 5)
+
+
+async def test_a_visit_that_fails_to_close_stops_nobody(
+    door: Door[CountingVisit], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    close = CountingVisit.close
+
+    def fail(visit: CountingVisit) -> None:
+        close(visit)
+        raise OSError("no more")
+
+    monkeypatch.setattr(CountingVisit, "close", fail)
+    assert await door.run(CountingVisit.add, 5) == 1
+    assert await door.run(CountingVisit.add, 5) == 2
+    door.close()
+    assert "OSError" in caplog.text
+
+
+async def test_a_call_from_inside_a_call_is_refused(door: Door[CountingVisit]) -> None:
+    def nested(_visit: CountingVisit) -> int:
+        return asyncio.run(door.run(CountingVisit.add, 5))
+
+    with pytest.raises(StorageError, match="another one on it"):
+        await door.run(nested, 5)
+    assert await door.run(CountingVisit.add, 5) == 1
+
+
+def test_calls_of_several_threads_and_event_loops(door: Door[CountingVisit]) -> None:
+    numbers: list[int] = []
+
+    async def several() -> None:
+        numbers.extend(await asyncio.gather(*(door.run(CountingVisit.add, 5) for _ in range(5))))
+
+    threads = [threading.Thread(target=asyncio.run, args=(several(),)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 31))
+
+
+def test_a_loop_that_was_closed_meanwhile(door: Door[CountingVisit]) -> None:
+    began, end = Event(), Event()
+
+    def work(_visit: CountingVisit) -> None:
+        began.set()
+        end.wait()
+
+    async def begin() -> None:
+        for each in (work, CountingVisit.add):
+            abandoned.append(asyncio.create_task(door.run(each, 5)))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+
+    abandoned: list[asyncio.Task[object]] = []
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    loop.close()
+    end.set()
+    assert asyncio.run(door.run(CountingVisit.add, 5)) == 2  # the first is that of the dead loop
+    for task in abandoned:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    abandoned.clear()
+    gc.collect()
+
+
+# Time-outs and cancellation
+
+
+async def test_the_time_out_counts_from_when_the_call_was_made(
+    door: Door[CountingVisit],
+) -> None:
+    async with Blocker(door):
+        started = time.monotonic()
+        with pytest.raises(
+            StorageError, match=rf"process {os.getpid()}\) for 0.3 seconds.*Nothing was changed"
+        ):
+            await door.run(CountingVisit.add, 0.3)
+        assert time.monotonic() - started >= 0.3
+    assert await door.run(CountingVisit.add, 5) == 1
+
+
+async def test_calls_on_a_lock_that_stays_taken_fail_together(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    with take(folder):
+        patient = asyncio.create_task(door.run(CountingVisit.add, 30))
+        started = time.monotonic()
+        calls = [door.run(CountingVisit.add, 0.3) for _ in range(16)]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert 0.3 <= time.monotonic() - started < 3
+        assert all(f"(now by process {os.getpid()})" in str(error) for error in errors)
+        assert not patient.done()
+    assert await patient == 1
+
+
+async def test_no_patience_is_enough_for_a_store_that_is_free(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    assert await door.run(CountingVisit.add, 0) == 1
+    with take(folder), pytest.raises(StorageError, match="for 0 seconds"):
+        await door.run(CountingVisit.add, 0)
+
+
+async def test_a_call_cancelled_in_the_line_is_not_done(door: Door[CountingVisit]) -> None:
+    async with Blocker(door):
+        calls = [asyncio.create_task(door.run(CountingVisit.add, 5)) for _ in range(3)]
+        await asyncio.sleep(0)
+        calls[1].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calls[1]
+    assert await calls[0] == 1
+    assert await calls[2] == 2
+
+
+async def test_a_call_cancelled_while_it_waits_for_the_lock_stops_waiting(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    with take(folder):
+        waiting = asyncio.create_task(door.run(CountingVisit.add, 30))
+        await until(lambda: somebody_waits(folder))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await until(lambda: not somebody_waits(folder))
+        later = asyncio.create_task(door.run(CountingVisit.add, 5))
+        await until(lambda: somebody_waits(folder))
+    assert await later == 1
+
+
+async def test_a_call_that_has_begun_completes_though_it_is_cancelled(
+    door: Door[CountingVisit], caplog: pytest.LogCaptureFixture
+) -> None:
+    began, end = Event(), Event()
+
+    def work(visit: CountingVisit) -> None:
+        began.set()
+        end.wait()
+        visit.add()
+        raise KeyError
+
+    call = asyncio.create_task(door.run(work, 5))
+    await until(began.is_set)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    end.set()
+    assert await door.run(CountingVisit.add, 5) == 2
+    gc.collect()
+    assert "never retrieved" not in caplog.text
+
+
+# Lingering
+
+
+async def burst(door: Door[CountingVisit]) -> None:
+    for _ in range(3):
+        await door.run(CountingVisit.add, 5)
+
+
+async def test_after_a_burst_the_store_stays_open_for_a_moment(
+    door: Door[CountingVisit], folder: Path, patient: None
+) -> None:
+    await burst(door)
+    assert CountingVisit.entered == 2  # the first call was no burst yet
+    assert not is_free(folder)
+    door.close()
+    assert is_free(folder)
+    assert await door.run(CountingVisit.add, 5) == 4
+
+
+async def test_the_moment_ends(door: Door[CountingVisit], folder: Path) -> None:
+    await burst(door)
+    await until(lambda: is_free(folder))
+
+
+async def test_without_lingering_each_call_enters(
+    door: Door[CountingVisit], folder: Path, no_lingering: None
+) -> None:
+    await burst(door)
+    assert CountingVisit.entered == CountingVisit.closed == 3
+
+
+async def test_who_lingers_gives_way_at_once(
+    door: Door[CountingVisit], folder: Path, patient: None
+) -> None:
+    await burst(door)
+    assert "held" in run(folder, HOLD)  # whose input is at its end
+
+
+async def test_an_error_ends_the_lingering(
+    door: Door[CountingVisit], folder: Path, patient: None
+) -> None:
+    await burst(door)
+    with pytest.raises(ZeroDivisionError):
+        await door.run(lambda _visit: 1 // 0, 5)
+    assert is_free(folder)
+
+
+async def test_a_store_that_changed_is_entered_again(
+    door: Door[CountingVisit], patient: None
+) -> None:
+    await burst(door)
+    CountingVisit.valid = False
+    assert await door.run(CountingVisit.add, 5) == 4
+    assert CountingVisit.entered == 3
+
+
+# Forks, and the end of the interpreter
+
+
+def test_a_child_and_its_parent_go_on_after_a_fork(folder: Path) -> None:
+    output = run(
+        folder,
+        """
+door_module.LINGER_SECONDS = 30
+asyncio.run(burst())
+assert CountingVisit.entered - CountingVisit.closed == 1
+child = os.fork()
+assert CountingVisit.entered == CountingVisit.closed
+if child == 0:
+    print(asyncio.run(door.run(CountingVisit.add, 5)), flush=True)
+    door.close()
+    os._exit(0)
+os.waitpid(child, 0)
+print(asyncio.run(door.run(CountingVisit.add, 5)))
+door.close()
+""",
+    )
+    assert output.split() == ["4", "5"]
+
+
+def test_a_child_of_a_process_at_work_has_doors_of_its_own(folder: Path) -> None:
+    output = run(
+        folder,
+        """
+began, end = threading.Event(), threading.Event()
+def work(visit):
+    began.set()
+    end.wait()
+    return visit.add()
+thread = threading.Thread(target=lambda: print(asyncio.run(door.run(work, 5)), flush=True))
+thread.start()
+began.wait()
+child = os.fork()
+if child == 0:
+    print(asyncio.run(door.run(CountingVisit.add, 5)), flush=True)
+    os._exit(0)
+end.set()
+thread.join()
+os.waitpid(child, 0)
+print(asyncio.run(door.run(CountingVisit.add, 5)))
+""",
+    )
+    assert output.split() == ["1", "2", "3"]
+
+
+def test_an_interpreter_that_ends_does_not_linger(folder: Path) -> None:
+    output = run(
+        folder,
+        """
+door_module.LINGER_SECONDS = 3600
+asyncio.run(burst())
+print(CountingVisit.entered - CountingVisit.closed)
+""",
+    )
+    assert output == "1\n"
+    assert is_free(folder)
+
+
+def test_an_interpreter_that_ends_finishes_what_was_begun(folder: Path) -> None:
+    run(
+        folder,
+        """
+began = threading.Event()
+def work(visit):
+    began.set()
+    time.sleep(0.2)
+    visit.add()
+async def main():
+    call = asyncio.create_task(door.run(work, 5))
+    while not began.is_set():
+        await asyncio.sleep(0.005)
+    call.cancel()
+asyncio.run(main())
+""",
+    )
+    assert (folder / "count").read_text() == "1"
+
+
+# Several processes
+
+
+def test_processes_that_hammer_take_turns(folder: Path) -> None:
+    hammer = """
+print("ready", flush=True)
+sys.stdin.readline()
+ends = time.monotonic() + 1.5
+async def hammer():
+    done = 0
+    while time.monotonic() < ends:
+        await door.run(CountingVisit.add, 10)
+        time.sleep(0.001)
+        done += 1
+    return done
+async def main():
+    return sum(await asyncio.gather(*(hammer() for _ in range(4))))
+print(asyncio.run(main()))
+"""
+    both = [start(folder, hammer) for _ in range(2)]
+    for each in both:
+        assert each.stdout and each.stdout.readline()
+    for each in both:
+        assert each.stdin
+        each.stdin.write("\n")
+        each.stdin.flush()
+    first, second = (int(processes.finish(each)) for each in both)
+    assert int((folder / "count").read_text()) == first + second
+    assert min(first, second) * 10 > max(first, second)
+
+
+def test_a_stopped_process_is_a_time_out_for_others_that_names_it(
+    folder: Path, door: Door[CountingVisit]
+) -> None:
+    holder = start(folder, HOLD)
+    assert holder.stdout and holder.stdout.readline()
+    holder.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(StorageError, match=rf"process {holder.pid}\).*Nothing was changed"):
+            asyncio.run(door.run(CountingVisit.add, 0.3))
+    finally:
+        holder.send_signal(signal.SIGCONT)
+    holder.communicate("\n")
+    assert asyncio.run(door.run(CountingVisit.add, 5)) == 1
+
+
+# The lock
+
+
+def test_one_who_was_stopped_in_the_line_is_named(folder: Path) -> None:
+    take(folder).release()
+    with (folder / NAMES[0]).open("r+") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        queue.write(f"{4711:<20}")
+        queue.flush()
+        with pytest.raises(StorageError, match="process 4711"):
+            take(folder, 0)
+
+
+def test_a_process_that_is_killed_frees_the_lock(folder: Path) -> None:
+    holder = start(folder, HOLD)
+    assert holder.stdout and holder.stdout.readline()
+    holder.kill()
+    holder.communicate()
+    assert is_free(folder)
+
+
+def test_a_child_does_not_keep_the_lock_of_its_parent(folder: Path) -> None:
+    output = run(
+        folder,
+        """
+reading, writing = os.pipe()
+lock = take_lock(folder, time.monotonic() + 5, threading.Event())
+child = os.fork()
+if child == 0:
+    lock.release()  # which is the parent's
+    os.close(writing)
+    os.read(reading, 1)
+    os._exit(0)
+try:
+    take_lock(folder, 0, threading.Event())
+except StorageError:
+    print("taken")
+lock.release()
+take_lock(folder, 0, threading.Event()).release()
+os.close(writing)
+os.waitpid(child, 0)
+""",
+    )
+    assert output == "taken\n"
+
+
+def test_a_folder_that_was_replaced_is_noticed(folder: Path) -> None:
+    store = folder / "store"
+    store.mkdir()
+    errors: list[str] = []
+
+    def wait() -> None:
+        try:
+            take(store)
+        except StorageError as error:
+            errors.append(str(error))
+
+    with take(store):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not somebody_waits(store):
+            time.sleep(0.005)
+        store.rename(folder / "old")
+        store.mkdir()
+        (store / NAMES[1]).touch()
+    waiting.join()
+    assert errors == ["The store was replaced while this call waited for it."]
+
+
+def test_a_link_in_the_place_of_the_lock_is_an_error(folder: Path) -> None:
+    (folder / NAMES[1]).symlink_to(folder / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        take(folder)
+    assert not (folder / "elsewhere").exists()
+
+
+def test_a_read_only_lock_makes_no_file(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        take_lock(folder, 0, Event(), read_only=True)
+    take(folder).release()
+    before = (folder / NAMES[1]).stat().st_mtime_ns
+    with take_lock(folder, 0, Event(), read_only=True):
+        assert not is_free(folder)
+    assert (folder / NAMES[1]).stat().st_mtime_ns >= before
