@@ -98,9 +98,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         )
     if info and len(vector) != info.model.dimensions:
         text = f"{name} gives {len(vector)} dimensions, the store has {info.model}"
-        return Finding(
-            "problem", "model", text, _mend_model(info, storage.config.embedding_model)
-        )
+        return Finding("problem", "model", text, _mend_model(info, storage.config.embedding_model))
     answers = f"{name} answers, {len(vector)} dimensions"
     if generator.model == LOCAL_MODEL:
         return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)
