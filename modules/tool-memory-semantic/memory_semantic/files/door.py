@@ -91,14 +91,14 @@ class Door(Generic[V]):
         the store raises.
         """
         if threading.current_thread() is self._worker:
-            raise StorageError(f"A call on a store cannot wait for another one on it. {UNCHANGED}")
+            raise StorageError("A call on a store cannot wait for another one on it.", UNCHANGED)
         operation = _Operation(work, time.monotonic() + seconds, Future())
         self._line_up(operation)
         answer = asyncio.wrap_future(operation.answer)
         try:
             await asyncio.wait([answer], timeout=max(seconds, LEAST_SECONDS))
             if self._dropped(operation):
-                raise StorageError(f"{in_use(self._folder, seconds)} {UNCHANGED}")
+                raise StorageError(in_use(self._folder, seconds), UNCHANGED)
             return await answer
         except asyncio.CancelledError:
             answer.cancel()  # what comes after all is for nobody
