@@ -128,7 +128,6 @@ async def missing(
     copied: Mapping[UUID, Memory],
     source: Backend,
     target: Backend,
-    *,
     same_model: bool,
     progress: Progress = lambda done, of: None,
 ) -> list[str]:

@@ -94,7 +94,7 @@ async def _require_all(
     same_model: bool,
     progress: Progress,
 ) -> None:
-    problems = await missing(copied, source, target, same_model=same_model, progress=progress)
+    problems = await missing(copied, source, target, same_model, progress)
     if problems:
         raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
 

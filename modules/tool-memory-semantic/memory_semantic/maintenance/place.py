@@ -102,4 +102,4 @@ def _leave(folder: AgentFolder) -> None:
 
 def _beside(backend: FileBackend, kind: str) -> FileBackend:
     folder = backend.folder
-    return FileBackend(folder.rebuild / kind, folder.agent_id, backend.lock_seconds)
+    return FileBackend(AgentFolder(folder.rebuild / kind, folder.agent_id), backend.lock_seconds)

@@ -37,8 +37,8 @@ from .sources import DamagedFiles, Present, Source, WholeFiles
 T = TypeVar("T")
 
 _HIDDEN = (
-    "The memories are out of every answer, but their bytes are not yet erased from the disk: "
-    "`agent-memory doctor --repair` does that."
+    "What was deleted is out of every answer, but its bytes may still be on the disk: "
+    "`agent-memory doctor --repair` erases them."
 )
 
 
@@ -96,8 +96,12 @@ async def erase(backend: Backend) -> None:
         raise type(error)(str(error).removesuffix(error.outcome).rstrip(), _HIDDEN) from error
 
 
-async def give_up(backend: FileBackend) -> None:
-    """Remove what an interrupted rebuild has left. Raises StorageError if one is running."""
+async def give_up(backend: Backend) -> None:
+    """Remove what an interrupted rebuild has left, on this machine. Raises StorageError if one is
+    running.
+    """
+    if not isinstance(backend, FileBackend):
+        return
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
             disk.remove(embedded_in(backend).folder.path)
