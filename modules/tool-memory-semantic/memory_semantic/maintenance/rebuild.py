@@ -185,7 +185,7 @@ async def _fill(
         late = _late(wanted, found)
         done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
         progress(done, len(wanted))
-        for keys in batches(late):
+        for keys in batches(late, generator):
             memories = await source.run(lambda present, keys=keys: present.get(keys))
             await put(list(memories.values()), target, info, generator)
             done += len(keys)
