@@ -1,114 +1,116 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#     "amplifier-module-tool-memory-semantic",
+#     "numpy>=2",
+#     "rank-bm25>=0.2.2,<0.3",
+# ]
+#
+# [tool.uv.sources.amplifier-module-tool-memory-semantic]
+# path = "../modules/tool-memory-semantic"
+# editable = true
+# ///
 # pyright: reportMissingImports=false
-"""Does a search find the right memory? On our own labelled set, and on LoCoMo's if it is given.
+"""Does a search find the right memory? `uv run benchmarks/recall.py [--locomo FILE]`, a minute.
 
-The set, and the rule that splits it, are described in `recall/README.md`. Ours is measured as its
-users have it, through `MemoryStorage`; to see the cosine alone, the clock is set to a day when
-nothing is recent. `uv run benchmarks/run.py --parts recall` runs it.
+On our own set and the four languages (see `recall/README.md`), and on LoCoMo's conversations if its
+file `locomo10.json` is given. `--endpoint URL MODEL` measures another model too, of a service that
+is compatible with OpenAI's. Every ranking is worked out for all memories by its formula (`exact`);
+the default one is compared with what a store answers. `benchmarks/run.py --parts recall` measures
+the same and puts it on the page.
 """
 
+import argparse
 import asyncio
-import json
 import logging
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
+from exact import COSINE, FORMER, RECENCY, WORDS, Exact, Method, Model
+from memory_semantic import MemoryStorage, ranking
+from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
+from recall_sets import Set, for_tuning, languages, locomo, own
+from report_recall import section
 from scoring import DEPTH, Answer, Question, differences, estimate, score, scores, separation
 
-FOLDER = Path(__file__).with_name("recall")
-NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
-WEEK = timedelta(days=7)
-LONG = timedelta(days=3650)  # after which nothing is recent, so that no score is raised
-WEIGHT = 0.3
-WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
-# Category numbers of LoCoMo, as its authors use them; those of 5 have no answer in the text.
-LOCOMO = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
-
-COSINE, RECENCY, WORDS = "cosine", "with recency", "with recency and shared words"
-LOCAL = "built-in"
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+BUILT_IN = "built-in"
+# The default comes last.
+METHODS = {
+    "cosine": COSINE,
+    "with recency": RECENCY,
+    "words as in 1.3": FORMER,
+    "with recency and shared words": WORDS,
+}
+DEFAULT = f"{BUILT_IN}, with recency and shared words"
+_SHOWN = 5
 
 Log = Callable[[str], None]
+Found = dict[str, list[Answer]]
 
 
 def measure(
-    endpoint: tuple[str, str] | None = None, locomo: Path | None = None, log: Log = print
+    endpoint: tuple[str, str] | None = None, locomo_file: Path | None = None, log: Log = print
 ) -> dict[str, Any]:
     """Everything about recall; `endpoint` is the address of an OpenAI-compatible service and the
-    name of a model there, `locomo` the file of that set.
+    name of a model there, `locomo_file` the file of that set.
     """
     logging.getLogger("memory_semantic").setLevel(logging.ERROR)
-    memories, questions = _our_set()
-    reported = [question for question in questions if not for_tuning(question)]
-    tuning = [question for question in questions if for_tuning(question)]
-    found = {"BM25": _bm25(memories, reported)}
-    log(f"recall: {len(memories)} memories, {len(questions)} questions")
-    with _Store({"embedding_model": "local"}, memories) as store:
-        found |= _ours(LOCAL, store, reported, NOW)
-        curve = _tuning(store, tuning)
-        recency = _recency(store, memories, questions)
+    models = {BUILT_IN: Model("local")}
     if endpoint:
-        log(f"recall: {endpoint[1]}")
-        with _Store({"base_url": endpoint[0], "embedding_model": endpoint[1]}, memories) as store:
-            found |= _ours(endpoint[1], store, reported, NOW)
-    best = found[f"{LOCAL}, {WORDS}"]
+        models[endpoint[1]] = Model(endpoint[1], endpoint[0])
+    whole = own()
+    reported = whole.asking([each for each in whole.questions if not for_tuning(each)])
+    log(f"recall: {len(whole.texts)} memories, {len(whole.questions)} questions")
+    found = _found(models, reported)
+    default = found[DEFAULT]
     return {
-        "set": {"memories": len(memories), "questions": _sizes(questions)},
+        "set": {"memories": len(whole.texts), "questions": _sizes(whole.questions)},
         "methods": list(found),
         "scores": {method: scores(answers) for method, answers in found.items()},
-        "tuning": curve,
-        "differences": [
-            {"what": what, "kind": kind, "recall@5": gain}
-            for what, one, other in (
-                ("shared words against none", WORDS, RECENCY),
-                ("recency against cosine alone", RECENCY, COSINE),
-            )
-            for kind, gain in differences(
-                _answerable(found[f"{LOCAL}, {one}"]), _answerable(found[f"{LOCAL}, {other}"])
-            ).items()
-        ],
-        "recency": recency,
+        "tuning": _tuning(models[BUILT_IN], whole),
+        "differences": _differences(found),
+        "recency": _recency(models[BUILT_IN], whole),
         "none": {
             "auc": separation(
-                [answer.top for answer in best if answer.question.answers],
-                [answer.top for answer in best if not answer.question.answers],
+                [answer.top for answer in default if answer.question.answers],
+                [answer.top for answer in default if not answer.question.answers],
             )
         },
-        "locomo": _locomo(locomo, endpoint, log) if locomo else None,
+        "store": asyncio.run(_store(models[BUILT_IN], reported, default)),
+        "languages": _languages(models[BUILT_IN]),
+        "locomo": _locomo(locomo_file, models, log) if locomo_file else None,
+        "weight": LEXICAL_WEIGHT,
     }
 
 
-def for_tuning(question: Question) -> bool:
-    """The rule of `recall/README.md`; all other questions are reported."""
-    return int(sha256(question.text.encode()).hexdigest()[0], 16) < 6
+def _found(models: dict[str, Model], given: Set) -> Found:
+    found = {"BM25": _bm25(given)}
+    for name, model in models.items():
+        exact = Exact(model, given)
+        found |= {f"{name}, {what}": exact.answers(method) for what, method in METHODS.items()}
+    return found
 
 
-def _our_set() -> tuple[list[Memory], list[Question]]:
-    entries = [json.loads(line) for line in (FOLDER / "memories.jsonl").open()]
-    texts = {entry["id"]: entry["content"] for entry in entries}
-    memories = [
-        Memory(
-            agent_id="recall",
-            content=entry["content"],
-            timestamp=datetime.fromisoformat(entry["date"]),
-            tags=entry["tags"],
-        )
-        for entry in entries
-    ]
-    questions = [json.loads(line) for line in (FOLDER / "questions.jsonl").open()]
-    return memories, [
-        Question(
-            each["kind"], each["question"], frozenset(texts[answer] for answer in each["answers"])
-        )
-        for each in questions
-    ]
+def _bm25(given: Set) -> list[Answer]:
+    def words(text: str) -> list[str]:
+        return re.findall(r"\w+", text.casefold())
+
+    index = BM25Okapi([words(text) for text in given.texts])
+    answers = []
+    for question in given.questions:
+        relevance = index.get_scores(words(question.text))
+        order = np.argsort(-relevance, kind="stable")[:DEPTH]
+        texts = [given.texts[i] for i in order]
+        answers.append(Answer(question, texts, float(relevance[order[0]])))
+    return answers
 
 
 def _sizes(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
@@ -120,166 +122,128 @@ def _sizes(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
     }
 
 
-class _Store:
-    """A temporary store of `memories`, to be asked at any time with any weight of the words."""
-
-    def __init__(self, config: dict[str, Any], memories: list[Memory]) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self._config = {**config, "storage_root": self._folder.name}
-        self._model = _Remembering(config["embedding_model"], base_url=config.get("base_url"))
-        for start in range(0, len(memories), 1000):
-            asyncio.run(self._storage(WEIGHT, NOW).restore(memories[start : start + 1000]))
-
-    def __enter__(self) -> "_Store":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
-
-    def ask(
-        self,
-        questions: Sequence[Question],
-        weight: float,
-        now: datetime,
-        since: datetime | None = None,
-    ) -> list[Answer]:
-        storage = self._storage(weight, now)
-
-        async def ask_all() -> list[Answer]:
-            answers = []
-            for question in questions:
-                found = await storage.search(question.text, DEPTH, since=since)
-                top = max((memory.score or 0 for memory in found), default=0.0)
-                answers.append(Answer(question, [memory.content for memory in found], top))
-            return answers
-
-        return asyncio.run(ask_all())
-
-    def _storage(self, weight: float, now: datetime) -> MemoryStorage:
-        config = {**self._config, "lexical_weight": weight}
-        return MemoryStorage("recall", config, embeddings=self._model, clock=lambda: now)
+def _differences(found: Found) -> list[dict[str, Any]]:
+    recency, former = (f"{BUILT_IN}, {name}" for name in ("with recency", "words as in 1.3"))
+    pairs = (
+        ("shared words against none", DEFAULT, recency),
+        ("shared words against those of 1.3", DEFAULT, former),
+        ("recency against cosine alone", recency, f"{BUILT_IN}, cosine"),
+    )
+    return [
+        {"what": what, "kind": kind, "recall@5": gain}
+        for what, one, other in pairs
+        for kind, gain in differences(_answered(found[one]), _answered(found[other])).items()
+    ]
 
 
-class _Remembering(EmbeddingGenerator):
-    """A model that is asked once for each text: a service costs time and money."""
-
-    _known: dict[str, list[float]]
-
-    async def _embed(self, texts: list[str]) -> list[list[float]]:
-        known = self.__dict__.setdefault("_known", {})
-        if fresh := [text for text in dict.fromkeys(texts) if text not in known]:
-            known |= dict(zip(fresh, await super()._embed(fresh), strict=True))
-        return [known[text] for text in texts]
-
-
-def _ours(
-    name: str, store: _Store, questions: Sequence[Question], now: datetime
-) -> dict[str, list[Answer]]:
-    return {
-        f"{name}, {COSINE}": store.ask(questions, 0, now + LONG),
-        f"{name}, {RECENCY}": store.ask(questions, 0, now),
-        f"{name}, {WORDS}": store.ask(questions, WEIGHT, now),
-    }
-
-
-def _bm25(memories: Sequence[Memory], questions: Sequence[Question]) -> list[Answer]:
-    def words(text: str) -> list[str]:
-        return re.findall(r"\w+", text.casefold())
-
-    index = BM25Okapi([words(memory.content) for memory in memories])
-    answers = []
-    for question in questions:
-        relevance = index.get_scores(words(question.text))
-        order = np.argsort(-relevance, kind="stable")[:DEPTH]
-        texts = [memories[i].content for i in order]
-        answers.append(Answer(question, texts, float(relevance[order[0]])))
-    return answers
-
-
-def _answerable(answers: Sequence[Answer]) -> list[Answer]:
+def _answered(answers: Iterable[Answer]) -> list[Answer]:
     return [answer for answer in answers if answer.question.answers]
 
 
-def _tuning(store: _Store, questions: Sequence[Question]) -> list[dict[str, float]]:
+def _tuning(model: Model, whole: Set) -> list[dict[str, float]]:
     """What each weight of the words finds, on the part to tune on."""
+    exact = Exact(model, whole.asking([each for each in whole.questions if for_tuning(each)]))
     curve = []
     for weight in WEIGHTS:
-        found = scores(store.ask(questions, weight, NOW))
-        curve.append(
-            {
-                "weight": weight,
-                "recall@5": found["all"]["recall@5"][0],
-                **{kind: each["recall@5"][0] for kind, each in found.items() if kind != "all"},
-            }
-        )
+        found = scores(exact.answers(Method(weight)))
+        by_kind = {kind: each["recall@5"][0] for kind, each in found.items() if kind != "all"}
+        curve.append({"weight": weight, "recall@5": found["all"]["recall@5"][0], **by_kind})
     return curve
 
 
-def _recency(
-    store: _Store, memories: Sequence[Memory], questions: Sequence[Question]
-) -> dict[str, Any]:
-    """What the boost gains where the answer is of the last week, and loses where it is older. It is
-    V1's and was not tuned, so that all questions count.
+def _recency(model: Model, whole: Set) -> dict[str, Any]:
+    """What the boost gains where the answer is of the last week, and loses where it is older. It
+    was not tuned, so that all questions count.
     """
-    fresh = {memory.content for memory in memories if memory.timestamp > NOW - WEEK}
-    questions = [question for question in questions if question.answers]
-    with_boost = store.ask(questions, WEIGHT, NOW)
-    without = store.ask(questions, WEIGHT, NOW + LONG)
+    start = whole.now - RECENCY_WINDOW + timedelta(microseconds=1)
+    times = zip(whole.texts, whole.times, strict=True)
+    fresh = {text for text, time in times if time >= start}
+    exact = Exact(model, whole.asking([each for each in whole.questions if each.answers]))
     gains: dict[bool, list[float]] = {True: [], False: []}
-    for one, other in zip(with_boost, without, strict=True):
+    without_boost = exact.answers(WORDS._replace(recency=False))
+    for one, other in zip(exact.answers(WORDS), without_boost, strict=True):
         gain = score("recall@5", one) - score("recall@5", other)
         gains[one.question.answers <= fresh].append(gain)
     gain, loss = estimate(gains[True]), estimate([-each for each in gains[False]])
-    recent = [question for question in questions if question.kind == "recent"]
+    recent = [question for question in whole.questions if question.kind == "recent"]
+    exact = Exact(model, whole.asking(recent))
     return {
         "questions": {"recent": len(gains[True]), "other": len(gains[False])},
         "gain_recent": gain,
         "loss_other": loss,
         "pays_from_share": loss[0] / (gain[0] + loss[0]) if gain[0] > 0 and loss[0] > 0 else None,
-        "with_since": scores(store.ask(recent, WEIGHT, NOW, since=NOW - WEEK))["all"],
-        "without_since": scores(store.ask(recent, WEIGHT, NOW))["all"],
+        "with_since": scores(exact.answers(WORDS, since=start))["all"],
+        "without_since": scores(exact.answers(WORDS))["all"],
     }
 
 
-# LoCoMo (Maharana et al. 2024): ten long conversations. What was said is what is remembered, the
-# turns that its authors name as evidence are the answers.
+async def _store(model: Model, given: Set, expected: Sequence[Answer]) -> dict[str, Any]:
+    """What a store answers, as its users have it, beside what the formula says."""
+    answers = []
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"storage_root": folder, "embedding_model": model.generator.model}
+        storage = MemoryStorage("recall", settings, clock=lambda: given.now)
+        await storage.restore(given.memories("recall"))
+        for question in given.questions:
+            found = await storage.search(question.text, DEPTH)
+            answers.append(Answer(question, [memory.content for memory in found], 0.0))
+        await storage.close()
+    pairs = zip(answers, expected, strict=True)
+    return {
+        "questions": len(answers),
+        "same": sum(one.texts[:_SHOWN] == other.texts[:_SHOWN] for one, other in pairs),
+        "recall@5": scores(answers)["all"]["recall@5"],
+    }
 
 
-def _locomo(file: Path, endpoint: tuple[str, str] | None, log: Log) -> dict[str, Any]:
-    found: dict[str, list[Answer]] = {}
-    for sample in json.loads(file.read_text()):
-        memories, questions, now = _conversation(sample)
-        log(f"LoCoMo {sample['sample_id']}: {len(memories)} turns, {len(questions)} questions")
-        results = {"BM25": _bm25(memories, questions)}
-        with _Store({"embedding_model": "local"}, memories) as store:
-            results |= _ours(LOCAL, store, questions, now)
-        if endpoint:
-            model = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
-            with _Store(model, memories) as store:
-                results |= _ours(endpoint[1], store, questions, now)
-        for method, answers in results.items():
-            found.setdefault(method, []).extend(answers)
+def _languages(model: Model) -> list[dict[str, Any]]:
+    """How many questions find their memory first, and among five: as in 1.3, and now."""
+    rows = []
+    for language, given in languages().items():
+        found = {
+            "former": Exact(model, given, ranking.words).answers(FORMER),
+            "now": Exact(model, given).answers(WORDS),
+        }
+        for kind in dict.fromkeys(question.kind for question in given.questions):
+            row: dict[str, Any] = {"language": language, "kind": kind}
+            for when, answers in found.items():
+                asked = [answer for answer in answers if answer.question.kind == kind]
+                row["questions"] = len(asked)
+                row[when] = [
+                    sum(score(metric, answer) > 0 for answer in asked)
+                    for metric in ("recall@1", "recall@5")
+                ]
+            rows.append(row)
+    return rows
+
+
+def _locomo(file: Path, models: dict[str, Model], log: Log) -> dict[str, Any]:
+    """With the names of the speakers before what they said, and without."""
+    found: dict[bool, Found] = {True: {}, False: {}}
+    for names, by_method in found.items():
+        for conversation in locomo(file, names=names):
+            log(f"LoCoMo: {len(conversation.texts)} turns, {len(conversation.questions)} questions")
+            for method, answers in _found(models, conversation).items():
+                by_method.setdefault(method, []).extend(answers)
+    with_names, nameless = (
+        {method: scores(answers) for method, answers in by_method.items()}
+        for by_method in found.values()
+    )
     return {
         "file": file.name,
-        "scores": {method: scores(answers) for method, answers in found.items()},
+        "scores": with_names,
+        "nameless": {method: each["all"]["recall@5"] for method, each in nameless.items()},
     }
 
 
-def _conversation(sample: dict[str, Any]) -> tuple[list[Memory], list[Question], datetime]:
-    talk, turns = sample["conversation"], {}
-    now = datetime.min.replace(tzinfo=UTC)
-    for session in (key for key in talk if re.fullmatch(r"session_\d+", key)):
-        when = datetime.strptime(talk[f"{session}_date_time"], "%I:%M %p on %d %B, %Y")
-        now = max(now, when.replace(tzinfo=UTC))
-        for turn in talk[session]:
-            said = f"{turn['speaker']}: {turn['text']} {turn.get('blip_caption', '')}".strip()
-            turns[turn["dia_id"]] = Memory(
-                agent_id="recall", content=said, timestamp=when.replace(tzinfo=UTC)
-            )
-    questions = []
-    for each in sample["qa"]:
-        named = re.findall(r"D\d+:\d+", " ".join(each.get("evidence", [])))
-        answers = frozenset(turns[name].content for name in named if name in turns)
-        if each["category"] in LOCOMO and answers:
-            questions.append(Question(LOCOMO[each["category"]], each["question"], answers))
-    return list(turns.values()), questions, now
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Does a search find the right memory?")
+    parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
+    parser.add_argument("--locomo", type=Path, metavar="FILE", help="the file locomo10.json")
+    options = parser.parse_args()
+    endpoint = tuple(options.endpoint) if options.endpoint else None
+    print(section(measure(endpoint, options.locomo)))
+
+
+if __name__ == "__main__":
+    main()

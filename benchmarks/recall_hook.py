@@ -20,12 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import recall
 import tokens
 from memory_hooks.recall import MIN_COSINE, NAME, cosine
 from memory_hooks.tokens import estimate
-from memory_semantic import Memory, MemoryStorage
-from memory_semantic.models import MAX_RESULTS, utc_now
+from memory_semantic import MemoryStorage
+from memory_semantic.limits import MAX_RESULTS
+from memory_semantic.memory import utc_now
+from recall_sets import FOLDER, Set, for_tuning, own
 from scoring import Question
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
@@ -53,7 +54,7 @@ ANSWER_WORDS = 200
 SEARCHES = 4
 
 # Prompts that ask nothing of a memory, or of this one.
-SMALL_TALK = (recall.FOLDER / "small_talk.txt").read_text().splitlines()
+SMALL_TALK = (FOLDER / "small_talk.txt").read_text().splitlines()
 
 
 def measure(quick: bool, log: Log = print) -> dict[str, Any]:
@@ -63,8 +64,9 @@ def measure(quick: bool, log: Log = print) -> dict[str, Any]:
         asyncio.run(_fill(large))
         log(f"recall_hook: time, {SIZE:,} memories")
         times = _times(large, 5 if quick else 100, 1 if quick else 11)
-        memories, questions = recall._our_set()
-        asyncio.run(_store(labelled, memories))
+        given = own()
+        questions = given.questions
+        asyncio.run(_store(labelled, given))
         log("recall_hook: closeness")
         close = asyncio.run(_closeness(labelled, questions))
         log("recall_hook: tokens")
@@ -88,10 +90,11 @@ async def _fill(root: str) -> None:
     await storage.store_many([tokens.memory(number, CHARACTERS) for number in range(SIZE)])
 
 
-async def _store(root: str, memories: Sequence[Memory]) -> None:
+async def _store(root: str, given: Set) -> None:
     """The labelled memories, as old as they are on the day of their questions."""
+    memories = given.memories(AGENT)
     for memory in memories:
-        memory.timestamp += utc_now() - recall.NOW
+        memory.timestamp += utc_now() - given.now
     await MemoryStorage(AGENT, _config(root)).restore(memories)
 
 
@@ -126,7 +129,7 @@ async def _prompts(root: str, hook: bool, number: int) -> list[float]:
     """How long each of the prompts of a session takes, in milliseconds."""
     taken = []
     async with _session(root, hook) as session:
-        for question in (recall._our_set()[1] * 2)[: number + 1]:
+        for question in (own().questions * 2)[: number + 1]:
             started = time.perf_counter()
             await session.execute(question.text)
             taken.append((time.perf_counter() - started) * 1000)
@@ -136,7 +139,7 @@ async def _prompts(root: str, hook: bool, number: int) -> list[float]:
 async def _searches(root: str, number: int) -> list[float]:
     """How long each of the searches that a model would make takes, in milliseconds."""
     storage, taken = MemoryStorage(AGENT, _config(root)), []
-    for question in recall._our_set()[1][: number + 1]:
+    for question in own().questions[: number + 1]:
         started = time.perf_counter()
         await storage.search(question.text)
         taken.append((time.perf_counter() - started) * 1000)
@@ -165,7 +168,7 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
     for least in THRESHOLDS:
         row: dict[str, Any] = {"least": least}
         for part in ("tune", "report"):
-            those = [each for each in found if recall.for_tuning(each[0]) == (part == "tune")]
+            those = [each for each in found if for_tuning(each[0]) == (part == "tune")]
             asked = [each for each in those if each[0].answers]
             hits = [bool(recalled(near, least) & question.answers) for question, near in asked]
             row[part] = statistics.mean(hits)

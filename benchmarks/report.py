@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from plots import Plots, draw_processes, draw_recall, draw_sizes, draw_space, draw_tuning
+import report_recall
+from plots import Plots, draw_processes, draw_sizes, draw_space
 from report_recall_hook import section as recall_hook
 from results import (
     NONE,
@@ -16,12 +17,15 @@ from results import (
     Row,
     all_stores,
     default_method,
+    estimate_text,
     is_ours,
     is_variant,
+    name_text,
     number,
     peers,
     ratio_of,
     shown_size,
+    table,
     troubles,
     value_of,
 )
@@ -84,7 +88,8 @@ def write(results: dict[str, Any], folder: Path) -> None:
         _where(results),
         "## Stores, as memories grow\n\n" + _part(results, "growth", _growth, plots),
         "## Several processes on one store\n\n" + _part(results, "several", _several, plots),
-        "## Does a search find the right memory?\n\n" + _part(results, "recall", _recall, plots),
+        "## Does a search find the right memory?\n\n"
+        + _part(results, "recall", report_recall.section, plots),
         "## Tokens\n\n" + _part(results, "tokens", _tokens, plots),
         "## Money\n\n" + _part(results, "money", _money, plots),
         "## Recall before a prompt\n\n" + _part(results, "recall_hook", recall_hook, plots),
@@ -167,7 +172,7 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
     if recall := parts.get("recall"):
         scores = recall["scores"]
         found = [
-            f"{method} {_estimate(scores[method]['all']['recall@5'])}"
+            f"{method} {estimate_text(scores[method]['all']['recall@5'])}"
             for method in recall["methods"]
         ]
         asked = scores[default_method(recall)]["all"]["n"]
@@ -247,7 +252,7 @@ def _where(results: dict[str, Any]) -> str:
         if part != "money"
     ]
     heads = ["part", "started (UTC)", "minutes", "load of the machine before"]
-    return "\n".join([*lines, "", _table(heads, rows)])
+    return "\n".join([*lines, "", table(heads, rows)])
 
 
 # Stores, as memories grow
@@ -263,10 +268,10 @@ def _growth(growth: dict[str, Any], plots: Plots) -> str:
         f"with all that it imports, the median of {growth['runs']}. Ratios are to {OURS}; below 1 "
         f"is less, and better. mem0 asks a service for its vectors, as "
         f"`{LIKE['mem0']}` does.",
-        _table(
+        table(
             ["store", "what it is", "a memory is on disk when `add` returns", "version"],
             [
-                [_name(name), *STORES.get(name, ("", "")), _versions(growth, name)]
+                [name_text(name), *STORES.get(name, ("", "")), _versions(growth, name)]
                 for name in all_stores(growth)
             ],
             words=True,
@@ -321,7 +326,7 @@ def _times_table(growth: Row, size: str, keys: list[str], heads: list[str]) -> s
         columns += [f"{head} ms", "ratio", "p95", f"min{TO}max"]
     rows = []
     for name, row in growth["stores"][size].items():
-        cells = [_name(name)]
+        cells = [name_text(name)]
         for key in keys:
             if spread := row.get(key):
                 ratio = ratio_of(growth, size, name, key, "median")
@@ -331,7 +336,7 @@ def _times_table(growth: Row, size: str, keys: list[str], heads: list[str]) -> s
                 cells += [NONE] * 4
         if any(cell != NONE for cell in cells[1:]):
             rows.append(cells)
-    return _table(columns, rows)
+    return table(columns, rows)
 
 
 def _space_table(growth: Row, size: str) -> str:
@@ -342,7 +347,7 @@ def _space_table(growth: Row, size: str) -> str:
         memory = row.get("memory_mb") or {}
         rows.append(
             [
-                _name(name),
+                name_text(name),
                 number(row["disk_bytes"] / 1000),
                 ratio_of(growth, size, name, "disk_bytes", None),
                 number(memory.get("rss")),
@@ -354,14 +359,14 @@ def _space_table(growth: Row, size: str) -> str:
             ]
         )
     heads = ["store", "kB of disk a memory", "ratio", "MB of memory", "ratio", "own"]
-    return _table([*heads, "fill s", "found", "found, last week"], rows)
+    return table([*heads, "fill s", "found", "found, last week"], rows)
 
 
 def _sizes_table(growth: Row, key: str) -> str:
     sizes = list(growth["stores"])
     rows = []
     for name in all_stores(growth):
-        cells = [_name(name)]
+        cells = [name_text(name)]
         for size in sizes:
             value = value_of(growth, size, name, key, "median")
             cells.append(
@@ -372,7 +377,7 @@ def _sizes_table(growth: Row, key: str) -> str:
                 else f"{number(value)} ({ratio_of(growth, size, name, key, 'median')})"
             )
         rows.append(cells)
-    return _table(["store", *(f"{int(size):,}" for size in sizes)], rows)
+    return table(["store", *(f"{int(size):,}" for size in sizes)], rows)
 
 
 # Several processes
@@ -383,7 +388,7 @@ def _several(several: dict[str, Any], plots: Plots) -> str:
     last = list(processes)[-1]
     rows = []
     for name in dict.fromkeys(name for rows in processes.values() for name in rows):
-        cells = [_name(name)]
+        cells = [name_text(name)]
         for rows_of in processes.values():
             rate = rows_of.get(name, {}).get("calls_per_second")
             ours = rows_of.get(OURS, {}).get("calls_per_second")
@@ -418,7 +423,7 @@ def _several(several: dict[str, Any], plots: Plots) -> str:
             "Calls a second over the number of processes, for each store. The figures are in the "
             "table.",
         ),
-        _table(["store", *heads, "add ms", "search ms", "failed", "lost", "missed"], rows),
+        table(["store", *heads, "add ms", "search ms", "failed", "lost", "missed"], rows),
     ]
     if notes:
         text.append(_details("What went wrong, by store and number of processes", notes))
@@ -427,127 +432,6 @@ def _several(several: dict[str, Any], plots: Plots) -> str:
 
 def _failures(row: Row) -> int | None:
     return sum(row["failures"].values()) if "failures" in row else None
-
-
-# Recall
-
-
-def _recall(recall: dict[str, Any], plots: Plots) -> str:
-    scores, questions = recall["scores"], recall["set"]["questions"]
-    ours = scores[default_method(recall)]
-    metrics = [name for name in ours["all"] if name != "n"]
-    kinds = [kind for kind in ours if kind != "all"]
-    tuned = sum(each["tune"] for each in questions.values())
-    reported = sum(each["report"] for each in questions.values())
-    text = [
-        f"Our own set ([what it is](../benchmarks/recall/README.md)): "
-        f"{recall['set']['memories']} memories of two years, {tuned} questions to tune on and "
-        f"{reported} others, of which all that follows is. In %, with the interval that holds 95 % "
-        "of what resampling the questions gives.",
-        plots.add("recall", lambda theme: draw_recall(recall, theme), _alt_recall(recall)),
-        _table(
-            ["method", *metrics],
-            [
-                [
-                    _name(method, default_method(recall)),
-                    *(_estimate(scores[method]["all"][metric]) for metric in metrics),
-                ]
-                for method in recall["methods"]
-            ],
-        ),
-        "recall@5 by kind of question:",
-        _table(
-            [
-                "method",
-                *(f"{kind} ({ours[kind]['n']})" for kind in kinds),
-            ],
-            [
-                [
-                    _name(method, default_method(recall)),
-                    *(_estimate(scores[method][kind]["recall@5"]) for kind in kinds),
-                ]
-                for method in recall["methods"]
-            ],
-        ),
-    ]
-    if differences := recall.get("differences"):
-        rows: dict[str, dict[str, Any]] = {}
-        for each in differences:
-            rows.setdefault(each["what"], {})[each["kind"]] = each["recall@5"]
-        columns = list(dict.fromkeys(each["kind"] for each in differences))
-        text += [
-            "Differences question by question, in points of recall@5; where the interval holds 0, "
-            "it may be chance:",
-            _table(
-                ["", *columns],
-                [
-                    [
-                        what,
-                        *(_estimate(row[kind], True) if kind in row else NONE for kind in columns),
-                    ]
-                    for what, row in rows.items()
-                ],
-            ),
-        ]
-    if recall.get("tuning"):
-        weight = recall.get("weight")
-        default = f" The default is {weight:g}." if weight is not None else ""
-        text += [
-            "How much shared words should count was chosen on the questions to tune on, and only "
-            f"on those.{default}",
-            plots.add(
-                "tuning",
-                lambda theme: draw_tuning(recall, theme),
-                "recall@5 over the weight of shared words, for all questions to tune on and for "
-                "each kind of them.",
-            ),
-        ]
-    if recency := recall.get("recency"):
-        share = recency["pays_from_share"]
-        pays = (
-            "never pays here"
-            if share is None
-            else f"pays if {share:.0%} of all questions or more are such"
-        )
-        without = recency.get("without_since")
-        instead = f" instead of {_estimate(without['recall@5'])} %" if without else ""
-        text.append(
-            "Memories of the last seven days count a fifth more. Where the answer is of that week "
-            f"this gains {_estimate(recency['gain_recent'])} points of recall@5, elsewhere it "
-            f"loses {_estimate(recency['loss_other'])}: it {pays}. With `since` given instead, "
-            f"{_estimate(recency['with_since']['recall@5'])} % of the answers to questions about "
-            f"the week are found{instead}."
-        )
-    if none := recall.get("none"):
-        text.append(
-            "Can the score tell that there is no answer? It puts a question with an answer above "
-            f"one without in {_estimate([100 * each for each in none['auc']])} % of all pairs; 50 "
-            "is chance."
-        )
-    if locomo := recall.get("locomo"):
-        text += ["### LoCoMo", _locomo(locomo)]
-    else:
-        text.append("The public set LoCoMo was not given to this run (`--locomo`).")
-    return "\n\n".join(text)
-
-
-def _locomo(locomo: dict[str, Any]) -> str:
-    scores = locomo["scores"]
-    kinds = list(next(iter(scores.values())))
-    first = next(iter(scores.values()))
-    return "\n\n".join(
-        [
-            "Ten long conversations; what was said is what is remembered, and what its authors "
-            "name as evidence is the answer. recall@5 in %:",
-            _table(
-                ["method", *(f"{kind} ({first[kind]['n']:,})" for kind in kinds)],
-                [
-                    [method, *(_estimate(row[kind]["recall@5"]) for kind in kinds)]
-                    for method, row in scores.items()
-                ],
-            ),
-        ]
-    )
 
 
 # Tokens and money
@@ -583,10 +467,10 @@ def _tokens(tokens: dict[str, Any], plots: Plots) -> str:
             "the characters, which on JSON counts less than those do. What a provider wraps around "
             "a tool or a call is not in it.",
             "On every request: both tools as JSON, and what the bundle adds to the instructions.",
-            _table(["", "tokens", "characters / 4"], every),
+            table(["", "tokens", "characters / 4"], every),
             "In each call: the text that is stored or recalled, and all else, which are the other "
             "arguments and the rest of the result. Medians.",
-            _table([*heads, "overhead a memory", "characters / 4, text + overhead"], rows),
+            table([*heads, "overhead a memory", "characters / 4, text + overhead"], rows),
             f"An older design aimed at about {AIM} tokens beside the recalled text, however large "
             f"the store is: {_verdict(tokens)}. {_constant(tokens)}",
         ]
@@ -649,7 +533,7 @@ def _money(money: dict[str, Any], plots: Plots) -> str:
             "last column. It counts the embedding of memories alone, and calls searches free; but "
             "a query is embedded too, and the model that calls the tools writes the calls, reads "
             "the results, and is told of the tools in every request.",
-            _table([*heads, f"all, with {models[0]}", "V1 design"], rows),
+            table([*heads, f"all, with {models[0]}", "V1 design"], rows),
             "With the built-in model, memories and queries cost nothing.",
             "Assumed, each month (memories and words are the design's, the rest is ours): "
             f"{users}. A query has {assumed['query_words']} words, a search finds "
@@ -771,6 +655,12 @@ def _better_recall(recall: dict[str, Any] | None) -> Iterable[str]:
                 if better:
                     about = f"{name}{'all' if kind == 'all' else kind} questions"
                     yield f"**{metric}, {about}** ({row[metric][0]:.1f}): {', '.join(better)}."
+    if recall.get("locomo"):
+        nameless = recall["locomo"]["nameless"]
+        ours = nameless[default_method(recall)][0]
+        better = [f"{name} {each[0]:.1f}" for name, each in nameless.items() if each[0] > ours]
+        if better:
+            yield f"**recall@5, LoCoMo without names** ({ours:.1f}): {', '.join(better)}."
 
 
 NOT_MEASURED = [
@@ -808,13 +698,6 @@ def _missing(results: dict[str, Any]) -> list[str]:
 # Words and tables
 
 
-def _estimate(estimate: Sequence[float], signed: bool = False) -> str:
-    mean, low, high = estimate
-    sign = "+" if signed else ""
-    between = " to " if signed or low < 0 else TO
-    return f"{mean:{sign}.1f} ({low:{sign}.0f}{between}{high:{sign}.0f})"
-
-
 def _share(value: float | None) -> str:
     return NONE if value is None else f"{value:.0%}"
 
@@ -829,18 +712,9 @@ def _names(names: Sequence[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def _name(name: str, emphasised: str = OURS) -> str:
-    return f"**{name}**" if name == emphasised else name
-
-
 def _cell(text: Any) -> str:
     """A text of elsewhere, so that it cannot end a cell or start a tag."""
     return str(text).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
-    lines = [heads, ["---", *["---" if words else "--:"] * (len(heads) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _bullets(lines: Iterable[str]) -> str:
@@ -859,9 +733,3 @@ def _alt_search(growth: dict[str, Any]) -> str:
 
 def _alt_space(size: str) -> str:
     return f"Disk and memory of each store at {int(size):,} memories. The figures are in the table."
-
-
-def _alt_recall(recall: dict[str, Any]) -> str:
-    return (
-        f"recall@5 of {', '.join(recall['methods'])}, by kind of question. The figures are below."
-    )

@@ -1,5 +1,6 @@
 """What the saved results hold, for the page and its plots."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -70,3 +71,19 @@ def number(value: float | None) -> str:
     if abs(value) >= 9.95 or value == 0:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"
+
+
+def estimate_text(estimate: Sequence[float], signed: bool = False) -> str:
+    mean, low, high = estimate
+    sign = "+" if signed else ""
+    between = " to " if signed or low < 0 else NONE
+    return f"{mean:{sign}.1f} ({low:{sign}.0f}{between}{high:{sign}.0f})"
+
+
+def name_text(name: str, emphasised: str = OURS) -> str:
+    return f"**{name}**" if name == emphasised else name
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
+    lines = [heads, ["---", *["---" if words else "--:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -87,8 +87,7 @@ def measure_recall(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import recall
 
     endpoint = tuple(options.recall_endpoint) if options.recall_endpoint else None
-    found = recall.measure(endpoint, options.locomo, log)
-    yield {**found, "weight": recall.WEIGHT}
+    yield recall.measure(endpoint, options.locomo, log)
 
 
 def measure_recall_hook(options: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from command import EXECUTABLE, Command
 from conftest import Clock, MakeStorage, MakeTools
 
+pytestmark = pytest.mark.usefixtures("no_lingering")
+
 
 def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
     path = Path(folder).expanduser()
@@ -399,7 +401,7 @@ def test_help_comes_without_loading_what_works(root: Path) -> None:
         "import sys\nsys.argv = ['agent-memory', '--help']\n"
         "from agent_memory.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = ('msgspec', 'rich', 'numpy', 'qdrant_edge')\n"
+        "heavy = ('pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     output = subprocess.check_output([sys.executable, "-c", code], text=True)

@@ -9,17 +9,19 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agent_memory import doctor, remake
+from agent_memory import doctor_server
 from agent_memory.cli import cli
 from agent_memory.options import complete_agent
 from click import Context
 from click.testing import CliRunner, Result
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.memory import point_id
-from memory_semantic.store import EmbeddingModel
-from memory_server import Server, connection
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, maintenance
+from memory_semantic.memory import point_id, utc_now
+from memory_semantic.server import connection
+from memory_semantic.server.backend import ServerBackend
+from memory_semantic.server.shards import Shards
+from memory_semantic.store import EmbeddingModel, StoreInfo
 from qdrant_server import QdrantServer
 
 ALIAS = "agent-memory.sam"
@@ -237,10 +239,13 @@ class TestDoctor:
     async def test_a_key_that_goes_unencrypted(
         self, url: str, warned: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Server, "version", lambda *_: "1.20.0")
-        monkeypatch.setattr(Server, "peek", lambda *_: None)
+        monkeypatch.setattr(Shards, "version", lambda *_: "1.20.0")
+        monkeypatch.setattr(Shards, "present", lambda *_: None)
         storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
-        found = [f async for f in doctor._about_server(storage, lambda *_: None)]  # type: ignore[arg-type,return-value]
+        server = storage.backend
+        assert isinstance(server, ServerBackend)
+        about = doctor_server.about_server(storage, server, lambda *_: None)  # type: ignore[arg-type,return-value]
+        found = [finding async for finding in about]
         assert warned == any("unencrypted" in finding.text for finding in found)
 
     def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
@@ -360,10 +365,10 @@ class TestReembed:
 
 def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
     def read(store: Any) -> list[Any]:
-        return [point for page in store.collection.points() for point in page]
+        return [point for page in store.scan() for point in page]
 
-    found = asyncio.run(storage.operate(read, []))
-    return {(p.id, at): number for p in found for at, number in enumerate(p.vector)}
+    found = asyncio.run(storage.run(read, []))
+    return {(p.key, at): number for p in found for at, number in enumerate(p.vector)}
 
 
 class TestMeanwhile:
@@ -445,14 +450,10 @@ class TestMeanwhile:
     ) -> None:
         private = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
         asyncio.run(private.store("x"))
-        generator = EmbeddingGenerator("m", base_url=server.base_url)
         monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
-        made, place = EmbeddingModel("m", None, 1536), private.place
-        assert isinstance(place, Server)
-        asyncio.run(remake.remake(private, place, generator, made, lambda done, of: None))
-        kept = asyncio.run(private.manifest())
-        assert kept and kept.shard == "shard-2" and kept.endpoint
-        assert kept.endpoint in server.base_url
+        run("reembed", "--model", "m", "--base-url", server.base_url)
+        kept: Any = asyncio.run(private.info())
+        assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url
 
     def test_an_end_whose_answer_is_lost_is_an_end(
         self,
@@ -571,12 +572,12 @@ class TestMeanwhile:
     ) -> None:
         """The other one is done, and its memory is used, before the first goes on."""
         new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
-        place, made = new.place, EmbeddingModel(model, None, 1536)
-        assert isinstance(place, Server)
+        made = EmbeddingModel(model, None, 1536)
+        wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())
 
         def other() -> None:
-            work = remake.remake(new, place, new.generator(None), made, lambda done, of: None)
-            asyncio.run(work)
+            generator = new.generator(None)
+            asyncio.run(maintenance.rebuild(new.backend, wanted, generator, lambda done, of: None))
             asyncio.run(new.store("stored meanwhile"))
 
         qdrant.between(other, only=moment)

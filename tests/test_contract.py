@@ -26,14 +26,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 from conftest import Clock, MakeStorage, MakeTools
+from former import store_as_before
 from httpx import Headers
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, ranking
 from memory_semantic.files import query
 from memory_semantic.limits import HERE
 from memory_semantic.memory import point_id
 from memory_semantic.server import connection
-from memory_semantic.server import store as server_store
-from memory_semantic.server.backend import ServerBackend
+from memory_semantic.server import query as server_query
 from memory_semantic.server.settings import TRY_SECONDS
 from memory_semantic.store import EVERYWHERE, EmbeddingModel, Store, Where
 from plain_vectors import PlainVectors
@@ -104,10 +104,8 @@ class Place:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
             return
-        theirs, ours = (
-            ServerBackend(a, self.config["qdrant_url"], self.config) for a in (agent, to)
-        )
-        alias = m.CreateAlias(collection_name=f"{theirs.name}.shard-1", alias_name=ours.name)
+        theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
+        alias = m.CreateAlias(collection_name=f"{theirs}.shard-1", alias_name=ours)
         change = m.CreateAliasOperation(create_alias=alias)
         self.ask(lambda client: client.update_collection_aliases([change]))
 
@@ -371,7 +369,7 @@ async def test_words_that_are_shared_count_as_the_formula_says(
 async def test_what_shares_words_only_is_found(
     make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (query, server_store):
+    for module in (query, server_query):
         monkeypatch.setattr(module, "CANDIDATES", 20)
     question, notes = "what is e0502", [f"note {i}" for i in range(100)]
     vectors = await PlainVectors().generate_batch([question, *notes])
@@ -588,10 +586,7 @@ async def test_what_is_read_back_is_what_was_written(make: MakeStorage) -> None:
 
 async def test_a_text_of_an_earlier_version_stays_one_memory(plain: MemoryStorage) -> None:
     text = "one\r\ntwo\rthree"
-    await plain.store("first")
-    await write(plain, text, id="mem-00000001")
-    [first] = await plain.upsert([(text, ["old"])])
-    await plain.delete(await plain.store_many(["first"]))
+    [first] = await store_as_before(plain, [(text, ["old"])])
     [again, other] = await plain.upsert([(text, ["new"]), "another"])
     assert again.id == first.id and again.known and not other.known
     assert sorted(memory.content for memory in await plain.get_recent(9)) == ["another", text]

@@ -52,7 +52,7 @@ def settings(**config: str) -> Path:
 
 
 def shard(storage: MemoryStorage) -> Path:
-    manifest = asyncio.run(storage.manifest())
+    manifest = storage.folder.manifest()
     assert manifest
     return storage.folder.database / manifest.shard
 
@@ -197,6 +197,8 @@ class TestFolder:
 # What every Python process of a test begins with.
 FAILS_TO_SET = """
 import resource
+
+pytestmark = pytest.mark.usefixtures("no_lingering")
 def setrlimit(*_):
     raise {error}("it cannot be set")
 resource.setrlimit = setrlimit

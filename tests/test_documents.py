@@ -15,17 +15,17 @@ from agent_memory.cli import cli
 from memory_hooks import recall
 from memory_hooks.capture import CaptureConfig
 from memory_hooks.recall import RecallConfig
-from memory_semantic import models
-from memory_semantic.config import StorageConfig
-from memory_server.config import ServerConfig
+from memory_semantic import limits
+from memory_semantic.server.settings import ServerConfig
+from memory_semantic.settings import StorageConfig
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
 SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
 BEHAVIORS = sorted((REPOSITORY / "behaviors").glob("*.yaml"))
-PACKAGES = ("memory_semantic", "memory_server", "memory_hooks", "agent_memory")
-SOURCES = [path for name in PACKAGES for path in (MEMORY_MODULE / name).glob("*.py")]
+PACKAGES = ("memory_semantic", "memory_hooks", "agent_memory")
+SOURCES = [path for name in PACKAGES for path in (MEMORY_MODULE / name).rglob("*.py")]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -110,7 +110,7 @@ def test_every_limit_is_in_the_table_with_its_value() -> None:
     told = {name: int(value.replace(",", "")) for value, name in pairs}
     numbers = {
         name: int(value)
-        for name, value in vars(models).items()
+        for name, value in vars(limits).items()
         if name.isupper() and isinstance(value, int | float)
     }
     not_limits = {"RECENCY_BOOST", "LEXICAL_WEIGHT", "LOCK_POLL_SECONDS"}
@@ -152,18 +152,14 @@ def test_commands_in_the_readme_exist() -> None:
         assert set(re.findall(r"--[a-z-]+", rest)) <= options
 
 
-def test_only_one_file_knows_the_vector_engine() -> None:
-    users = [path.name for path in SOURCES if "import qdrant_edge" in path.read_text()]
-    assert users == ["shard.py"]
+def test_only_two_files_know_the_vector_engine() -> None:
+    users = {path.name for path in SOURCES if "import qdrant_edge" in path.read_text()}
+    assert users == {"shard.py", "query.py"}
 
 
-def test_the_core_knows_of_the_server_in_one_place_and_of_its_client_in_none() -> None:
-    core = [path for path in SOURCES if path.parent.name == "memory_semantic"]
-    assert [path.name for path in core if "memory_server import" in path.read_text()] == [
-        "storage.py"
-    ]
+def test_only_the_server_knows_its_client() -> None:
     users = {path.parent.name for path in SOURCES if "qdrant_client" in path.read_text()}
-    assert users == {"memory_server"}
+    assert users == {"server"}
 
 
 @pytest.mark.parametrize("path", BEHAVIORS, ids=lambda path: path.stem)

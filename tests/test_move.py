@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -19,16 +18,19 @@ from agent_memory.cli import cli
 from click.testing import CliRunner, Result
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage, StorageError, disk
-from memory_semantic.collection import Point
-from memory_server import connection
+from memory_semantic import Memory, MemoryStorage, StorageError
+from memory_semantic.files import disk
+from memory_semantic.server import connection
+from memory_semantic.store import Record
 from plain_vectors import PlainVectors
 from qdrant_server import QdrantServer, Rule
+
+pytestmark = pytest.mark.usefixtures("no_lingering")
 
 ALIAS = "agent-memory.sam"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 SHARD = "DELETE /collections/agent-memory.sam.shard-1"
-AGAIN = "Run it again to go on"
+AGAIN = "Run it again to resume"
 
 
 @pytest.fixture
@@ -90,16 +92,16 @@ def memories(storage: MemoryStorage) -> dict[str, Memory]:
 
 
 def manifest(storage: MemoryStorage) -> Any:
-    return asyncio.run(storage.manifest())
+    return asyncio.run(storage.info())
 
 
 def healthy(storage: MemoryStorage) -> bool:
     return asyncio.run(storage.check()) == []
 
 
-def points(storage: MemoryStorage) -> dict[UUID, Point]:
-    found = asyncio.run(storage.operate(lambda store: list(store.collection.points()), []))
-    return {point.id: point for page in found for point in page}
+def points(storage: MemoryStorage) -> dict[UUID, Record]:
+    found = asyncio.run(storage.run(lambda store: list(store.scan()), []))
+    return {point.key: point for page in found for point in page}
 
 
 def found_by(storage: MemoryStorage) -> list[Any]:
@@ -149,8 +151,8 @@ class TestAll:
             for key, point in copies.items():
                 assert point.vector == pytest.approx(vectors[key].vector, abs=1e-3)
                 assert point.words == vectors[key].words
-            kept = (now.embedding, now.created, now.words, now.endpoint)
-            assert kept == (made.embedding, made.created, made.words, made.endpoint)
+            kept = (now.model, now.created, now.words, now.endpoint)
+            assert kept == (made.model, made.created, made.words, made.endpoint)
 
     def test_one_without_words_stays_without(
         self, make_storage: MakeStorage, there: MemoryStorage, qdrant: QdrantServer
@@ -165,7 +167,7 @@ class TestAll:
     ) -> None:
         settings()
         plain = PlainVectors()
-        monkeypatch.setattr(MemoryStorage, "generator", lambda self, manifest: plain)
+        monkeypatch.setattr(MemoryStorage, "generator", lambda self, info: plain)
         before = fill(make_storage(), 1_500)
         move("--to", qdrant.url)
         assert len(qdrant.requests) < 105, Counter(qdrant.requests)
@@ -176,7 +178,7 @@ class TestAll:
     ) -> None:
         asyncio.run(here.delete([asyncio.run(here.store("one"))]))
         move("--to", qdrant.url, "--remove-source")
-        assert manifest(there).embedding.model == "local" and not here.folder.exists
+        assert manifest(there).model.model == "local" and not here.folder.exists
 
     def test_from_server_to_server(
         self, there: MemoryStorage, qdrant: QdrantServer, make_storage: MakeStorage
@@ -404,7 +406,7 @@ class TestTheSourceIsRemoved:
         result = move("--to", qdrant.url, "--remove-source", answers=answers, code=1)
         assert memories(here) == before and healthy(here)
         if copied:
-            assert "Delete the memory of sam" in result.stderr and memories(there) == before
+            assert "Delete the store of sam" in result.stderr and memories(there) == before
             assert "Nothing was changed" not in result.stderr  # it was copied
         else:
             assert "Nothing was changed" in result.stderr and nothing_on(qdrant)
@@ -445,7 +447,7 @@ class TestAnotherModelThere:
         before = fill(here, 10)
         server.requests.clear()
         said = move("--to", qdrant.url)
-        assert "The memory there has the model 'm', 1536 dimensions" in said.stderr
+        assert "The store there has the model 'm', 1536 dimensions" in said.stderr
         assert "Their text goes to 127.0.0.1" in said.stderr
         assert "texts, tags and times agree" in said.stdout
         embedded = [text for request in server.requests for text in request["input"]]
@@ -453,7 +455,7 @@ class TestAnotherModelThere:
         assert "9 memories to embed" in said.stderr
         after = memories(target)
         assert after.keys() == before.keys() and after["fact 1"].tags == ["there", "tag 0"]
-        assert healthy(target) and manifest(target).embedding.model == "m"
+        assert healthy(target) and manifest(target).model.model == "m"
         assert asyncio.run(target.search("fact 7", 1))[0].content == "fact 7"
 
     def test_a_no_sends_no_memory(
@@ -482,7 +484,7 @@ class TestAnotherModelThere:
     ) -> None:
         openai = PlainVectors()
         openai.model = "text-embedding-3-small"
-        storage = MemoryStorage("sam", asdict(there.config), embeddings=openai)
+        storage = MemoryStorage("sam", there.config.model_dump(), embeddings=openai)
         asyncio.run(storage.store("one"))
         before = fill(here, 10)
         said = move("--to", qdrant.url, "--remove-source", code=1)

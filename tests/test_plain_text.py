@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agent_memory import rebuild, salvage
 from agent_memory.page import write_page
 from command import Command
 from conftest import Clock, MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage
-from memory_semantic.check import Entry
+from former import store_as_before
+from memory_semantic import Memory, MemoryStorage, maintenance
 from memory_semantic.plaintext import normal, plain
 from memory_semantic.store import EmbeddingModel
 from plain_vectors import PlainVectors
@@ -44,7 +43,7 @@ async def test_tag_characters_are_not_stored(
 async def test_tag_characters_of_earlier_versions_do_not_reach_the_model(
     make_storage: MakeStorage, tools: Tools
 ) -> None:
-    await make_storage().put([Entry(f"Tea{HIDDEN} at four.", [])])
+    await store_as_before(make_storage(), [(f"Tea{HIDDEN} at four.", [])])
     found = await tools.call("memory_search", query="tea")
     assert found["memories"][0]["content"] == "Tea at four."
 
@@ -103,7 +102,7 @@ class TestOfAnEarlierVersion:
     async def test_stored_again_it_stays_one_memory(
         self, storage: MemoryStorage, tools: Tools, clock: Clock, text: str
     ) -> None:
-        [before] = await storage.put([Entry(text, ["old"])])
+        [before] = await store_as_before(storage, [(text, ["old"])])
         clock.advance(days=1)
         again = await tools.call("memory_store", content=f" {text}\r\n", tags=["new"])
         assert again["memory_id"] == before.id and "already known" in again["status"]
@@ -112,11 +111,11 @@ class TestOfAnEarlierVersion:
         assert await storage.check() == []
 
     async def test_so_it_does_with_plain_line_feeds(self, storage: MemoryStorage) -> None:
-        [before] = await storage.put([Entry("one\r\ntwo", [])])
+        [before] = await store_as_before(storage, [("one\r\ntwo", [])])
         assert await storage.store("one\ntwo") == before.id
 
     async def test_two_that_were_told_apart_stay_two(self, storage: MemoryStorage) -> None:
-        with_both, plain_one = await storage.put([Entry("1\r\n2", []), Entry("1\n2", [])])
+        with_both, plain_one = await store_as_before(storage, [("1\r\n2", []), ("1\n2", [])])
         assert with_both.id != plain_one.id
         assert await storage.store("1\r\n2") == await storage.store("1\n2") == plain_one.id
         assert await storage.count() == 2
@@ -126,7 +125,7 @@ class TestOfAnEarlierVersion:
     ) -> None:
         service: dict[str, Any] = {"embedding_model": "m", "base_url": server.base_url}
         storage = make_storage(**service)
-        asyncio.run(storage.put([Entry(text, ["tag"]) for text in FORMER]))
+        asyncio.run(store_as_before(storage, [(text, ["tag"]) for text in FORMER]))
         memories = asyncio.run(storage.get_recent(10))
         requests = len(server.requests)
         for each in asyncio.run(storage.restore(memories)):
@@ -137,7 +136,7 @@ class TestOfAnEarlierVersion:
     def test_nor_does_its_import(
         self, storage: MemoryStorage, command: Command, dated: bool
     ) -> None:
-        asyncio.run(storage.put([Entry(text, ["tag"]) for text in FORMER]))
+        asyncio.run(store_as_before(storage, [(text, ["tag"]) for text in FORMER]))
         before = command.json("list")
         lines = before if dated else [{"content": text} for text in FORMER]
         assert import_lines(command, lines) == (0, len(FORMER))
@@ -147,7 +146,7 @@ class TestOfAnEarlierVersion:
     def test_elsewhere_its_import_has_the_normal_form(
         self, storage: MemoryStorage, command: Command, tmp_path: Path
     ) -> None:
-        asyncio.run(storage.put([Entry(text, []) for text in FORMER]))
+        asyncio.run(store_as_before(storage, [(text, []) for text in FORMER]))
         elsewhere = Command(tmp_path / "elsewhere" / "memory")
         elsewhere.root.mkdir(parents=True)
         assert import_lines(elsewhere, command.json("list")) == (len(FORMER), 0)
@@ -156,21 +155,21 @@ class TestOfAnEarlierVersion:
 
     async def test_another_model_leaves_the_texts_as_they_are(self, storage: MemoryStorage) -> None:
         texts = [f"{ends.join('abc')} {i}" for i in range(50) for ends in ("\r\n", "\n", "\r")]
-        await storage.put([Entry(text, [f"hidden{HIDDEN}"]) for text in texts])
+        await store_as_before(storage, [(text, [f"hidden{HIDDEN}"]) for text in texts])
         before = {memory.id: memory for memory in await storage.get_recent(200)}
-        made = EmbeddingModel("plain", None, 32)
-        rebuilt = rebuild.rebuild(
-            storage, rebuild.whole(storage), PlainVectors(), made, lambda done, of: None
-        )
+        info = await storage.info()
+        assert info
+        other = info.model_copy(update={"model": EmbeddingModel("plain", None, 32)})
+        rebuilt = maintenance.rebuild(storage.backend, other, PlainVectors(), lambda done, of: None)
         assert await asyncio.wait_for(rebuilt, 60) == len(texts)
         after = {memory.id: memory for memory in await storage.get_recent(200)}
         assert after == before and await storage.check() == []
 
     async def test_a_repair_finds_them(self, storage: MemoryStorage, root: Path) -> None:
         texts = [*FORMER, f"Tea{HIDDEN} at four."]
-        await storage.put([Entry(text, [f"drink{HIDDEN}s"]) for text in texts])
+        await store_as_before(storage, [(text, [f"drink{HIDDEN}s"]) for text in texts])
         [shard] = (root / "sam/qdrant.db").glob("shard-*[0-9]")
-        found = salvage.salvage(shard, "sam")
+        found = maintenance.salvage(shard, "sam")
         assert {memory.content for memory in found.memories} == set(texts)
         assert (found.unverified, found.unreadable) == (0, 0)
 
@@ -221,7 +220,7 @@ def test_nothing_invisible_passes() -> None:
 def test_the_command_and_the_page_show_dots(
     storage: MemoryStorage, command: Command, tmp_path: Path
 ) -> None:
-    [stored] = asyncio.run(storage.put([Entry(f"a\u200bb{tagged('x')}c", ["t\u200bt"])]))
+    [stored] = asyncio.run(store_as_before(storage, [(f"a\u200bb{tagged('x')}c", ["t\u200bt"])]))
     for words in (("list",), ("show", stored.id), ("search", "abc")):
         shown = command.run(*words).output
         assert "a·b" in shown and "t·t" in shown and "\u200b" not in shown

@@ -76,13 +76,13 @@ def test_the_copy_is_removed_after_an_error(snapshot: Path, temporary: Path) -> 
 # Stops in the midst of the work on the copy, and says so.
 PAUSED = """
 import os, sys, time
-from memory_semantic.open_store import OpenStore
+from memory_semantic.files.store import FileStore
 from agent_memory.cli import cli
 def newest(*arguments):
     for _ in range(2):
         print("at work", flush=True)
         time.sleep(60)
-OpenStore.newest = newest
+FileStore.newest = newest
 cli(sys.argv[1:], prog_name="agent-memory")
 """
 
@@ -108,7 +108,7 @@ def test_the_copy_is_private_and_removed_at_a_signal(
 
 
 def test_the_copy_keeps_holes(snapshot: Path, temporary: Path) -> None:
-    from memory_semantic.disk import copy_sparse
+    from memory_semantic.files.disk import copy_sparse
 
     files = [path for path in snapshot.rglob("*") if path.is_file()]
     for path in files:

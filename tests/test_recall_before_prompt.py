@@ -442,5 +442,5 @@ code = "import sys, amplifier_module_hooks_memory_semantic_context; print(*sys.m
 print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
 """,
     )
-    heavy = {"qdrant_edge", "numpy", "openai", "wordllama", "msgspec", "memory_semantic.storage"}
+    heavy = {"qdrant_edge", "numpy", "openai", "wordllama", "memory_semantic.storage"}
     assert "memory_hooks.recall" in output.split() and not heavy & set(output.split())

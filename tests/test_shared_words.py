@@ -2,19 +2,13 @@
 
 import asyncio
 import json
-import math
-import random
-import re
-from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 from agent_memory.settings import MODULE
 from command import Command
 from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, ranking
-from memory_semantic import shard as shards
 from plain_vectors import PlainVectors
 
 SUBJECTS = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
@@ -24,42 +18,29 @@ def format_of(root: Path) -> int:
     return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["format"]
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_the_best_are_those_that_the_formula_says(
-    root: Path, clock: Clock, seed: int
-) -> None:
-    source = random.Random(seed)
-    weight = source.choice([0.1, 0.3, 1])
-    config = {"storage_root": str(root), "lexical_weight": weight}
-    model = PlainVectors()
-    storage = MemoryStorage("sam", config, embeddings=model, clock=clock)
-    texts = [f"{' '.join(source.choices(SUBJECTS, k=5))} T-{i}" for i in range(60)]
-    await storage.store_many(texts[:40])
-    clock.advance(days=10)
-    await storage.store_many(texts[40:])
+class Listening(PlainVectors):
+    """A model that tells what it was given."""
 
-    question = "why is the Cache of T-7 a QUEUE, and the index not?"
-    vectors = np.array(await model.generate_batch([question, *texts]))
-    cosines = vectors[1:] @ vectors[0]
-    asked = set(re.findall(r"\w+", question.lower()))
-    held = [set(re.findall(r"\w+", text.lower())) for text in texts]
-    rarity = {}
-    for word in asked:
-        n = sum(word in words for words in held)
-        rarity[word] = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
-    scores = {}
-    for i, text in enumerate(texts):
-        overlap = sum(rarity[word] for word in asked & held[i]) / sum(rarity.values())
-        similarity = max(0, (cosines[i] + weight * overlap) / (1 + weight))
-        scores[text] = similarity * (1.2 if i >= 40 else 1)
-    best = sorted(scores.values(), reverse=True)[:20]
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
 
-    found = await storage.search(question, limit=20)
-    assert [memory.score for memory in found] == pytest.approx(best, abs=2e-3)
-    for memory in found:
-        assert memory.score == pytest.approx(scores[memory.content], abs=2e-3)
-    recent = await storage.search(question, limit=20, since=clock.now - timedelta(days=1))
-    assert {memory.content for memory in recent} == set(texts[40:])
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        self.texts += texts
+        return await super()._embed(texts)
+
+
+async def test_common_words_are_left_out_of_what_a_service_embeds(root: Path) -> None:
+    config = {"storage_root": str(root), "lexical_weight": 1}
+    model = Listening()
+    storage = MemoryStorage("sam", config, embeddings=model)
+    await storage.store_many([f"the pool of T{i}" for i in range(19)])
+    question = "is the pool of T7 full"
+    for others, asked in ((0, question), (1, "is T7 full"), (60, question)):
+        await storage.store_many([f"note {i}" for i in range(others)])
+        model.texts.clear()
+        await storage.search(question)
+        assert model.texts == [asked]
 
 
 async def test_the_exact_name_is_found_among_its_like(make_storage: MakeStorage) -> None:
@@ -143,28 +124,11 @@ class TestAMemoryMadeWithoutWords:
         assert await make_storage().check() == []
 
 
-async def test_the_exact_name_is_found_far_down_by_meaning(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shards, "CANDIDATES", 20)
-    notes, names = [f"note {i}" for i in range(100)], [f"E0502 {i}" for i in range(30)]
-    question, model = "what is e0502", PlainVectors()
-    vectors = np.array(await model.generate_batch([question, *notes, *names]))
-    cosines = vectors[1:] @ vectors[0]
-    name = int(np.abs(cosines[100:]).argmin())
-    assert cosines[100 + name] < sorted(cosines[:100])[-20]
-    config = {"storage_root": str(root), "lexical_weight": 1}
-    storage = MemoryStorage("sam", config, embeddings=model)
-    await storage.store_many([*notes, names[name]])
-    rarity = [math.log(1 + (101 - n + 0.5) / (n + 0.5)) for n in (0, 0, 1)]
-    expected = (cosines[100 + name] + rarity[2] / sum(rarity)) / 2 * 1.2
-    found = {memory.content: memory.score for memory in await storage.search(question, 20)}
-    assert found[names[name]] == pytest.approx(expected, abs=2e-3)
-
-
 def test_ways_to_write_a_word_that_make_no_difference() -> None:
-    assert ranking.words("Cafe\u0301 STRASSE \uff21") == ranking.words("caf\u00e9 stra\u00dfe a")
-    assert len(ranking.words("PG_POOL_MAX, BILL-1423!")) == 3
+    assert ranking.indexed("Cafe\u0301 STRASSE \uff21") == ranking.indexed(
+        "caf\u00e9 stra\u00dfe a"
+    )
+    assert len(ranking.indexed("PG_POOL_MAX, BILL-1423!")) == 3
 
 
 async def test_words_stay_when_something_is_forgotten(make_storage: MakeStorage) -> None:
@@ -178,7 +142,7 @@ async def test_the_check_compares_the_words_with_the_text(
     make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as wrong:
-        wrong.setattr(shards, "words", lambda text: ranking.words("other"))
+        wrong.setattr("memory_semantic.files.shard.indexed", lambda text: [1])
         await make_storage().store("Tea at four.")
     [problem] = await make_storage().check()
     assert "its words are not those of its text" in problem

@@ -24,6 +24,8 @@ from memory_semantic import Memory, MemoryStorage
 from memory_semantic.check import clean_tags, clean_text
 from memory_semantic.memory import new_memory_id
 
+pytestmark = pytest.mark.usefixtures("no_lingering")
+
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Command:

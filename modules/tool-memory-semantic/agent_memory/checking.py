@@ -10,16 +10,14 @@ import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from multiprocessing.connection import Connection
 from typing import Any
 
-from memory_semantic import MemoryStorage, StorageError, disk
-from memory_semantic.check import check
-from memory_semantic.collection import Collection
+from memory_semantic import MemoryStorage, StorageError, maintenance
 from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError, exhausted, explained
-from memory_semantic.open_store import OpenStore
+from memory_semantic.files import disk
 from memory_semantic.resources import shortage
+from memory_semantic.store import Store
 
 # Address space for the check beside four times the store: an altered number in a list of ids makes
 # the engine ask for up to 100 GB.
@@ -37,9 +35,9 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
     can need; StorageError if the store cannot be checked.
     """
     apart = multiprocessing.get_context("spawn")
-    with explained(lambda: UNCHANGED):
+    with explained(UNCHANGED):
         ours, theirs = apart.Pipe(duplex=False)
-        task = (storage.agent_id, asdict(storage.config), theirs)
+        task = (storage.agent_id, storage.config.model_dump(), theirs)
         process = apart.Process(target=_check, args=task, daemon=True)
         process.start()
         theirs.close()
@@ -71,8 +69,8 @@ def _crash() -> DamagedStoreError:
 
 
 def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
-    def work(store: OpenStore[Collection]) -> tuple[list[str], int]:
-        return check(store, answer.send), store.manifest.memories
+    def work(store: Store) -> tuple[list[str], int]:
+        return maintenance.examine(store, answer.send), store.count()
 
     enough = False
     try:
@@ -84,7 +82,7 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
             with suppress(ValueError, OSError):  # macOS refuses it
                 _, most = resource.getrlimit(resource.RLIMIT_AS)
                 resource.setrlimit(resource.RLIMIT_AS, (needed, most))
-        answer.send(asyncio.run(storage.operate(work, ([], 0))))
+        answer.send(asyncio.run(storage.run(work, ([], 0))))
     except StorageError as error:
         # With more memory than any whole store needs, it is the store that asks for too much.
         too_much = enough and shortage(error) == errno.ENOMEM

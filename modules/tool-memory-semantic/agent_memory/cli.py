@@ -25,13 +25,13 @@ class _InOrder(click.Group):
 )
 @click.version_option(package_name="amplifier-module-tool-memory-semantic")
 def cli() -> None:
-    """See, correct, move and mend what your Amplifier agents remember.
+    """See, correct, move and repair what your Amplifier agents remember.
 
     \b
     Examples:
       agent-memory search "which database did we pick?"
       agent-memory list --since 7d
-      agent-memory forget mem-a3f2b8c1
+      agent-memory forget mem-a3f2b8c1d4e5
       agent-memory export memories.jsonl
       agent-memory doctor
 
@@ -41,7 +41,7 @@ def cli() -> None:
 
 @command(cli, "agents", "agents --json", of_agent=False)
 def agents(session: "Session") -> None:
-    """List the agents that have a memory here."""
+    """List the agents that have a store here."""
     from . import memories
 
     memories.agents(session)
@@ -85,7 +85,7 @@ def list_(
     memories.list_(session, since, tags, None if everything else limit)
 
 
-@command(cli, "show mem-a3f2b8c1", "show a3f2b8c1 --json")
+@command(cli, "show mem-a3f2b8c1d4e5", "show a3f2b8c1d4e5 --json")
 @click.argument("memory_id", metavar="ID")
 def show(session: "Session", memory_id: str) -> None:
     """Show one memory whole."""
@@ -96,7 +96,7 @@ def show(session: "Session", memory_id: str) -> None:
 
 @command(
     cli,
-    "forget mem-a3f2b8c1",
+    "forget mem-a3f2b8c1d4e5",
     "forget --tag captured --since 1d",
     "forget --before 2025-01-01 --yes",
 )
@@ -148,9 +148,9 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
     """Read memories from a FILE ("-" is standard input).
 
     Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
-    text with a memory on each line; packed with gzip, too. Doing it again changes nothing, and goes
-    on where an interruption ended it: ids and times are kept, and a text that is known gets the
-    tags of both and the later time.
+    text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
+    interruption. Ids and times are kept, unless another memory has the id; a text that is known
+    gets the tags of both and the later time.
     """
     from . import transfer
 
@@ -158,22 +158,19 @@ def import_(session: "Session", file: str, tags: Sequence[str]) -> None:
 
 
 @command(
-    cli,
-    "move --to https://qdrant.example.com:6333",
-    "move --to local",
-    "move --to local --remove-source",
+    cli, "move --to https://example.com:6333", "move --to local", "move --to local --remove-source"
 )
 @click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
 @click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
 @click.option("--remove-source", is_flag=True, help="Delete it there, once all of it is here.")
 @yes_option
 def move(session: "Session", to: str, source: str | None, remove_source: bool, yes: bool) -> None:
-    """Move a memory to a Qdrant server, or back to this machine.
+    """Move a store to a Qdrant server, or back to this machine.
 
-    Copies everything, vectors as they are, and compares both. The memory stays where it was too,
-    until --remove-source. Doing it again goes on where an interruption ended it, and takes along
-    what was stored meanwhile, but brings back what was forgotten in the new place alone. Afterwards
-    set qdrant_url, so that sessions use the new place.
+    Copies everything, vectors as they are, and compares both. The store stays where it was too,
+    until --remove-source. Safe to rerun: resumes after an interruption and takes along what was
+    stored meanwhile, but brings back what was forgotten in the new place alone. Afterwards set
+    qdrant_url, so that sessions use the new place.
     """
     from . import move as moving
 
@@ -197,11 +194,11 @@ def move(session: "Session", to: str, source: str | None, remove_source: bool, y
 def reembed(
     session: "Session", model: str, base_url: str | None, dimensions: int | None, yes: bool
 ) -> None:
-    """Change the embedding model of a memory.
+    """Change the embedding model of a store.
 
-    Says what it will take, and asks. Meanwhile the memory can be used as ever; interrupted, it
-    stays as it was, and the same command goes on. With the model that it has, a memory of an older
-    version gets what it lacks, one on a server is written anew, and nothing is embedded.
+    Says what it will take, and asks. Meanwhile the store can be used as ever. Safe to rerun:
+    resumes after an interruption. With the model that it has, the store is rebuilt without
+    embedding anything, so that one of an older version gets what it lacks.
     """
     from . import upkeep
 
@@ -216,20 +213,20 @@ def stats(session: "Session", html: str | None) -> None:
     With --html as a page for the browser: the memories over time and as a map by meaning, with
     search. It is one file, and loads nothing from the network.
     """
-    from . import upkeep
+    from . import stats as numbers
 
-    upkeep.page(session, html) if html else upkeep.stats(session)
+    numbers.page(session, html) if html else numbers.stats(session)
 
 
 @command(cli, "doctor", "doctor --agent sam --offline", "doctor --repair")
 @click.option("--offline", is_flag=True, help="Do not try the embeddings service.")
-@click.option("--repair", is_flag=True, help="Make a damaged memory anew from what can be read.")
+@click.option("--repair", is_flag=True, help="Rebuild a damaged store from what can be read.")
 @yes_option
 def doctor(session: "Session", offline: bool, repair: bool, yes: bool) -> None:
-    """Check everything, and say what mends it.
+    """Diagnose problems and suggest fixes.
 
     Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
-    files. On a server it mends what was interrupted, and ids that two memories share.
+    files. It also finishes what was interrupted, and gives new ids to memories that share one.
     """
     from . import upkeep
 

@@ -6,7 +6,7 @@ The export is JSON Lines in UTF-8. The first line says what it is:
 
 and each other line is a memory, oldest first:
 
-    {"id": "mem-a3f2b8c1", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
+    {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
 `metadata`, an object of texts, follows where there is any. `timestamp` is RFC 3339. Vectors are
 left out: the text is the truth, and the store that imports it makes its own. Without the first line
@@ -19,18 +19,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory_semantic import InputError
+from memory_semantic.check import clean_metadata, clean_since, clean_tags, clean_text
 from memory_semantic.masking import mask_all, mask_given
-from memory_semantic.models import (
-    MEMORY_ID,
-    Memory,
-    clean_metadata,
-    clean_since,
-    clean_tags,
-    clean_text,
-    new_memory_id,
-    timestamp_text,
-    utc_now,
-)
+from memory_semantic.memory import MEMORY_ID, Memory, new_memory_id, timestamp_text, utc_now
 
 from .formats import FORMAT, VERSION, ImportFileError, entries
 from .output import memory_json

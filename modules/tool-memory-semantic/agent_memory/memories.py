@@ -9,23 +9,13 @@ from threading import Event, current_thread, main_thread
 from typing import Any, NoReturn
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.models import HERE, timestamp_text
-from memory_semantic.workers import run_blocking
-from memory_server import Server
+from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage, maintenance
+from memory_semantic.limits import ALL
+from memory_semantic.memory import timestamp_text
 
-from . import erasure, formats, rebuild
-from .output import (
-    MEMORY_COLUMNS,
-    counted,
-    local_time,
-    memory_json,
-    memory_row,
-    readable_size,
-    size_on_disk,
-)
-from .rebuild import ALL
-from .session import Session, confirm, fail, known_agents, run, server_of
+from . import formats
+from .output import MEMORY_COLUMNS, counted, local_time, memory_json, memory_row, readable_size
+from .session import Session, confirm, fail, known_agents, place_of, run, size_of
 
 _ON_SERVER = (
     "Gone from search. The server takes them out of its files when it next rewrites these, or at "
@@ -45,8 +35,7 @@ def agents(session: Session) -> None:
     elif rows:
         session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     else:
-        where = config.storage_root if config.qdrant_url == HERE else config.qdrant_url
-        session.out.note(f"No agent has a memory in {where} yet.")
+        session.out.note(f"No agent has a memory in {place_of(config)} yet.")
     if config.doubt and not rows:
         session.out.warn(config.doubt)
 
@@ -55,12 +44,12 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
-        manifest = run(storage.manifest())
+        info = run(storage.info())
         return {
             "agent": agent,
             "memories": run(storage.count()),
-            "bytes": None if server_of(storage) else size_on_disk(storage.folder.path),
-            "model": manifest.embedding.model if manifest else None,
+            "bytes": size_of(storage),
+            "model": info.model.model if info else None,
             "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
     except AgentMemoryError as error:
@@ -150,6 +139,7 @@ def forget(
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing
+    run(maintenance.erase(storage.backend))  # what an interrupted one has left on the disk
     if ids:
         doomed = _by_id(session, ids)
     else:
@@ -169,11 +159,13 @@ def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], 
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
-            if session.server:
-                run(_erase_on(session.server, storage, [memory.id for memory in doomed]))
-            else:
-                _erase(storage, doomed, interrupted)
-    if session.server and doomed and storage.folder.holds_memories:
+            if not interrupted.is_set():
+                run(storage.delete([memory.id for memory in doomed]))
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        if not session.on_server:
+            _require_gone(storage, doomed)
+    if session.on_server and doomed and storage.folder.holds_memories:
         session.out.warn(
             "The files of this machine have a memory of this agent, too, which was not touched. "
             f"There: agent-memory forget … --root {storage.config.storage_root}"
@@ -182,20 +174,13 @@ def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], 
         session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
     elif doomed:
         gone = "Gone from search and from the files."
-        if session.server:
-            manifest = run(storage.manifest())
-            model = manifest.embedding.model if manifest else "local"
+        if session.on_server:
+            info = run(storage.info())
+            model = info.model.model if info else "local"
             gone = f"{_ON_SERVER}agent-memory reembed --model {model}"
         session.out.line(f"Forgotten: {len(doomed):,}. {gone}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
-
-
-async def _erase_on(server: Server, storage: MemoryStorage, ids: list[str]) -> None:
-    """Delete them, from an unfinished reembed too."""
-    await run_blocking(lambda _: server.forget(ids))
-    await storage.delete(ids)
-    await run_blocking(lambda _: server.forget(ids))
 
 
 @contextmanager
@@ -218,30 +203,21 @@ def _interrupt_held_back() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _erase(storage: MemoryStorage, doomed: Sequence[Memory], interrupted: Event) -> None:
-    """Delete them, from an unfinished rebuild too, and look whether they are gone."""
-    ids = {memory.id for memory in doomed}
-    with rebuild.none_running(storage):
-        unfinished = rebuild.unfinished(storage)
-        if unfinished:
-            run(unfinished.delete(ids))
-        if not interrupted.is_set():
-            run(storage.delete(ids))
-    if interrupted.is_set():
-        raise KeyboardInterrupt
+def _require_gone(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
+    """Look through the bytes on disk, and end the command if anything of them is left."""
     living = run(storage.get_recent(ALL))
-    again = ids & {memory.id for memory in living}
+    again = {memory.id for memory in doomed} & {memory.id for memory in living}
     if again:
         fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
     folder = storage.folder.path
-    left = erasure.traces(folder, doomed, living)
+    left = maintenance.traces(folder, doomed, living)
     kept = {folder / path.relative_to(folder).parts[0] for path in left}
     if storage.folder.database in kept:
-        fail(f"Deleted from the memory, but traces are left in its files: {left[0]}")
+        fail(f"Deleted from the store, but traces are left in its files: {left[0]}")
     if kept:
         places = " ".join(map(str, sorted(kept)))
         fail(
-            "Deleted from the memory, but an earlier repair has kept files in which traces are "
+            "Deleted from the store, but an earlier repair has kept files in which traces are "
             f"left. When you no longer need them: rm -r {places}"
         )
 
@@ -249,9 +225,6 @@ def _erase(storage: MemoryStorage, doomed: Sequence[Memory], interrupted: Event)
 def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
     """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not server_of(storage):
-        with rebuild.none_running(storage):  # removes what the interrupted look for one has left
-            pass
     living = {memory.id for memory in run(storage.get_recent(ALL))}
     gone = sum(memory.id not in living for memory in doomed)
     if not gone:
@@ -260,7 +233,7 @@ def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoRet
         fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
     fail(
         f"Interrupted. All {counted(gone)} were deleted, but the files were not searched for "
-        "what is left of them."
+        "what is left of them. See: agent-memory doctor"
     )
 
 

@@ -1,25 +1,18 @@
-"""Move a memory between this machine and a Qdrant server: what `move` does."""
+"""Move a store between this machine and a Qdrant server: what `move` does."""
 
+import asyncio
 from collections.abc import Coroutine
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from threading import Event
 from typing import Any, TypeVar
 
-from memory_semantic import AgentMemoryError, MemoryStorage
-from memory_semantic.collection import EVERYWHERE, Collection
-from memory_semantic.config import clean_place
-from memory_semantic.manifest import Manifest
-from memory_semantic.models import HERE
-from memory_semantic.open_store import OpenStore
-from memory_semantic.workers import run_blocking
+from memory_semantic import AgentMemoryError, MemoryStorage, maintenance
+from memory_semantic.limits import ALL, HERE
+from memory_semantic.settings import clean_place
+from memory_semantic.store import Store
 
-from . import rebuild
-from .copying import copy, lacking, memories_in, missing
 from .options import BadInputError
 from .output import counted
 from .plan import plan
-from .session import Session, confirm, fail, place_of, run, server_of
+from .session import Session, confirm, fail, place_of, run
 from .settings import MODULE
 
 T = TypeVar("T")
@@ -33,44 +26,36 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     to = clean_place(to)
     source = clean_place(source or (HERE if to != HERE else settings.qdrant_url))
     old, new = _storage(session, source), _storage(session, to)
-    if place_of(old) == place_of(new):
+    here, there = place_of(old.config), place_of(new.config)
+    if here == there:
         what = "That is where it is. Name another place with --to or --from."
         raise BadInputError(f"{what} {settings.doubt}".rstrip())
-    manifest, present = run(_peek(old)), run(_peek(new))
-    if manifest is None:
-        fail(f"The agent {session.agent!r} has no memory in {place_of(old)}.")
+    info, present = run(old.backend.info()), run(new.backend.info())
+    if info is None:
+        fail(f"The agent {session.agent!r} has no memory in {here}.")
     generator = None
-    memories, known = run(memories_in(old.place.open)), run(memories_in(new.place.open))
-    number, there = len(memories), len(memories.keys() & known.keys())
-    already = f", where {there:,} of them are already" if present else ""
-    session.out.note(
-        f"{counted(number)} of {session.agent}: from {place_of(old)} to {place_of(new)}{already}"
-    )
-    if present and present.embedding != manifest.embedding:
+    memories, known = (run(maintenance.memories_in(each.backend)) for each in (old, new))
+    number, shared = len(memories), len(memories.keys() & known.keys())
+    already = f", where {shared:,} of them are already" if present else ""
+    session.out.note(f"{counted(number)} of {session.agent}: from {here} to {there}{already}")
+    if present and present.model != info.model:
         generator = new.generator(present)
         texts = [memories[key] for key in memories.keys() - known.keys()]
         session.out.note(
-            f"The memory there has the model {present.embedding}: the texts are embedded anew.\n"
+            f"The store there has the model {present.model}: the texts are embedded again.\n"
             f"{run(plan(texts, generator)).sentence}"
         )
-    embedding = (present or manifest).embedding
     confirm("Start?", yes)
-    described = replace(manifest, shard="shard-1", memories=0)
 
     async def work() -> list[str]:
+        places = (old.backend, new.backend)
+        same = generator is None
         with session.out.progress("Copying", number) as progress:
-            copied = await copy(old.place.open, target, embedding, generator, progress.done_of)
+            show = progress.done_of
+            copied = await maintenance.copy(*places, present or info, generator, show)
         with session.out.progress("Comparing", number) as progress:
-            return await missing(
-                copied,
-                old.place.open,
-                target,
-                same_model=generator is None,
-                progress=progress.done_of,
-            )
-
-    def target(cancelled: Event) -> AbstractContextManager[OpenStore[Collection] | None]:
-        return new.place.open(cancelled, described)
+            show = progress.done_of
+            return await maintenance.missing(copied, *places, same_model=same, progress=show)
 
     problems = _resumable(work())
     if problems:
@@ -78,15 +63,13 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
         fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
     if not session.out.as_json:
         agree = "texts, tags and times" if generator else "texts, tags, times and vectors"
-        session.out.line(f"{counted(number)} of {session.agent} in {place_of(new)}: {agree} agree.")
+        session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
     removed = remove_source and _remove(session, old, new, yes)
     if session.out.as_json:
-        places = {"from": place_of(old), "to": place_of(new)}
-        session.out.json(
-            {"agent": session.agent, "memories": number, **places, "source_removed": removed}
-        )
+        places = {"from": here, "to": there, "source_removed": removed}
+        session.out.json({"agent": session.agent, "memories": number, **places})
     elif not removed:
-        session.out.note(f"It is in {place_of(old)} too, until: move … --remove-source")
+        session.out.note(f"It is in {here} too, until: move … --remove-source")
     if settings.qdrant_url != to:
         where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
         session.out.warn(
@@ -96,34 +79,31 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
 
 
 def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool) -> bool:
-    question = f"Delete the memory of {session.agent} in {place_of(old)}?"
+    here = place_of(old.config)
+    question = f"Delete the store of {session.agent} in {here}?"
     confirm(question, yes, "It was copied, and nothing was deleted.")
-    copied = run(memories_in(new.place.open))
+    copied = run(maintenance.memories_in(new.backend))
 
-    def agreed(store: OpenStore[Collection]) -> bool:
-        hits = store.collection.newest(rebuild.ALL, EVERYWHERE)
-        if any(lacking(store.memory(hit), copied.get(hit.id)) for hit in hits):
+    def agreed(store: Store) -> bool:
+        found = store.newest(ALL)
+        if any(maintenance.lacking(memory, copied.get(memory.key)) for memory in found):
             return False
         try:  # the same server by another name would have nothing that is ready
-            return new.place.peek(Event()) is not None
+            return asyncio.run(new.backend.info()) is not None
         except AgentMemoryError:
             return False
 
-    server = server_of(old)
-    if not server:
-        rebuild.give_up(old)
-    removed = run(run_blocking(lambda _: (server or old.folder).remove(agreed)))
-    if not removed:
+    if not run(maintenance.remove(old.backend, agreed)):
         fail(
             "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
             "both places are one."
         )
-    for kept in old.folder.kept if not server else ():
+    for kept in old.folder.kept if old.config.qdrant_url == HERE else ():
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
     if not session.out.as_json:
-        session.out.line(f"Deleted in {place_of(old)}.")
+        session.out.line(f"Deleted in {here}.")
     return True
 
 
@@ -131,12 +111,8 @@ def _storage(session: Session, url: str) -> MemoryStorage:
     return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
 
 
-async def _peek(storage: MemoryStorage) -> Manifest | None:
-    return await run_blocking(storage.place.peek)
-
-
 def _resumable(work: Coroutine[Any, Any, T]) -> T:
-    again = "The memory is whole where it was. Run it again to go on."
+    again = "The store is whole where it was. Run it again to resume."
     try:
         return run(work)
     except KeyboardInterrupt:

@@ -65,7 +65,7 @@ class When(click.ParamType[datetime]):
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
     try:
-        from memory_semantic.models import HERE
+        from memory_semantic.limits import HERE
 
         from . import settings as amplifier
         from .session import known_agents

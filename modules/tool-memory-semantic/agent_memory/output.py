@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from memory_semantic.models import Memory, timestamp_text
+from memory_semantic.memory import Memory, timestamp_text
 from memory_semantic.plaintext import plain
 from rich.cells import cell_len, set_cell_size
 

@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic.models import Memory, timestamp_text
+from memory_semantic.memory import Memory, timestamp_text
 from memory_semantic.plaintext import plain
 
 from . import files

@@ -1,12 +1,11 @@
-"""What embedding anew will take, said before it starts: memories, tokens, money and time."""
+"""What it will take to embed memories, said before it starts: tokens, money and time."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_semantic import EmbeddingGenerator, Memory
-from memory_semantic.manifest import Embedding
-from memory_semantic.models import EMBEDDING_BATCH, LOCAL_MODEL
+from memory_semantic.limits import EMBEDDING_BATCH, LOCAL_MODEL
 
 from .output import counted
 
@@ -42,10 +41,12 @@ class Plan:
         return f"{work}, about {time}. {where}."
 
 
-async def model_of(generator: EmbeddingGenerator) -> Embedding:
-    """What `generator` makes. It embeds a few words of ours to know."""
-    [vector] = await generator.generate_batch([_SAMPLE])
-    return Embedding(generator.model, generator.version, len(vector))
+async def tried(generator: EmbeddingGenerator) -> EmbeddingGenerator:
+    """`generator`, after it has embedded a few words of ours: it works, and its vector length is
+    known.
+    """
+    await generator.generate(_SAMPLE)
+    return generator
 
 
 async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:

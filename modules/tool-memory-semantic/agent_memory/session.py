@@ -10,12 +10,12 @@ from typing import Any, NoReturn, TypeVar
 import click
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.identity import validate_agent_id
+from memory_semantic.limits import HERE
 from memory_semantic.masking import mask_given
-from memory_semantic.models import HERE
-from memory_server import Server
+from memory_semantic.settings import StorageConfig
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+from .output import MEMORY_COLUMNS, Output, memory_json, memory_row, size_on_disk
 
 T = TypeVar("T")
 
@@ -57,14 +57,14 @@ class Session:
     def existing(self) -> MemoryStorage:
         """The agent's storage, which must exist."""
         if not exists(self.storage):
-            where = place_of(self.storage)
+            where = place_of(self.storage.config)
             fail(f"The agent {self.agent!r} has no memory in {where}. See: agent-memory agents")
         return self.storage
 
     @property
-    def server(self) -> Server | None:
-        """The server that has the memory, if one has it."""
-        return server_of(self.storage)
+    def on_server(self) -> bool:
+        """Whether a server keeps the store."""
+        return self.storage.config.qdrant_url != HERE
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` without credentials, and how many it had: as the tools do it."""
@@ -78,21 +78,20 @@ class Session:
             self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
 
 
-def server_of(storage: MemoryStorage) -> Server | None:
-    """The server that a storage uses, if it uses one."""
-    return storage.place if isinstance(storage.place, Server) else None
+def place_of(config: StorageConfig) -> str:
+    """Where stores are kept, for people: a folder, or the address of a server."""
+    return config.storage_root if config.qdrant_url == HERE else config.qdrant_url
 
 
-def place_of(storage: MemoryStorage) -> str:
-    """Where a storage keeps memories, for people: a folder, or the address of a server."""
-    server = server_of(storage)
-    return server.url if server else storage.config.storage_root
+def size_of(storage: MemoryStorage) -> int | None:
+    """Bytes that a store takes on this machine; None if a server keeps it."""
+    return size_on_disk(storage.folder.path) if storage.config.qdrant_url == HERE else None
 
 
 def exists(storage: MemoryStorage) -> bool:
     """Whether there is a store, in whatever state."""
-    here = not server_of(storage) and storage.folder.exists
-    return here or run(storage.manifest()) is not None
+    here = storage.config.qdrant_url == HERE and storage.folder.exists
+    return here or run(storage.info()) is not None
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:
@@ -101,7 +100,9 @@ def known_agents(settings: amplifier.Settings) -> list[str]:
     """
     config = settings.storage()
     if config.qdrant_url != HERE:
-        return Server("", config.qdrant_url, settings.core).agents()
+        from memory_semantic.server.backend import ServerBackend
+
+        return ServerBackend("", config.qdrant_url, settings.core).shards().agents()
     root = Path(config.storage_root)
     try:
         folders = list(root.iterdir())  # which says, as glob does not, what may not be read

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_semantic.config import StorageConfig, core_settings, expanded
 from memory_semantic.errors import InputError
 from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
+from memory_semantic.settings import StorageConfig, core_settings, expanded
 
 MODULE = "tool-memory-semantic"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")

@@ -4,51 +4,54 @@ The engine writes to every store that it opens. So the store is copied to where 
 for its owner alone, and the copy is removed whatever ends the work, but for a kill -9.
 """
 
+import math
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import NoReturn
 
 from memory_semantic import Memory, MemoryStorage, StorageError
-from memory_semantic.disk import copy_sparse
-from memory_semantic.lock import locked
-from memory_semantic.models import HERE
-
-from .rebuild import ALL
+from memory_semantic.files.backend import Visit
+from memory_semantic.files.disk import copy_sparse
+from memory_semantic.files.folder import AgentFolder
+from memory_semantic.files.lock import take_lock
+from memory_semantic.limits import ALL
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
     """All memories of a store that is read-only, newest first; `note` is told of the copy."""
+    source = storage.folder
     with _temporary_folder() as folder:
         note(
-            f"The store in {storage.folder.path} is read-only. It is read from a temporary copy in "
+            f"The store in {source.path} is read-only. It is read from a temporary copy in "
             f"{folder}, which is removed afterwards."
         )
-        config = {"storage_root": str(folder), "qdrant_url": HERE}
-        copy = MemoryStorage(storage.agent_id, config).folder
+        copy = AgentFolder(folder, storage.agent_id)
         with ExitStack() as held:
             # Others may be able to write. A store that has no locks is in nobody's use; where the
             # file system has none, the check of the copy must do.
             with suppress(OSError):
-                source, seconds = storage.folder.database, storage.config.lock_timeout
-                held.enter_context(locked(source, seconds, Event(), read_only=True))
+                deadline = time.monotonic() + storage.config.lock_timeout
+                held.enter_context(take_lock(source.database, deadline, Event(), read_only=True))
             try:
                 copy.path.mkdir(mode=0o700, parents=True)
-                _copy(storage.folder.database, copy.database)
+                _copy(source.database, copy.database)
             except OSError as error:
                 raise StorageError(
                     f"The temporary copy could not be made: {error.filename or folder}: "
                     f"{error.strerror}. TMPDIR can name another place for it."
                 ) from error
         # Here and not in a worker, which would go on in the copy while it is removed.
-        with copy.open(Event()) as store:
+        with closing(Visit(copy, math.inf, Event())) as visit:
+            store = visit.store(None)
             return store.newest(ALL) if store else []
 
 

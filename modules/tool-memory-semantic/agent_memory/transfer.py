@@ -3,27 +3,45 @@
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from memory_semantic import AgentMemoryError, InputError, MemoryStorage
-from memory_semantic.collection import Collection
-from memory_semantic.models import clean_memory
-from memory_semantic.open_store import OpenStore, Stored
+from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
+from memory_semantic.check import clean_memory
+from memory_semantic.limits import ALL, EMBEDDING_BATCH
+from memory_semantic.merging import use_former_texts
+from memory_semantic.store import Store, Stored
 
 from . import files, formats, interchange, snapshot
 from .output import counted
-from .rebuild import ALL, BATCH
 from .session import Session, confirm, fail, run
 
+_BATCH = 4 * EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
 _FAULTS = 10  # of a file, before it is "and more"
+
+
+@dataclass
+class _Tally:
+    """What became of the memories of a file: how many of each kind, and the faults."""
+
+    new: int = 0
+    merged: int = 0
+    renamed: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, memory: Memory, stored: Stored) -> None:
+        """Count what became of a memory."""
+        self.new += not stored.known
+        self.merged += stored.known and stored.changed
+        self.renamed += not stored.known and stored.id != memory.id
 
 
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories, oldest first."""
     storage = session.existing
-    if not session.server and storage.folder.read_only:
+    if not session.on_server and storage.folder.read_only:
         memories = snapshot.read(storage, session.out.note)[::-1]
     else:
         memories = run(storage.get_recent(ALL))[::-1]
@@ -54,29 +72,32 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         )
     except formats.ImportFileError as error:
         fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
-    new = merged = done = 0
-    faults: list[str] = []
+    tally, done = _Tally(), 0
     try:
         with session.out.progress("Importing", len(found)) as progress:
-            for start in range(0, len(found), BATCH):
-                stored = run(_restore(storage, found[start : start + BATCH], faults))
-                new += sum(not each.known for each in stored)
-                merged += sum(each.known and each.changed for each in stored)
-                done = min(start + BATCH, len(found))
+            for start in range(0, len(found), _BATCH):
+                run(_restore(storage, found[start : start + _BATCH], tally))
+                done = min(start + _BATCH, len(found))
                 progress.done(done)
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        fail(f"{why}\n{done:,} of {len(found):,} are imported. Run it again to go on.")
-    unchanged = len(found) - new - merged - len(faults)
-    counts = {"new": new, "merged": merged, "unchanged": unchanged}
+        fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
+    unchanged = len(found) - tally.new - tally.merged - len(tally.faults)
+    counts = {"new": tally.new, "merged": tally.merged, "unchanged": unchanged}
     if session.out.as_json:
-        session.out.json({"agent": session.agent, **counts, "masked_secrets": masked})
+        counts |= {"renamed": tally.renamed, "masked_secrets": masked}
+        session.out.json({"agent": session.agent, **counts})
     else:
         said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
         session.out.line(f"{counted(len(found))} for {session.agent}: {said}")
+        if tally.renamed:
+            owners = "theirs" if tally.renamed > 1 else "its id"
+            session.out.line(
+                f"{tally.renamed:,} got a new id, because another memory has {owners}."
+            )
         session.out.masked(masked)
-    if faults:
-        fail(f"{len(faults):,} could not be imported:{_listed(faults)}")
+    if tally.faults:
+        fail(f"{len(tally.faults):,} could not be imported:{_listed(tally.faults)}")
 
 
 def _written(path: Path) -> datetime:
@@ -88,29 +109,32 @@ def _written(path: Path) -> datetime:
 
 
 async def _restore(
-    storage: MemoryStorage, found: list[interchange.Found], faults: list[str]
-) -> list[Stored]:
+    storage: MemoryStorage, found: Sequence[interchange.Found], tally: _Tally
+) -> None:
     """Restore some memories; what keeps one of them out becomes a fault. One that is known keeps
     its time if the file has none for it.
     """
-
     undated = [each.memory for each in found if not each.dated]
+    cleaned = [clean_memory(memory, storage.agent_id) for memory in undated]
 
-    def date(store: OpenStore[Collection]) -> None:
-        keys = store.keys([clean_memory(memory) for memory in undated])
-        known = {point.id: store.memory(point) for point in store.collection.retrieve(keys)}
-        for memory, key in zip(undated, keys, strict=True):
-            memory.timestamp = known[key].timestamp if key in known else memory.timestamp
+    def date(store: Store) -> None:
+        use_former_texts(store, cleaned)
+        known = store.get(new.key for new in cleaned)
+        for memory, new in zip(undated, cleaned, strict=True):
+            memory.timestamp = known[new.key].timestamp if new.key in known else memory.timestamp
 
     if undated:
-        await storage.operate(date, None)
+        await storage.run(date, None)
+    memories = [each.memory for each in found]
     try:
-        return await storage.restore([each.memory for each in found])
+        for memory, stored in zip(memories, await storage.restore(memories), strict=True):
+            tally.add(memory, stored)
     except InputError as error:
         if len(found) == 1:
-            faults.append(f"{found[0].place}: {error}")
-            return []
-    return [done for each in found for done in await _restore(storage, [each], faults)]
+            tally.faults.append(f"{found[0].place}: {error}")
+            return
+        for each in found:
+            await _restore(storage, [each], tally)
 
 
 def _listed(faults: list[str]) -> str:

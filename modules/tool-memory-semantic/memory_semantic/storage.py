@@ -101,6 +101,7 @@ class MemoryStorage:
         restored = [clean_memory(memory, self.agent_id) for memory in memories]
 
         def look(store: Store) -> Collection[UUID]:
+            use_former_texts(store, restored)
             rename_taken(store, restored)
             return store.get(memory.key for memory in restored).keys()
 

@@ -148,8 +148,12 @@ class Store(Protocol):
         """How rare each word is among the memories: see `ranking`."""
         ...
 
-    def scan(self) -> Iterator[list[Record]]:
+    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         """All that is stored, as it is, some hundred at a time."""
+        ...
+
+    def renew_ids(self, keys: Sequence[UUID]) -> int:
+        """Give new ids to the texts with these keys; returns how many got one."""
         ...
 
     def delete(self, memories: Sequence[Memory]) -> None:

@@ -155,7 +155,9 @@ class Visit:
 
 
 def _create(database: Path, info: StoreInfo) -> Manifest:
-    manifest = Manifest.model_validate(info.model_dump(by_alias=True))
+    manifest = Manifest.model_validate(
+        info.model_dump(by_alias=True, include={"agent", "model", "endpoint", "words", "created"})
+    )
     target = database / manifest.shard
     disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
     unfinished = target.with_suffix(".tmp")

@@ -176,31 +176,31 @@ class Door(Generic[V]):
         single call leaves nothing open behind it.
         """
         turn_ends = time.monotonic() + TURN_SECONDS
-        patience = 0.0
-        while operation := self._next(visit, patience):
+        while operation := self._next(visit):
             try:
                 result = operation.work(visit)
             except BaseException as error:
                 return partial(operation.answer.set_exception, error)
-            patience = LINGER_SECONDS if self._is_burst else 0.0
-            if not self._line and not patience:
+            with _lock:  # before the answer is given: who has it may fork
+                self._lingers = self._is_burst and self._may_linger
+            if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
             operation.answer.set_result(result)
             if time.monotonic() > turn_ends and visit.wanted():
                 break
         return None
 
-    def _next(self, visit: V, patience: float) -> _Operation | None:
-        """The next in the line; None if there is none within `patience`, or not for this visit."""
-        until = time.monotonic() + patience
+    def _next(self, visit: V) -> _Operation | None:
+        """The next in the line, which may have to come yet; None if the visit is to end."""
+        until = time.monotonic() + LINGER_SECONDS
         with _lock:
             while not self._line:
                 # The main thread is the first to end when the interpreter does.
-                self._lingers = self._may_linger and threading.main_thread().is_alive()
-                if not self._lingers or time.monotonic() >= until or visit.wanted():
+                lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
+                if not lingers or time.monotonic() >= until or visit.wanted():
                     return None
                 self._changed.wait(LINGER_POLL_SECONDS)
-            if patience and not visit.still_valid():
+            if self._lingers and not visit.still_valid():
                 return None
             self._lingers = False
             now = time.monotonic()

@@ -31,8 +31,8 @@ ENGINE = "qdrant-edge 0.9"
 # Points read at once, so that going through a large store stays small in memory.
 _BATCH = 256
 
-# What is read from its beginning to its end in every operation: the vectors and the indexes. No
-# more, because each file takes a descriptor; these are eleven, one more for each 10,000 memories.
+# What a search reads from its beginning to its end: the vectors and the indexes. No more, because
+# each file takes a descriptor; these are nine, and one more for each 10,000 memories.
 _READ_ALWAYS = (
     "segments/*/vector_storage/vectors/*.mmap",
     "segments/*/payload_index/*/page_*.dat",
@@ -63,15 +63,11 @@ class Shard:
                 raise DamagedStoreError(
                     f"The store is damaged: a version.info is missing. {REPAIR}"
                 )
-        # At closing the engine drops its files from the page cache, so that every operation would
-        # read the vectors from the disk again, and a filtered search each one by itself.
-        read = [file for name in _READ_ALWAYS for file in path.glob(name)]
-        _require_resources(disk.size(path), len(read))
-        with ExitStack() as opened:
-            opened.enter_context(disk.kept_in_cache(read))
-            with _engine_errors("open the store"):
-                self._handle = edge.EdgeShard.load(str(path))
-            self._cached = opened.pop_all()
+        self._read_always = [file for name in _READ_ALWAYS for file in path.glob(name)]
+        self._cached = ExitStack()
+        _require_resources(disk.size(path), len(self._read_always))
+        with _engine_errors("open the store"):
+            self._handle = edge.EdgeShard.load(str(path))
 
     def close(self) -> None:
         """Give the files back. What was written is flushed, so nothing is lost if that fails."""
@@ -138,6 +134,10 @@ class Shard:
         """For each of `places` the `limit` points most similar to `question`, best first."""
         if not self._words:
             question = question._replace(words=())
+        # At closing the engine drops its files from the page cache, so that every search would read
+        # the vectors from the disk again, and a filtered one each of them by itself.
+        self._cached.enter_context(disk.kept_in_cache(self._read_always))
+        self._read_always = []
         with _engine_errors("search the store"):
             requests = [similarity(question, where, limit) for where in places]
             answers = self._handle.query_batch(edge.QueryBatchRequest(requests))
@@ -167,15 +167,17 @@ class Shard:
             )
         return [_record(record) for record in records]
 
-    def scan(self) -> Iterator[list[Record]]:
-        """Every point, vector included, some hundred at a time, in the order of their keys."""
+    def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
+        """Every point, some hundred at a time, in the order of their keys. With vectors it takes 30
+        times as long.
+        """
         offset = None
         while True:
             records: list[Any]
             with _engine_errors("read the store"):
                 records, offset = self._handle.scroll(
                     edge.ScrollRequest(
-                        limit=_BATCH, offset=offset, with_payload=True, with_vector=True
+                        limit=_BATCH, offset=offset, with_payload=True, with_vector=with_vectors
                     )
                 )
             yield [_record(record) for record in records]

@@ -7,9 +7,10 @@ from uuid import UUID
 from .. import ranking
 from ..errors import MAYBE_DELETED, MAYBE_STORED, damage, explained
 from ..limits import LOCAL_MODEL
-from ..memory import Memory
+from ..memory import Memory, new_memory_id
 from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
+from . import disk
 from . import info as manifests
 from .folder import clear_debris
 from .info import Manifest
@@ -95,9 +96,18 @@ class FileStore:
         """As `Store` says."""
         return self._shard.rarities(words)
 
-    def scan(self) -> Iterator[list[Record]]:
+    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         """As `Store` says."""
-        return self._shard.scan()
+        return self._shard.scan(with_vectors)
+
+    def renew_ids(self, keys: Sequence[UUID]) -> int:
+        """As `Store` says."""
+        renamed = [
+            memory.model_copy(update={"id": new_memory_id()}) for memory in self.get(keys).values()
+        ]
+        with explained(MAYBE_STORED):
+            self._shard.upsert(renamed)
+        return len(renamed)
 
     def delete(self, memories: Sequence[Memory]) -> None:
         """As `Store` says. Their bytes stay, and the manifest says so until a rebuild is done."""
@@ -113,6 +123,7 @@ class FileStore:
         self.close()
         name = self.info.next_shard
         folder.rename(self._database / name)
+        disk.sync(self._database)
         self._describe(**{**dict(manifest), "shard": name, "created": self.info.created})
         clear_debris(self._database, keep=name)
 

@@ -14,7 +14,7 @@ from qdrant_client import QdrantClient, models
 
 from .. import errors, ranking
 from ..errors import InputError, ReplacedStoreError, StorageError, explained
-from ..memory import Memory
+from ..memory import Memory, new_memory_id
 from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from .connection import Connection, RefusedError
@@ -123,9 +123,17 @@ class ServerStore:
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
-    def scan(self) -> Iterator[list[Record]]:
+    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         """As `Store` says; what is written meanwhile may be among them or not."""
-        return self._pages(EVERYWHERE, with_vectors=True)
+        return self._pages(EVERYWHERE, with_vectors)
+
+    def renew_ids(self, keys: Sequence[UUID]) -> int:
+        """As `Store` says; those that others change at the same moment keep theirs."""
+        with explained(errors.MAYBE_STORED):
+            records = self._records(keys)
+            memories = [self._memory(record) for record in records]
+            renamed = [memory.model_copy(update={"id": new_memory_id()}) for memory in memories]
+            return len(renamed) - len(self._write(renamed, [_revision(r) for r in records]))
 
     def delete(self, memories: Sequence[Memory]) -> None:
         """As `Store` says, unless they are other memories by now; the server removes them from its

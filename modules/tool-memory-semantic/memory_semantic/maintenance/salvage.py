@@ -22,25 +22,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_semantic.models import (
+from ..check import clean_id, clean_tags, trimmed_text
+from ..limits import (
     MAX_CONTENT_CHARS,
+    MAX_METADATA,
+    MAX_METADATA_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
-    Memory,
-    clean_id,
-    clean_tags,
-    point_id,
-    trimmed_text,
 )
-from memory_semantic.resources import shortage
+from ..memory import Memory
+from ..resources import shortage
 
 _BLOCK = 128
 # The longest JSON of a memory: six bytes for a character (\u001f), and 1,000 for all the rest.
-_MAX_JSON = 6 * (MAX_CONTENT_CHARS + MAX_TAGS * MAX_TAG_CHARS) + 1_000
+_MAX_CHARS = MAX_CONTENT_CHARS + MAX_TAGS * MAX_TAG_CHARS
+_MAX_CHARS += MAX_METADATA * (MAX_TAG_CHARS + MAX_METADATA_CHARS)
+_MAX_JSON = 6 * _MAX_CHARS + 1_000
 # An LZ4 block is at most this much longer than what it holds, the length before it included.
 _MAX_VALUE = _MAX_JSON + _MAX_JSON // 255 + 20
 # The last byte of the number is 0 up to 16 million points, and tells entries from damaged bytes.
 _ENTRY = re.compile(rb"\x02(.{16}).{3}\0", re.DOTALL)
+# How such a JSON ends: with its tags, or with what is told of the memory.
+_END = re.compile(rb"\]\}|\"\}\}")
 # Read in the units that a disk loses.
 _SECTOR = 4096
 
@@ -71,7 +74,7 @@ def salvage(shard: Path, agent: str) -> Salvaged:
     verified: dict[bytes, Memory] = {}
     others: dict[str, Memory] = {}
     for memory in _versions(shard, agent):
-        key = point_id(memory.content).bytes
+        key = memory.key.bytes
         if key in stored:
             verified[key] = _newer(verified.get(key), memory)
         else:
@@ -111,10 +114,9 @@ def _memory(data: bytes, at: int) -> Memory | None:
 
     # The value does not tell its length, and what follows it is not cleared. But it ends with the
     # end of the JSON: the last five bytes of an LZ4 block are never compressed.
-    end, last = at + 4, at + _MAX_VALUE
-    while (end := data.find(b"]}", end, last) + 2) > 1:
+    for end in _END.finditer(data, at + 4, at + _MAX_VALUE):
         try:
-            payload = json.loads(decompress(data[at:end]).decode())
+            payload = json.loads(decompress(data[at : end.end()]).decode())
             memory = Memory.from_storage(payload)
             clean_id(memory.id)
             # Not in their normal form: they may be those of an earlier version.

@@ -1,0 +1,105 @@
+"""What recall is measured on: our own set, LoCoMo's conversations, and the four languages."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_semantic.memory import Memory
+from scoring import Question
+
+FOLDER = Path(__file__).with_name("recall")
+NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(days=100)
+LANGUAGES = {"en": "English", "de": "German", "ko": "Korean", "ja": "Japanese"}
+# The two questions about each memory there.
+OTHER_WORDS, ONE_WORD = "in other words", "with a word of it"
+# Category numbers of LoCoMo, as its authors use them; those of 5 have no answer in the text.
+LOCOMO = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+
+
+class Set(NamedTuple):
+    """What is remembered, when it was, what is asked, and when."""
+
+    texts: list[str]
+    times: list[datetime]
+    questions: list[Question]
+    now: datetime
+
+    def asking(self, questions: Sequence[Question]) -> "Set":
+        """The same memories with other questions."""
+        return self._replace(questions=list(questions))
+
+    def memories(self, agent: str) -> list[Memory]:
+        """As a store of `agent` would have them."""
+        return [
+            Memory(agent_id=agent, content=text, timestamp=time)
+            for text, time in zip(self.texts, self.times, strict=True)
+        ]
+
+
+def for_tuning(question: Question) -> bool:
+    """The rule of `recall/README.md`; all other questions are reported."""
+    return int(sha256(question.text.encode()).hexdigest()[0], 16) < 6
+
+
+def own() -> Set:
+    """Two years of a small team, and questions of five kinds."""
+    memories = _lines("memories.jsonl")
+    texts = {memory["id"]: memory["content"] for memory in memories}
+    questions = [
+        Question(
+            each["kind"], each["question"], frozenset(texts[answer] for answer in each["answers"])
+        )
+        for each in _lines("questions.jsonl")
+    ]
+    times = [datetime.fromisoformat(memory["date"]) for memory in memories]
+    return Set(list(texts.values()), times, questions, NOW)
+
+
+def languages() -> dict[str, Set]:
+    """Forty memories in each language, and two questions about each of them."""
+    rows = _lines("languages.jsonl")
+    sets = {}
+    for code, language in LANGUAGES.items():
+        questions = [
+            Question(kind, question, frozenset([row[code][0]]))
+            for row in rows
+            for kind, question in zip((OTHER_WORDS, ONE_WORD), row[code][1:], strict=True)
+        ]
+        texts = [row[code][0] for row in rows]
+        sets[language] = Set(texts, [LONG_AGO] * len(texts), questions, NOW)
+    return sets
+
+
+def locomo(file: Path, *, names: bool = True) -> list[Set]:
+    """Its ten long conversations (Maharana et al. 2024). What was said is what is remembered, with
+    the name of who said it unless `names` is False; the turns that its authors name as evidence are
+    the answers.
+    """
+    return [_conversation(sample, names) for sample in json.loads(file.read_text())]
+
+
+def _conversation(sample: dict[str, Any], names: bool) -> Set:
+    talk, turns = sample["conversation"], {}
+    for session in (key for key in talk if re.fullmatch(r"session_\d+", key)):
+        when = datetime.strptime(talk[f"{session}_date_time"], "%I:%M %p on %d %B, %Y")
+        for turn in talk[session]:
+            said = f"{turn['text']} {turn.get('blip_caption', '')}".strip()
+            said = f"{turn['speaker']}: {said}" if names else said
+            turns[turn["dia_id"]] = (said, when.replace(tzinfo=UTC))
+    questions = []
+    for each in sample["qa"]:
+        named = re.findall(r"D\d+:\d+", " ".join(each.get("evidence", [])))
+        answers = frozenset(turns[name][0] for name in named if name in turns)
+        if each["category"] in LOCOMO and answers:
+            questions.append(Question(LOCOMO[each["category"]], each["question"], answers))
+    texts, times = zip(*turns.values(), strict=True)
+    return Set(list(texts), list(times), questions, max(times))
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]

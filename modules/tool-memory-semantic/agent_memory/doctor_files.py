@@ -1,0 +1,167 @@
+"""What the doctor finds about a store on this machine: its disk, folder, lock and shard."""
+
+import errno
+import shutil
+import stat
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from threading import Event
+
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.files.folder import AgentFolder
+from memory_semantic.files.info import Manifest
+from memory_semantic.files.lock import take_lock
+from memory_semantic.limits import MIN_FREE_BYTES
+from memory_semantic.resources import explanation, shortage
+from memory_semantic.workers import run_blocking
+
+from .checking import checked_apart
+from .findings import (
+    REPAIR,
+    Finding,
+    ShowProgress,
+    about_info,
+    about_memories,
+    about_words,
+    store_problem,
+)
+from .output import readable_size
+
+# How long a lock is waited for: whoever keeps one after a call lets go at once when it is wanted.
+_LOCK_SECONDS = 0.5
+
+
+async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
+    """Everything, in the order in which one thing rests on another."""
+    folder = storage.folder
+    root = Path(storage.config.storage_root)
+    # Before anything else: what looks at a store tightens its folder.
+    exposed = _exposed(folder.path)
+    try:
+        exists = folder.exists
+        folder.require_writable()
+    except StorageError as error:
+        yield store_problem(error)
+        return
+    if not exists:
+        doubt = storage.config.doubt
+        yield Finding(
+            "problem" if doubt else "warning",
+            "store",
+            f"{storage.agent_id!r} has no memory in {root}",
+            doubt or "agent-memory agents",
+        )
+        for finding in _leftovers(folder):
+            yield finding
+        return
+    free = shutil.disk_usage(root).free
+    if free < MIN_FREE_BYTES:
+        yield Finding(
+            "problem",
+            "disk",
+            f"{readable_size(free)} are free; {readable_size(MIN_FREE_BYTES)} are needed",
+            "Free some space; the store is not opened before.",
+        )
+        return
+    yield Finding("ok", "disk", f"{readable_size(free)} free")
+
+    try:
+        info = await run_blocking(lambda _: folder.manifest())
+    except StorageError as error:
+        yield store_problem(error)
+        return
+    if info:
+        yield about_info(info, info.shard)
+    yield await run_blocking(lambda _: _lock_state(folder))
+    try:
+        with progress("Comparing", info.memories if info else 0) as bar:
+            problems, number = await run_blocking(lambda _: checked_apart(storage, bar.done))
+    except StorageError as error:
+        yield store_problem(error)
+        return
+    for finding in about_memories(problems, number, "hashes, vectors and indexes", REPAIR):
+        yield finding
+    if info:
+        for finding in (*about_words(storage, info), *_erasure(info)):
+            yield finding
+    yield _permissions(folder.path, exposed)
+    for finding in _leftovers(folder):
+        yield finding
+
+
+def _erasure(info: Manifest) -> Iterator[Finding]:
+    if info.erasing:
+        text = "bytes of forgotten memories may still be on disk: erasing them was interrupted"
+        yield Finding("warning", "forgotten", text, REPAIR)
+
+
+def _exposed(folder: Path) -> list[Path]:
+    try:
+        return [path for path in (folder, *folder.rglob("*")) if _open_to_others(path)]
+    except OSError:  # it may not be looked at, which is told elsewhere
+        return []
+
+
+def _open_to_others(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
+    except FileNotFoundError:
+        return False
+
+
+def _permissions(folder: Path, exposed: list[Path]) -> Finding:
+    left = [path for path in exposed if _open_to_others(path)]
+    if left:
+        return Finding(
+            "warning",
+            "permissions",
+            f"{len(left)} files are readable by others, inside a folder that is not",
+            f"chmod -R go-rwx {folder}",
+        )
+    if exposed:
+        return Finding("ok", "permissions", "were too wide; tightened to the owner alone")
+    return Finding("ok", "permissions", "the owner alone")
+
+
+def _lock_state(folder: AgentFolder) -> Finding:
+    try:
+        with take_lock(folder.database, time.monotonic() + _LOCK_SECONDS, Event()):
+            return Finding("ok", "lock", "free")
+    except StorageError as error:
+        return Finding("warning", "lock", str(error))
+    except OSError as error:
+        number = shortage(error)
+        if number:
+            return Finding("problem", "lock", explanation(number))
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR):  # it is the file
+            path = folder.database / "lock"
+            return Finding("problem", "lock", f"{error.filename or path}: {error.strerror}")
+        return Finding(
+            "problem",
+            "lock",
+            f"this file system has no locks ({error.strerror})",
+            "Move the storage_root to a local disk.",
+        )
+
+
+def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
+    for left in (folder.rebuild, folder.rebuild.with_suffix(".tmp")):
+        if not left.exists():
+            continue
+        yield Finding(
+            "warning",
+            "rebuild",
+            "one is running, or was interrupted and is kept to resume from",
+            f"Run the same reembed or repair again, or give it up: rm -r {left}",
+        )
+    if folder.removed.exists():
+        text = "a removal was interrupted; texts are left"
+        yield Finding("warning", "removed", text, f"rm -r {folder.removed}")
+    for kept in folder.kept:
+        yield Finding(
+            "warning",
+            "kept files",
+            f"{kept.name} holds what an earlier repair replaced, forgotten texts included",
+            f"When you no longer need it: rm -r {kept}",
+        )

@@ -1,0 +1,74 @@
+"""What the doctor says: findings, and those that a store has wherever it is kept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Literal, NamedTuple
+
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.embeddings.choice import lexical_weight
+from memory_semantic.errors import REPAIR as HOW_TO_REPAIR
+from memory_semantic.errors import DamagedStoreError
+from memory_semantic.store import StoreInfo
+
+from .output import Progress
+
+REPAIR = "agent-memory doctor --repair"
+_SHOWN = 10
+
+# What is done, and of how much.
+ShowProgress = Callable[[str, int], AbstractContextManager[Progress]]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at. `mend` is what to do about it; `repairable` means that this is
+    `agent-memory doctor --repair`.
+    """
+
+    state: Literal["ok", "warning", "problem"]
+    subject: str
+    text: str
+    mend: str = ""
+
+    @property
+    def repairable(self) -> bool:
+        """Whether a repair of the store mends it."""
+        return self.mend == REPAIR
+
+
+def about_info(info: StoreInfo, shard: str) -> Finding:
+    """What the store is."""
+    made = f"{info.model}, {shard}, made {info.created:%Y-%m-%d}"
+    return Finding("ok", "manifest", f"{info.memories:,} memories, {made}")
+
+
+def about_memories(problems: list[str], number: int, compared: str, mend: str) -> Iterator[Finding]:
+    """What the full check has found."""
+    for problem in problems[:_SHOWN]:
+        yield Finding("problem", "store", problem, mend)
+    if len(problems) > _SHOWN:
+        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", mend)
+    if not problems:
+        yield Finding("ok", "store", f"{number:,} memories: {compared} agree with each other")
+
+
+def only_shared_ids(problems: Sequence[str]) -> bool:
+    """Whether these problems are ids that belong to two memories, and nothing else."""
+    return bool(problems) and all(" belongs to " in problem for problem in problems)
+
+
+def about_words(storage: MemoryStorage, info: StoreInfo) -> Iterator[Finding]:
+    """Whether the store lacks the words of its texts."""
+    if lexical_weight(storage.config, info.model.model) and not info.words:
+        yield Finding(
+            "warning",
+            "words",
+            "this store was made without the words of its texts, and is ranked by meaning alone",
+            f"agent-memory reembed --model {info.model.model}",
+        )
+
+
+def store_problem(error: StorageError) -> Finding:
+    """That the store cannot be used."""
+    text = str(error).replace(f" {HOW_TO_REPAIR}", "")  # who reads it has run the doctor
+    repairable = isinstance(error, DamagedStoreError) or REPAIR in text
+    return Finding("problem", "store", text, REPAIR if repairable else "")

@@ -1,0 +1,58 @@
+"""Look at all of it: what `stats` does, in the terminal and as a page."""
+
+from typing import Any
+
+from memory_semantic import Memory
+from memory_semantic.limits import ALL
+from memory_semantic.store import Store, memory_of
+
+from . import charts
+from .output import counted, readable_size
+from .session import Session, place_of, run, size_of
+
+
+def stats(session: Session) -> None:
+    """Numbers, growth and tags over time."""
+    storage = session.existing
+    numbers = charts.count(run(storage.get_recent(ALL)))
+    info = run(storage.info())
+    size = size_of(storage)
+    if session.out.as_json:
+        model = info.model._asdict() if info else None
+        facts = {"agent": session.agent, "bytes": size, "embedding": model}
+        session.out.json({**facts, **charts.as_json(numbers)})
+        return
+    for name, value in (
+        ("agent", session.agent),
+        ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
+        ("stored", charts.span(numbers)),
+        ("server", place_of(storage.config)) if size is None else ("on disk", readable_size(size)),
+        ("model", str(info.model) if info else "-"),
+    ):
+        session.out.line(f"{name:<10}{value}")
+    charts.draw(numbers, session.out)
+
+
+def page(session: Session, file: str) -> None:
+    """The page for the browser."""
+    import numpy as np
+
+    from .page import write_page
+    from .projection import project
+
+    def everything(store: Store) -> tuple[str, list[Memory], list[Any]]:
+        memories, rows = [], []
+        for records in store.scan():
+            memories += [memory_of(record, session.agent) for record in records]
+            rows += [np.array(record.vector, dtype=np.float32) for record in records]
+        return store.info.model.model, memories, rows
+
+    model, memories, rows = run(session.existing.run(everything, ("", [], [])))
+    with session.out.progress("Drawing the map", 1) as progress:
+        places = project(np.array(rows, dtype=np.float32).reshape(len(rows), -1), progress.done)
+    write_page(file, session.agent, model, memories, places)
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    else:
+        number = f"{counted(len(memories))} of {session.agent}"
+        session.out.line(f"{number} written to {file}. Open it in a browser.")

@@ -1,0 +1,207 @@
+"""Memories from one store into another, wherever the two are.
+
+What is known there already is merged, so it is safe to rerun: that resumes after an interruption,
+and takes along what was stored meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from ..embeddings.generator import EmbeddingGenerator
+from ..errors import InputError
+from ..files import disk
+from ..files.backend import FileBackend
+from ..files.store import FileStore
+from ..limits import ALL, EMBEDDING_BATCH
+from ..memory import Memory
+from ..merging import rename_taken
+from ..server.backend import ServerBackend
+from ..store import Backend, Record, Store, StoreInfo
+from ..workers import run_blocking
+from .place import embedded_in, only_rebuild
+
+T = TypeVar("T")
+
+# Told how many of how many are done.
+Progress = Callable[[int, int], None]
+Payloads = Mapping[UUID, Mapping[str, Any]]
+
+# As many as are read, embedded and written at once: others wait for a store for some hundredths of
+# a second, and some seconds of work are lost at most.
+BATCH = 4 * EMBEDDING_BATCH
+# A vector is kept as float16, and made one of length 1 again at every write: its numbers, which are
+# at most 1, may differ by this.
+_TOLERANCE = 1e-3
+
+
+class Scannable(Protocol):
+    """What can be listed."""
+
+    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
+        """As `Store` says."""
+        ...
+
+
+async def memories_in(backend: Backend) -> dict[UUID, Memory]:
+    """By key, the memories of a store, the oldest first; none if there is no store."""
+
+    def work(store: Store) -> dict[UUID, Memory]:
+        return {memory.key: memory for memory in reversed(store.newest(ALL))}
+
+    return await backend.run(work) or {}
+
+
+async def copy(
+    source: Backend,
+    target: Backend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None = None,
+    progress: Progress = lambda done, of: None,
+    *,
+    besides: Mapping[UUID, Memory] | None = None,
+    vectors: Sequence[Backend] = (),
+) -> dict[UUID, Memory]:
+    """Let `target` have all memories of `source`, which are returned by key, but for those that are
+    as in `besides`, and those that cannot be merged with what is there. `target` is made as `info`
+    says if it is not there.
+
+    Vectors are copied as they are. With a `generator` the texts are embedded, unless one of the
+    stores `vectors`, which have its model, has theirs. Raises ReplacedStoreError if `target` is of
+    another model than `info`.
+    """
+    await target.run(lambda store: None, create=info)
+    memories = await memories_in(source)
+    wanted = [key for key in memories if memories[key] != (besides or {}).get(key)]
+    done = 0
+    for keys in batches(wanted):
+        found = await source.run(lambda store, keys=keys: store.get(keys)) or {}
+        some = list(found.values())
+        await target.run(lambda store, some=some: rename_taken(store, some), create=info)
+        await put(some, target, info, generator, vectors)
+        done += len(keys)
+        progress(done, len(wanted))
+    return memories
+
+
+async def put(
+    memories: Sequence[Memory],
+    target: Backend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    vectors: Sequence[Backend] = (),
+) -> None:
+    """Store these memories in `target` with their vectors; with a `generator` instead with those
+    that `target`, or one of the stores `vectors`, has of their texts, else with new ones.
+    """
+    if generator:
+        keys = [memory.key for memory in memories]
+        known: dict[UUID, Memory] = {}
+        for backend in (*vectors, target):
+            known |= await backend.run(lambda store: store.get(keys)) or {}
+        texts = [memory.content for memory in memories if memory.key not in known]
+        made = await generator.generate_batch(texts) if texts else []
+        by_text = {memory.content: memory.embedding for memory in known.values()}
+        by_text |= zip(texts, made, strict=True)
+        for memory in memories:
+            memory.embedding = by_text[memory.content]
+    await target.run(lambda store: _merge_in(store, memories), create=info)
+
+
+def payloads(store: Scannable) -> Payloads:
+    """By key, what a store holds of each memory beside its vector; quick, and unverified."""
+    return {record.key: record.payload for page in store.scan(False) for record in page}
+
+
+def stale(found: Payloads, wanted: Payloads) -> list[UUID]:
+    """Of what was `found` in a copy, the keys of what was deleted from the original since: its
+    texts, and those that were stored again, which have another id.
+    """
+    return [
+        key
+        for key, payload in found.items()
+        if key not in wanted or wanted[key].get("id") != payload.get("id")
+    ]
+
+
+async def missing(
+    copied: Mapping[UUID, Memory],
+    source: Backend,
+    target: Backend,
+    same_model: bool,
+    progress: Progress = lambda done, of: None,
+) -> list[str]:
+    """What `target` lacks of the memories that were `copied` from `source`, a sentence for each,
+    after comparing them all: texts with their hashes, tags, times and, with the `same_model`,
+    vectors. What was changed in the source since then does not count.
+    """
+    problems, done = [], 0
+    for keys in batches(list(copied)):
+        present = await source.run(lambda store, keys=keys: store.get(keys)) or {}
+        copies = await target.run(lambda store, keys=keys: store.get(keys)) or {}
+        for key, memory in present.items():
+            fault = _fault(memory, copies.get(key), same_model)
+            if fault and memory.dict_for_storage() == copied[key].dict_for_storage():
+                problems.append(f"{memory.id}: {fault}.")
+        done += len(keys)
+        progress(done, len(copied))
+    return problems
+
+
+async def remove(backend: Backend, agreed: Callable[[Store], bool]) -> bool:
+    """Delete the store for good, with what rebuilds have left of it, if `agreed` says so of it
+    while nobody else can write; returns whether it did.
+    """
+    if isinstance(backend, ServerBackend):
+        return await run_blocking(lambda cancelled: backend.shards(cancelled).remove(agreed))
+    assert isinstance(backend, FileBackend)
+    folder = backend.folder
+
+    def work(store: Store) -> bool:
+        agrees = agreed(store)
+        if agrees:
+            assert isinstance(store, FileStore)
+            store.close()
+            folder.database.rename(folder.removed)
+        return agrees
+
+    async with only_rebuild(backend, 0):
+        disk.remove(folder.removed)
+        removed = await backend.run(work) or False
+        disk.remove(embedded_in(backend).folder.path)
+    disk.remove(folder.removed)
+    return removed
+
+
+def lacking(memory: Memory, copy: Memory | None) -> str | None:
+    """What a copy of the memory, which may have been merged with what was there, lacks of it."""
+    if copy is None:
+        return "it is not there"
+    if not set(memory.tags) <= set(copy.tags):
+        return "tags are not there"
+    return "its time is an older one" if copy.timestamp < memory.timestamp else None
+
+
+def batches(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """`keys` in the units of a copy."""
+    for start in range(0, len(keys), BATCH):
+        yield keys[start : start + BATCH]
+
+
+def _merge_in(store: Store, memories: Sequence[Memory]) -> None:
+    try:
+        store.update(memories)
+    except InputError:  # too many tags, with those that one has there
+        if len(memories) > 1:
+            for memory in memories:
+                _merge_in(store, [memory])
+
+
+def _fault(memory: Memory, copy: Memory | None, same_model: bool) -> str | None:
+    fault = lacking(memory, copy)
+    if copy is None or fault:
+        return fault
+    numbers = zip(memory.embedding, copy.embedding, strict=True) if same_model else ()
+    if not all(abs(one - other) <= _TOLERANCE for one, other in numbers):
+        return "its vector is another"
+    return None

@@ -1,0 +1,263 @@
+"""A new shard in place of the present one: another model, words added, an erasure, a repair.
+
+The new shard is filled beside the present one, in `rebuild/` in the agent's folder, where it is the
+shard of an ordinary store. The present store is read in short calls, so others wait briefly only.
+Under its lock, at last, what changed meanwhile is applied, and one write of the manifest is the
+swap. What was deleted meanwhile leaves its bytes in the new shard: then that is erased itself
+first, in the same way, and the swap tried again. So nothing that was forgotten comes back, and
+when a rebuild is done, no byte of it is left.
+
+    rebuild/queue, lock         one rebuild at a time
+    rebuild/embedded/<agent>/   made with a model: the next run resumes it
+    rebuild/copied/<agent>/     made of the vectors that there are: the next run begins another
+
+On a server a new collection takes the place of the present one: see `on_server`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+
+from ..embeddings.generator import EmbeddingGenerator
+from ..errors import UNCHANGED, StorageError, explained
+from ..files import disk
+from ..files.backend import FileBackend
+from ..files.info import Manifest
+from ..limits import EMBEDDING_BATCH
+from ..memory import Memory
+from ..store import Backend, StoreInfo
+from ..workers import run_blocking
+from . import on_server
+from .copy import Payloads, Progress, batches, memories_in, payloads, put, stale
+from .place import copied_in, embedded_in, is_resumable, only_rebuild
+from .sources import DamagedFiles, Present, Source, WholeFiles
+
+T = TypeVar("T")
+
+_HIDDEN = (
+    "What was deleted is out of every answer, but its bytes may still be on the disk: "
+    "`agent-memory doctor --repair` erases them."
+)
+
+
+async def rebuild(
+    backend: Backend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    progress: Progress = lambda done, of: None,
+) -> int:
+    """Make the store as `info` says, with vectors of `generator`, which has the model of `info`;
+    with None the vectors are copied. Returns how many memories there are.
+
+    Raises StorageError if another rebuild is running, and if there is no store. Interrupted, the
+    store is as it was; the next run with the same model embeds no text again.
+    """
+    if not isinstance(backend, FileBackend):
+        return await on_server.rebuild(backend, info, generator, progress)
+    with explained(UNCHANGED):
+        async with only_rebuild(backend, 0):
+            target = embedded_in(backend) if generator else copied_in(backend)
+            await _prepare(target, info)
+            return await _replace(WholeFiles(backend), target, info, generator, progress)
+
+
+async def repair(
+    backend: FileBackend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator,
+    progress: Progress = lambda done, of: None,
+) -> int:
+    """As `rebuild`, from the texts that can be read in files that are damaged, or another engine's.
+    What is replaced is kept, in a folder `damaged-…` beside the database.
+    """
+    with explained(UNCHANGED):
+        async with only_rebuild(backend, 0):
+            target = embedded_in(backend)
+            await _prepare(target, info)
+            return await _replace(DamagedFiles(backend), target, info, generator, progress)
+
+
+async def erase(backend: Backend) -> None:
+    """Leave no byte of what was deleted from the store, nor of what rebuilds have left of it.
+
+    Waits for another rebuild to end, as long as for the store. Raises StorageError, which says that
+    the erasure is still due.
+    """
+    if not isinstance(backend, FileBackend):
+        await on_server.forget_in_unfinished(backend)
+        return
+    try:
+        with explained(_HIDDEN):
+            async with only_rebuild(backend, backend.lock_seconds):
+                await _erase(backend)
+    except StorageError as error:
+        raise type(error)(str(error).removesuffix(error.outcome).rstrip(), _HIDDEN) from error
+
+
+async def give_up(backend: Backend) -> None:
+    """Remove what an interrupted rebuild has left, on this machine. Raises StorageError if one is
+    running.
+    """
+    if not isinstance(backend, FileBackend):
+        return
+    with explained(UNCHANGED):
+        async with only_rebuild(backend, 0):
+            disk.remove(embedded_in(backend).folder.path)
+
+
+async def unembedded(
+    backend: Backend, info: StoreInfo, among: Iterable[Memory] | None = None
+) -> list[Memory]:
+    """The memories that a rebuild to the model of `info` has still to embed, of the store's or of
+    those that a repair has found.
+    """
+    memories = {memory.key: memory for memory in among or ()}
+    if among is None:
+        memories = await memories_in(backend)
+    if isinstance(backend, FileBackend):
+        begun = [embedded_in(backend)] if is_resumable(embedded_in(backend), info.model) else []
+    else:
+        begun = await on_server.unfinished(backend, info.model)
+    for unfinished in begun:
+        known = await unfinished.run(payloads) or {}
+        memories = {key: memory for key, memory in memories.items() if key not in known}
+    return list(memories.values())
+
+
+async def _erase(backend: FileBackend) -> None:
+    """With the lock of rebuilds."""
+    # Opened, not read from the manifest: that removes the shard which a killed run has replaced.
+    info = await backend.run(lambda store: store.info)
+    unfinished = embedded_in(backend)
+    if is_resumable(unfinished):
+        try:
+            wanted = await backend.run(payloads) or {}
+            await _take_out(unfinished, stale(await unfinished.run(payloads) or {}, wanted))
+            await erase(unfinished)
+        except StorageError:  # it is of no use
+            await unfinished.close()
+            disk.remove(unfinished.folder.path)
+    if isinstance(info, Manifest) and info.erasing:
+        target = copied_in(backend)
+        await _prepare(target, info)
+        await _replace(WholeFiles(backend), target, info, None, lambda done, of: None)
+
+
+async def _prepare(target: FileBackend, info: StoreInfo) -> None:
+    """Have a store to fill: the one of an interrupted run, if it is to be the same."""
+    if not is_resumable(target, info.model, info.words):
+        disk.remove(target.folder.path)
+    await target.run(lambda store: None, create=info)
+
+
+async def _replace(
+    source: Source,
+    target: FileBackend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    progress: Progress,
+) -> int:
+    """Fill the `target`, and let its shard take the place of the one in `source`."""
+    while True:
+        await _fill(source, target, info, generator, progress)
+        found = await _settled(target)
+        number = await _completed(source.run(partial(_swap, target, info, generator, found)))
+        if number is not None:
+            progress(number, number)
+            return number
+
+
+async def _fill(
+    source: Source,
+    target: FileBackend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    progress: Progress,
+) -> None:
+    """Let `target` have what `source` has, until few of its texts are missing."""
+    number = EMBEDDING_BATCH + 1
+    while number > EMBEDDING_BATCH:
+        wanted = await source.run(payloads)
+        found = await target.run(payloads) or {}
+        await _take_out(target, stale(found, wanted))
+        late = _late(wanted, found)
+        done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
+        progress(done, len(wanted))
+        for keys in batches(late):
+            memories = await source.run(lambda present, keys=keys: present.get(keys))
+            await put(list(memories.values()), target, info, generator)
+            done += len(keys)
+            progress(done, len(wanted))
+
+
+def _swap(
+    target: FileBackend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    found: Payloads,
+    present: Present,
+) -> int | None:
+    """Under the lock of the store. `found` is what the `target` holds; returns how many memories
+    there are, None if the target holds any that were deleted meanwhile.
+    """
+    wanted = payloads(present)
+    if stale(found, wanted):
+        return None
+    late = list(present.get(_late(wanted, found)).values())
+    if late:
+        asyncio.run(_add(late, target, info, generator))
+    manifest = target.folder.manifest()
+    if manifest is None or manifest.memories != len(wanted):
+        raise StorageError("The new shard does not hold all memories. Run it again.")
+    present.replace_shard(target.folder.database / manifest.shard, manifest)
+    return len(wanted)
+
+
+async def _add(
+    memories: Sequence[Memory],
+    target: FileBackend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+) -> None:
+    await put(memories, target, info, generator)
+    await _settled(target)
+
+
+async def _settled(target: FileBackend) -> Payloads:
+    """What is in the `target`, which is closed, and on disk."""
+    found, manifest = await target.run(lambda store: (payloads(store), store.info)) or ({}, None)
+    assert isinstance(manifest, Manifest)
+    await target.close()
+    await run_blocking(lambda _: disk.settle(target.folder.database / manifest.shard))
+    return found
+
+
+async def _take_out(target: FileBackend, keys: Sequence[UUID]) -> None:
+    """Leave no byte of the texts with these `keys` in the `target`, nor of those that it should
+    have been rid of before.
+    """
+    if keys:
+        await target.run(lambda store: store.delete(list(store.get(keys).values())))
+    manifest = await target.info()
+    if manifest and manifest.erasing:
+        await erase(target)
+
+
+async def _completed(running: Awaitable[T]) -> T:
+    """The result of what must not be left alone: if the caller is cancelled, it ends first."""
+    task = asyncio.ensure_future(running)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _late(wanted: Payloads, found: Payloads) -> list[UUID]:
+    return [key for key in wanted if key not in found or _differ(wanted[key], found[key])]
+
+
+def _differ(payload: Mapping[str, Any], copy: Mapping[str, Any]) -> bool:
+    return any(payload.get(name) != copy.get(name) for name in ("timestamp", "tags", "metadata"))

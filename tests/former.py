@@ -1,0 +1,14 @@
+"""Memories as versions before 1.3 stored them: with the line ends and tag characters they came in."""
+
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+from memory_semantic import MemoryStorage
+from memory_semantic.store import Stored
+
+
+async def store_as_before(storage: MemoryStorage, items: Sequence[Any]) -> list[Stored]:
+    """`upsert` without bringing the texts into their normal form."""
+    with patch("memory_semantic.check.normal", str.strip):
+        return await storage.upsert(items)
