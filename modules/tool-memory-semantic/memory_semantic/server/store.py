@@ -116,10 +116,8 @@ class ServerStore:
         """As `Store` says. A memory scores by a word alone the rarity of the word; that of a word
         that none has is worked out from about how many memories there are, as the info says.
         """
-        requests = [
-            models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words
-        ]
-        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        alone = [models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
