@@ -152,7 +152,7 @@ def _languages(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield (
         "The built-in model cannot read Korean and Japanese: there, shared words count for most, "
         "and a question wholly in other words finds little more than chance would. How much more "
-        "more they count there was chosen on these very questions. "
+        "they count there was chosen on these very questions. "
         "`uv run benchmarks/languages.py MODEL` measures another model."
     )
 
