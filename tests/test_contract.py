@@ -116,6 +116,11 @@ class Place:
         return b @ a
 
 
+@pytest.fixture(autouse=True)
+def no_lingering() -> None:
+    """Here it lingers, as it does for everybody."""
+
+
 @pytest.fixture(params=PLACES)
 def place(
     request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch, no_network: None

@@ -91,14 +91,14 @@ class Door(Generic[V]):
         the store raises.
         """
         if threading.current_thread() is self._worker:
-            raise StorageError(f"A call on a store cannot wait for another one on it. {UNCHANGED}")
+            raise StorageError("A call on a store cannot wait for another one on it.", UNCHANGED)
         operation = _Operation(work, time.monotonic() + seconds, Future())
         self._line_up(operation)
         answer = asyncio.wrap_future(operation.answer)
         try:
             await asyncio.wait([answer], timeout=max(seconds, LEAST_SECONDS))
             if self._dropped(operation):
-                raise StorageError(f"{in_use(self._folder, seconds)} {UNCHANGED}")
+                raise StorageError(in_use(self._folder, seconds), UNCHANGED)
             return await answer
         except asyncio.CancelledError:
             answer.cancel()  # what comes after all is for nobody
@@ -152,7 +152,7 @@ class Door(Generic[V]):
                 visit = self._enter(deadline, nobody_waits)
             except BaseException as error:  # an engine that panics raises no Exception
                 if not nobody_waits.is_set():  # else who is in the line has come since
-                    self._refuse(error)
+                    self._refuse(error, deadline)
                 continue
             last_answer = None
             try:
@@ -163,13 +163,13 @@ class Door(Generic[V]):
             if last_answer:
                 last_answer()
 
-    def _refuse(self, error: BaseException) -> None:
-        """Answer those whose time is over. If it is nobody's, the store is at fault: answer all."""
+    def _refuse(self, error: BaseException, deadline: float) -> None:
+        """Answer all that wait, except those with time left if `deadline` was the reason."""
         with _lock:
             now = time.monotonic()
-            refused = [each for each in self._line if each.deadline <= now] or list(self._line)
-            for operation in refused:
-                self._take(operation).answer.set_exception(error)
+            for each in list(self._line):
+                if now < deadline or each.deadline <= now:
+                    self._take(each).answer.set_exception(error)
 
     def _serve(self, visit: V) -> Callable[[], None] | None:
         """Do what waits. Returns what gives the last answer, for when the visit is closed: so a
@@ -191,7 +191,7 @@ class Door(Generic[V]):
         return None
 
     def _next(self, visit: V) -> _Operation | None:
-        """The next in the line, which may have to come yet; None if the visit is to end."""
+        """The next in the line, which may still have to come; None to end the visit."""
         until = time.monotonic() + LINGER_SECONDS
         with _lock:
             while not self._line:
