@@ -92,7 +92,7 @@ class MemoryStorage:
         """As `store_many`, but telling of each text what became of it."""
         return await self._put(clean_items(items, self.agent_id, self._clock()), frozenset())
 
-    async def restore(self, memories: Sequence[Memory]) -> list[Stored]:
+    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
         A text that is known keeps its id and its vector; tags are merged, the later time stands.
