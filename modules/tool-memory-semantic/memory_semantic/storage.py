@@ -164,14 +164,14 @@ class MemoryStorage:
             raise InputError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
 
-        def hide(store: Store) -> int:
+        def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
             if memories:
                 store.delete(memories)
-            return len(memories)
+            return len(memories), store.info.erasing
 
-        number = await self.run(hide, 0)
-        if number:
+        number, erasing = await self.run(hide, (0, False))
+        if erasing:
             from .maintenance.rebuild import erase
 
             await erase(self.backend)
@@ -264,7 +264,7 @@ class MemoryStorage:
 
             return ask
         if info.common is None:
-            rarities = await self.run(lambda store: store.rarities(words), [])
+            rarities = await self._run_expected(lambda store: store.rarities(words), info)
             vector = await self._embedded(shortened(rarities), generator, info)
             return lambda _: question(vector, rarities)
         text = ranking.without_common(query, info.common)
