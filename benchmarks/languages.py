@@ -25,6 +25,7 @@ async def answers(given: Set, model: str) -> list[Answer]:
         for question in given.questions:
             texts = [memory.content for memory in await storage.search(question.text, SHOWN)]
             found.append(Answer(question, texts, 0.0))
+        await storage.close()
         return found
 
 

@@ -187,6 +187,7 @@ async def _store(model: Model, given: Set, expected: Sequence[Answer]) -> dict[s
         for question in given.questions:
             found = await storage.search(question.text, DEPTH)
             answers.append(Answer(question, [memory.content for memory in found], 0.0))
+        await storage.close()
     pairs = zip(answers, expected, strict=True)
     return {
         "questions": len(answers),

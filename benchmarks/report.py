@@ -655,6 +655,12 @@ def _better_recall(recall: dict[str, Any] | None) -> Iterable[str]:
                 if better:
                     about = f"{name}{'all' if kind == 'all' else kind} questions"
                     yield f"**{metric}, {about}** ({row[metric][0]:.1f}): {', '.join(better)}."
+    if recall.get("locomo"):
+        nameless = recall["locomo"]["nameless"]
+        ours = nameless[default_method(recall)][0]
+        better = [f"{name} {each[0]:.1f}" for name, each in nameless.items() if each[0] > ours]
+        if better:
+            yield f"**recall@5, LoCoMo without names** ({ours:.1f}): {', '.join(better)}."
 
 
 NOT_MEASURED = [

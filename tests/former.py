@@ -1,4 +1,4 @@
-"""Memories as versions before 1.3 stored them: with the line ends and tag characters they came in."""
+"""Memories as versions before 1.3 stored them, with the line ends and tag characters of a text."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -45,12 +45,15 @@ def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) 
 
 
 BROKEN = {
-    "socks": ({"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"}, "A SOCKS proxy, as in ALL_PROXY, needs"),
+    "socks": (
+        {"ALL_PROXY": "socks5://me:pw@127.0.0.1:1"},
+        "socksio. Install it, or name an HTTP proxy. Check ALL_PROXY",
+    ),
     "two of them": (
         {"ALL_PROXY": "socks5://127.0.0.1:1", "HTTP_PROXY": "socks5://127.0.0.1:1"},
-        "A SOCKS proxy, as in ALL_PROXY and HTTP_PROXY, needs",
+        "Check ALL_PROXY and HTTP_PROXY",
     ),
-    "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "A SOCKS proxy, as in all_proxy, needs"),
+    "lower case": ({"all_proxy": "socks5h://me:pw@h:1"}, "HTTP proxy. Check all_proxy"),
     "no proxy": ({"HTTPS_PROXY": "garbage://me:pw@x"}, "Check HTTPS_PROXY"),
     "no address": ({"HTTP_PROXY": "http://[::1"}, "Check HTTP_PROXY"),
     "no certificates": ({"SSL_CERT_FILE": "/nowhere.pem"}, "Check SSL_CERT_FILE"),
@@ -62,7 +65,7 @@ BROKEN = {
 @pytest.fixture
 def no_certificates_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from memory_semantic.embeddings import service
-    from memory_server.connection import connect
+    from memory_semantic.server.connection import connect
 
     service._certificates.cache_clear()
     connect.cache_clear()

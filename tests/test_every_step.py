@@ -1,7 +1,7 @@
 """Every write is whole or not there: killed, or failed, at the first, second, third … step.
 
 strace does it, because what the engine writes through memory maps cannot be reached from Python.
-A step is a call that brings something to disk or gives it its name. strace counts each kind of call
+A step is a call that brings something to disk, gives it its name or removes it. strace counts each kind of call
 for itself, so each kind has its own first, second, third.
 """
 
@@ -17,32 +17,52 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, maintenance
+from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 NAMING = ["rename", "renameat", "renameat2"]
 SYNCING = ["fsync", "msync"]
+REMOVING = ["unlink", "unlinkat", "rmdir"]
 BASE = [f"base fact {i}" for i in range(5)]
 NEW = "the new fact zanzibar"
 
 CHILD = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, maintenance
 from plain_vectors import PlainVectors
 storage = MemoryStorage("sam", {"storage_root": sys.argv[2]}, embeddings=PlainVectors())
+async def rebuild(model):
+    info = await storage.info()
+    wanted = info.model_copy(update={"model": info.model._replace(model=model)})
+    generator = PlainVectors() if model != "plain" else None
+    return await maintenance.rebuild(storage.backend, wanted, generator)
 operation, argument = sys.argv[3:]
+work = rebuild if operation == "rebuild" else getattr(storage, operation)
 try:
-    print(json.dumps({"done": asyncio.run(getattr(storage, operation)(json.loads(argument)))}))
+    print(json.dumps({"done": asyncio.run(work(json.loads(argument)))}))
 except StorageError as error:
     print(json.dumps({"error": str(error)}))
 """
 
 
-def storage(root: Path) -> MemoryStorage:
-    return MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors())
+def storage(root: Path, model: str = "plain") -> MemoryStorage:
+    vectors = PlainVectors()
+    vectors.model = model
+    return MemoryStorage("sam", {"storage_root": str(root)}, embeddings=vectors)
+
+
+def manifest(root: Path) -> dict[str, Any]:
+    path = root / "sam/qdrant.db/manifest.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def made(root: Path) -> str:
+    """The model of the store, which a rebuild may have changed."""
+    return manifest(root).get("embedding", ["plain"])[0]
 
 
 def operate(root: Path, operation: str, argument: Any, harm: str, call: str, step: int) -> Any:
@@ -67,22 +87,52 @@ def operate(root: Path, operation: str, argument: Any, harm: str, call: str, ste
     return answer, happened
 
 
-async def state(root: Path) -> tuple[set[str], list[str]]:
-    opened = storage(root)
+async def state(root: Path, model: str = "plain") -> tuple[set[str], list[str]]:
+    opened = storage(root, model)
     memories = await opened.get_recent(100)
     found = {memory.content for memory in await opened.search("fact", limit=20)}
     assert found == {memory.content for memory in memories}
     return found, await opened.check()
 
 
+def verify_erased(root: Path, kept: set[str], *, acknowledged: bool) -> None:
+    """What was forgotten is not back, and no byte of it is left: at once if it was acknowledged,
+    else once the erasure that is due was done.
+    """
+    backend = storage(root).backend
+    if not acknowledged:
+        asyncio.run(maintenance.erase(backend))
+    assert asyncio.run(state(root))[0] == kept
+    if BASE[0] not in kept:
+        left = b"".join(path.read_bytes() for path in root.glob("sam/**/*") if path.is_file())
+        assert BASE[0].encode() not in left and point_id(BASE[0]).bytes not in left
+    assert {path.name for path in (root / "sam").iterdir()} == {".gitignore", "qdrant.db"}
+
+
+def finish_rebuild(root: Path) -> None:
+    """It can be run again, and leaves nothing but the store."""
+    info = asyncio.run(storage(root).info())
+    assert info
+    wanted = info.model_copy(update={"model": info.model._replace(model="other")})
+    assert asyncio.run(maintenance.rebuild(storage(root).backend, wanted, PlainVectors())) == 5
+    kept, problems = asyncio.run(state(root, "other"))
+    assert problems == [] and kept == set(BASE)
+    assert {path.name for path in (root / "sam").iterdir()} == {".gitignore", "qdrant.db"}
+
+
 def verify(root: Path, operation: str, answer: Any) -> str:
     """Assert that the store is whole and tells the truth; what came of the operation."""
-    kept, problems = asyncio.run(state(root))
+    kept, problems = asyncio.run(state(root, made(root)))
     assert problems == []
     base = set() if operation == "create" else set(BASE)
     if operation == "delete":
         assert set(BASE[1:]) <= kept <= base
         changed = BASE[0] not in kept
+        verify_erased(root, kept, acknowledged="done" in (answer or {}))
+    elif operation in ("rebuild", "copy"):
+        assert kept == base
+        changed = manifest(root)["shard"] != "shard-1"
+        finish_rebuild(root)
     else:
         assert base <= kept <= base | {NEW}
         changed = NEW in kept
@@ -90,14 +140,17 @@ def verify(root: Path, operation: str, answer: Any) -> str:
     if answer and "done" in answer:
         assert changed, "acknowledged and not there"
         outcome = "acknowledged"
-    elif "Nothing was changed" in error:
+    elif "out of every answer" in error:
+        assert changed
+        outcome = "hidden"
+    elif "Nothing was changed" in error and operation not in ("rebuild", "copy"):
         assert not changed, f"something was changed: {error}"
         outcome = "refused"
     else:
-        assert answer is None or "may or may not" in error, error
+        assert answer is None or "may or may not" in error or "Nothing was" in error, error
         outcome = "done" if changed else "not done"
     # And it goes on.
-    later = asyncio.run(storage(root).store("a later fact"))
+    later = asyncio.run(storage(root, made(root)).store("a later fact"))
     assert asyncio.run(storage(root).get(later))
     return outcome
 
@@ -106,6 +159,7 @@ def verify(root: Path, operation: str, answer: Any) -> str:
 def base(tmp_path: Path) -> Path:
     root = tmp_path / "base"
     asyncio.run(storage(root).store_many(BASE))
+    asyncio.run(storage(root).close())
     return root
 
 
@@ -113,13 +167,18 @@ def base(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("operation", "stride"),
     # Making and copying a shard syncs some three hundred times, file after file, much alike.
-    [("store", 1), ("delete", 6), ("create", 6)],
+    [("store", 1), ("delete", 7), ("create", 6), ("rebuild", 11), ("copy", 11)],
 )
 def test_at_every_step(base: Path, tmp_path: Path, operation: str, stride: int, harm: str) -> None:
     assert shutil.which("strace"), "these tests need strace: apt-get install strace"
     memories = asyncio.run(storage(base).get_recent(100))
+    asyncio.run(storage(base).close())
     [first] = [memory.id for memory in memories if memory.content == BASE[0]]
-    method, argument = ("delete", [first]) if operation == "delete" else ("store", NEW)
+    method, argument = {
+        "delete": ("delete", [first]),
+        "rebuild": ("rebuild", "other"),
+        "copy": ("rebuild", "plain"),
+    }.get(operation, ("store", NEW))
 
     def attempt(call: str, step: int) -> str | None:
         root = tmp_path / f"{call} {step}"
@@ -129,14 +188,15 @@ def test_at_every_step(base: Path, tmp_path: Path, operation: str, stride: int, 
             subprocess.run(["cp", "-a", "--sparse=always", base, root], check=True)
         answer, happened = operate(root, method, argument, harm, call, step)
         outcome = verify(root, operation, answer)
+        asyncio.run(storage(root).close())
         shutil.rmtree(root)
         return outcome if happened else None
 
     outcomes: Counter[str] = Counter()
     steps: Counter[str] = Counter()
     with ThreadPoolExecutor(2) as pool:
-        for call in (*NAMING, *SYNCING):
-            by = stride if call in SYNCING else 1
+        for call in (*NAMING, *SYNCING, *REMOVING):
+            by = 1 if call in NAMING else stride
             for start in range(1, 1000, 4 * by):
                 results = list(pool.map(partial(attempt, call), range(start, start + 4 * by, by)))
                 happened = [result for result in results if result]

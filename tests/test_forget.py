@@ -4,17 +4,19 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from agent_memory import erasure, rebuild
 from command import Command
 from conftest import Clock
 from memory_semantic import MemoryStorage
+from memory_semantic.maintenance import examine, traces
 from memory_semantic.memory import point_id
+from plain_vectors import PlainVectors
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -109,17 +111,15 @@ def test_an_unfinished_rebuild_forgets_it_too(
 ) -> None:
     async def half() -> None:
         await storage.store_many(["The safe is behind the painting.", "Lunch is at noon."])
-        folder = storage.folder.path / "rebuild"
-        folder.mkdir()
-        config = {"storage_root": str(folder), "embedding_model": "local"}
-        await MemoryStorage("sam", config).restore(await storage.get_recent())
+        config = {"storage_root": str(storage.folder.rebuild / "embedded")}
+        begun = MemoryStorage("sam", config, embeddings=PlainVectors())
+        await begun.restore(await storage.get_recent())
 
     asyncio.run(half())
     [doomed] = [m for m in command.json("list") if "safe" in m["content"]]
     command.run("forget", doomed["id"], "--yes")
-    assert rebuild.unfinished(storage)
     assert b"behind the painting" not in bytes_of(root)
-    assert b"Lunch is at noon" in bytes_of(root)
+    assert b"Lunch is at noon" in bytes_of(storage.folder.rebuild)
 
 
 def test_what_stays_on_the_disk_is_said(
@@ -130,7 +130,7 @@ def test_what_stays_on_the_disk_is_said(
     os.system(f"cp -a --sparse=always {database} {database.with_name('damaged-20260101-000000')}")
     result = command.run("forget", stored["memory_id"], "--yes", code=1)
     kept = database.with_name("damaged-20260101-000000")
-    assert f"rm -r {kept}" in result.stderr and "Deleted from the memory" in result.stderr
+    assert f"rm -r {kept}" in result.stderr and "Deleted from the store" in result.stderr
     assert command.json("list") == []
 
 
@@ -172,15 +172,15 @@ class TestTraces:
         asyncio.run(storage.store_many([*texts, "Grüße aus Köln am Rhein", "one", "mem-12345678"]))
         memories = asyncio.run(storage.get_recent(100))
         folder = storage.folder.path
-        assert [m.content[:30] for m in memories if not erasure.traces(folder, [m], [])] == []
-        monkeypatch.setattr(erasure, "_TEXTS", 0)  # by the id alone
-        assert [m.content[:30] for m in memories if not erasure.traces(folder, [m], [])] == []
-        monkeypatch.setattr(erasure, "_TEXTS", 1)  # by the text alone
+        assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
+        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 0)  # by the id alone
+        assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
+        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 1)  # by the text alone
         memories = [memory for memory in memories if len(memory.content.encode()) > 16]
         assert len(memories) == 18
         for memory in memories:
             memory.id = "mem-none"
-        assert [m.content[:30] for m in memories if not erasure.traces(folder, [m], [])] == []
+        assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
 
     def test_what_the_living_say_as_well_is_no_trace(self, command: Command) -> None:
         doomed = command.json("store", "We use tabs in the old repository of the firm.")

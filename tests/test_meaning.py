@@ -8,6 +8,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
 from memory_semantic.embeddings import local
+from plain_vectors import PlainVectors
 
 NOTES = [
     "We chose PostgreSQL for the users table.",
@@ -69,6 +70,17 @@ async def test_the_generator_tells_its_length_and_keeps_the_order() -> None:
     batch = await generator.generate_batch(NOTES)
     assert [len(vector) for vector in batch] == [256] * len(NOTES)
     assert batch[3] == await generator.generate(NOTES[3])
+
+
+async def test_the_built_in_model_answers_at_once_when_it_is_loaded() -> None:
+    generator = EmbeddingGenerator("local")
+    assert await generator.load()
+    assert generator.embed_now(NOTES[0]) == await generator.generate(NOTES[0])
+
+
+@pytest.mark.parametrize("generator", [PlainVectors(), EmbeddingGenerator("m", "sk-some")])
+async def test_no_other_model_answers_at_once(generator: EmbeddingGenerator) -> None:
+    assert not await generator.load()
 
 
 async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(

@@ -1,5 +1,6 @@
-"""The order of results is exactly V1's formula: max(cosine, 0) x 1.2 when younger than 7 days."""
+"""The order of results is exactly the formula of `ranking`, whatever a store holds."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Clock, MakeStorage
-from memory_semantic import EmbeddingGenerator, MemoryStorage
+from exact import WORDS, Exact, Model
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, ranking
 from memory_semantic.ranking import score
+from recall_sets import languages
 
 NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -38,6 +41,101 @@ def test_opposites_score_nothing_and_nothing_is_more_than_identical() -> None:
     assert score(-0.7, NOW, NOW) == 0
     assert score(1.00002, NOW, NOW) == 1.2
     assert score(1.00002, NOW - WEEK, NOW) == 1.0
+
+
+def memory(content: str, similarity: float, age: timedelta) -> Memory:
+    return Memory(agent_id="sam", content=content, timestamp=NOW - age, score=similarity)
+
+
+def test_rank_scores_every_memory_and_gives_the_best_first() -> None:
+    old, recent = memory("old", 0.55, 2 * WEEK), memory("recent", 0.5, WEEK / 2)
+    best = ranking.rank([old, memory("far", -0.2, WEEK / 2), recent], NOW, limit=2)
+    assert [each.content for each in best] == ["recent", "old"]
+    assert [each.score for each in best] == [pytest.approx(0.6), pytest.approx(0.55)]
+
+
+def test_of_equal_scores_and_times_the_lower_id_comes_first() -> None:
+    alike = [memory(f"memory {i}", 0.5, WEEK) for i in range(9)]
+    ranked = ranking.rank(reversed(alike), NOW, limit=9)
+    assert [each.id for each in ranked] == sorted(each.id for each in alike)
+
+
+@pytest.mark.parametrize(
+    ("stored", "question"),
+    [
+        ("데이터베이스를 옮겼다", "새 데이터베이스가 뭐야"),  # other endings
+        ("金曜の午後は出荷しない", "金曜日に出荷できるか"),  # no blanks between words
+        ("数据库迁移到新的服务器", "哪个服务器"),
+        ("PostgreSQL을 쓴다", "Why PostgreSQL?"),  # an ending after a Latin word
+        ("iOS16以降に対応", "ios16"),
+        ("新しい席を5つ", "席が足りない"),  # words of one character
+        ("앱이 느리다", "앱은 어때"),
+        ("ﾌﾟﾘﾝﾀｰが止まった", "プリンターは"),  # half width
+    ],
+)
+def test_a_question_shares_tokens_with_a_memory(stored: str, question: str) -> None:
+    assert set(ranking.indexed(stored)) & set(ranking.asked(question))
+
+
+@pytest.mark.parametrize("text", ["Cafe\u0301 naïve PG_POOL_MAX 7", "데이터를 S3로 옮겼다", ""])
+def test_the_words_that_1_3_asks_for_are_among_the_tokens(text: str) -> None:
+    tokens = ranking.indexed(text)
+    assert set(tokens) >= set(ranking.words(text))
+    assert tokens == sorted(set(tokens))
+    assert all(0 <= token < 2**32 for token in tokens)
+
+
+def test_texts_in_alphabets_have_no_tokens_but_their_words() -> None:
+    text = "Die Größe des Kühlschranks, база данных, 7 naïve PG_POOL_MAX"
+    assert ranking.indexed(text) == ranking.words(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "embedded"),
+    [
+        ("What does Caroline's sister do?", "'s sister do?"),
+        ("WHAT sister, does Caroline know?", "sister, know?"),
+        ("What does Caroline do?", "What does Caroline do?"),  # one word would be left
+        ("Which sister knows?", "Which sister knows?"),
+        ("what does caroline", "what does caroline"),
+    ],
+)
+def test_common_words_are_left_out_of_what_is_embedded(question: str, embedded: str) -> None:
+    assert ranking.without_common(question, ranking.words("what does Caroline")) == embedded
+
+
+def test_a_word_in_a_third_of_the_memories_is_common() -> None:
+    def rarity(having: int, memories: int) -> float:
+        return float(np.log(1 + (memories - having + 0.5) / (having + 0.5)))
+
+    assert ranking.common([1, 2], [rarity(10, 30), rarity(9, 30)], 30) == {1}
+    assert rarity(0, 30) == pytest.approx(ranking.rarity_of_unknown(30))
+
+
+def test_in_a_small_store_no_word_is_common() -> None:
+    assert ranking.common([1], [0.1], ranking.COMMON_FROM - 1) == set()
+
+
+def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> None:
+    assert ranking.weight_of("데이터베이스가 뭐였지?", 1.0) > 10
+    assert ranking.weight_of("PostgreSQL은 어디에 있어?", 1.0) > 10
+    assert ranking.weight_of("What does 設定 mean in the settings?", 1.0) == 1.0
+    assert ranking.weight_of("Wie heißt die Größe?", 0.5) == 0.5
+    assert ranking.weight_of("데이터베이스가 뭐였지?", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("language", ["English", "Korean"])
+def test_a_store_ranks_as_the_formula_does(root: Path, language: str) -> None:
+    given = languages()[language]
+    settings = {"storage_root": str(root), "embedding_model": "local"}
+    storage = MemoryStorage("sam", settings, clock=lambda: given.now)
+
+    async def best() -> list[float | None]:
+        await storage.restore(given.memories("sam"))
+        return [(await storage.search(each.text, limit=1))[0].score for each in given.questions]
+
+    expected = [answer.top for answer in Exact(Model("local"), given).answers(WORDS)]
+    assert asyncio.run(best()) == pytest.approx(expected, abs=BAND)
 
 
 class Given(EmbeddingGenerator):

@@ -2,28 +2,29 @@
 
 import asyncio
 import json
-import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from agent_memory import rebuild
-from agent_memory.plan import Plan, model_of
+from agent_memory.plan import Plan
 from command import Command
-from conftest import Clock
+from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError, maintenance
+from memory_semantic.files import disk
+from memory_semantic.files.info import Manifest
+from memory_semantic.files.store import FileStore
 from memory_semantic.limits import WORKERS
-from memory_semantic.local_collection import LocalCollection
-from memory_semantic.store import EmbeddingModel
+from memory_semantic.maintenance.sources import Present, WholeFiles
+from memory_semantic.memory import Memory, utc_now
+from memory_semantic.store import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
 
 PLAIN = EmbeddingModel("plain", None, 32)
+LOCAL = EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
 
 
 def whole_state(storage: MemoryStorage) -> list[Any]:
@@ -45,9 +46,14 @@ class Slowly(PlainVectors):
 
 
 async def rebuild_with(storage: MemoryStorage, generator: EmbeddingGenerator) -> int:
-    return await rebuild.rebuild(
-        storage, rebuild.whole(storage), generator, PLAIN, lambda done, of: None
-    )
+    info = StoreInfo(agent="sam", embedding=PLAIN, created=utc_now())
+    return await maintenance.rebuild(storage.backend, info, generator)
+
+
+def unfinished(storage: MemoryStorage) -> MemoryStorage:
+    """What an interrupted rebuild has made so far."""
+    config = {"storage_root": str(storage.folder.rebuild / "embedded")}
+    return MemoryStorage("sam", config, embeddings=PlainVectors())
 
 
 def using(storage: MemoryStorage) -> MemoryStorage:
@@ -163,7 +169,10 @@ class TestCommand:
 class TestMeanwhile:
     """What sessions do while it runs is kept, and they never wait for it."""
 
-    async def test_stores_deletes_and_new_tags(self, storage: MemoryStorage, clock: Clock) -> None:
+    async def test_stores_deletes_and_new_tags(
+        self, make_storage: MakeStorage, clock: Clock
+    ) -> None:
+        storage = make_storage(lock_timeout=1)
         await storage.store_many([f"fact {number}" for number in range(200)])
         gone = (await storage.get_recent(1))[0]
 
@@ -171,7 +180,8 @@ class TestMeanwhile:
             clock.advance(hours=1)
             await storage.store("stored meanwhile", ["new"])
             await storage.store("fact 7", ["more"])
-            await storage.delete([gone.id])
+            with pytest.raises(StorageError, match="Another rebuild"):
+                await storage.delete([gone.id])
             await storage.search("fact")
 
         assert await rebuild_with(storage, Slowly(iter([others()]))) == 200
@@ -182,12 +192,14 @@ class TestMeanwhile:
         found = await using(storage).search("stored meanwhile", limit=1)
         assert found[0].content == "stored meanwhile"
 
-    async def test_a_text_forgotten_and_stored_again(self, storage: MemoryStorage) -> None:
+    async def test_a_text_forgotten_and_stored_again(self, make_storage: MakeStorage) -> None:
+        storage = make_storage(lock_timeout=1)
         await storage.store_many([(f"fact {number}", ["old"]) for number in range(200)])
         before = {memory.content: memory for memory in await storage.get_recent(300)}
 
         async def others() -> None:
-            await storage.delete([before["fact 3"].id])
+            with pytest.raises(StorageError, match="Another rebuild"):
+                await storage.delete([before["fact 3"].id])
             await storage.store("fact 3", ["new"])
 
         nothing = asyncio.sleep(0)
@@ -209,7 +221,7 @@ class TestMeanwhile:
 
         config = {"storage_root": storage.config.storage_root}
         late = MemoryStorage("sam", config)  # takes the store's model, whatever it is
-        local = late.generator(await storage.manifest())
+        local = late.generator(await storage.info())
         embed = local._embed
 
         async def swap_first(texts: list[str]) -> list[list[float]]:
@@ -242,20 +254,20 @@ class TestInterrupted:
     ) -> None:
         await storage.store_many([f"fact {number}" for number in range(50)])
 
+        class Killed(BaseException):
+            pass
+
         def killed(*_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt
+            raise Killed
 
         with monkeypatch.context() as patch:
             if moment == "before the manifest":
-                use = LocalCollection.use
-                patch.setattr(
-                    LocalCollection, "use", lambda *a: killed() if a[1] == "shard-2" else use(*a)
-                )
+                patch.setattr(FileStore, "_describe", killed)
             elif moment == "after the manifest":
-                patch.setattr(rebuild.disk, "remove", killed)
+                patch.setattr("memory_semantic.files.store.clear_debris", killed)
             else:
-                patch.setattr(shutil, "rmtree", killed)
-            with pytest.raises(KeyboardInterrupt):
+                patch.setattr(disk, "remove", killed)
+            with pytest.raises(Killed):
                 await rebuild_with(storage, PlainVectors())
         assert await storage.count() == 50
         gone = (await storage.get_recent(1))[0]
@@ -270,27 +282,30 @@ class TestInterrupted:
         self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
     ) -> None:
         await storage.store_many([f"fact {number}" for number in range(60)])
-        folder = storage.folder.path / "rebuild"
-        folder.mkdir()
-        begun = MemoryStorage("sam", {"storage_root": str(folder)}, embeddings=PlainVectors())
-        await begun.restore(await storage.get_recent(10))
+        await unfinished(storage).restore(await storage.get_recent(10))
         options = ("--model", "m", "--base-url", server.base_url)
         run = partial(asyncio.to_thread, command.run, "reembed")
         assert "60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
         assert "60 memories of sam" in (await run("--model", "local")).stdout
-        assert not folder.exists()
+        assert not storage.folder.rebuild.exists()
 
-    async def test_forget_waits_for_none(self, storage: MemoryStorage, command: Command) -> None:
+    async def test_what_is_forgotten_meanwhile_is_erased_by_it(
+        self, make_storage: MakeStorage, command: Command
+    ) -> None:
+        storage = make_storage(lock_timeout=1)
         await storage.store_many([f"fact {number}" for number in range(200)])
         memory = (await storage.get_recent(1))[0]
 
         async def forget() -> None:
-            options = ("forget", memory.id, "--yes")
-            result = await asyncio.to_thread(command.run, *options, code=1)
-            assert "Another rebuild" in result.stderr and "Nothing was changed" in result.stderr
+            with pytest.raises(StorageError, match=r"Another rebuild.*out of every answer"):
+                await storage.delete([memory.id])
+            assert await storage.get(memory.id) is None
 
-        await rebuild_with(storage, Slowly(iter([forget()])))
-        assert await storage.count() == 200
+        assert await rebuild_with(storage, Slowly(iter([forget()]))) == 199
+        left = b"".join(p.read_bytes() for p in storage.folder.path.rglob("*") if p.is_file())
+        assert memory.id.encode() not in left and memory.key.bytes not in left
+        info = await storage.backend.info()
+        assert isinstance(info, Manifest) and not info.erasing
 
     async def test_it_goes_on_where_it_ended(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(300)])
@@ -307,12 +322,11 @@ class TestInterrupted:
         with pytest.raises(KeyboardInterrupt):
             await rebuild_with(storage, Counting())
         assert await storage.count() == 300 and await storage.check() == []
-        half_made = rebuild.unfinished(storage)
-        assert half_made and 0 < await half_made.count() < 300
+        assert 0 < await unfinished(storage).count() < 300
         stop_at = None
         await rebuild_with(storage, Counting())
         assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
-        assert not rebuild.unfinished(storage) and await using(storage).check() == []
+        assert not storage.folder.rebuild.exists() and await using(storage).check() == []
 
     async def test_another_model_starts_anew(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(100)])
@@ -323,14 +337,13 @@ class TestInterrupted:
                 self.model = "another"
 
         other = EmbeddingModel("another", None, 32)
-        folder = storage.folder.path / "rebuild"
-        folder.mkdir()
-        begun = MemoryStorage("sam", {"storage_root": str(folder)}, embeddings=Fails())
+        config = {"storage_root": unfinished(storage).config.storage_root}
+        begun = MemoryStorage("sam", config, embeddings=Fails())
         await begun.restore(await storage.get_recent(10))
-        assert (await begun.manifest()).embedding == other  # type: ignore[union-attr]
+        assert (await begun.info()).model == other  # type: ignore[union-attr]
         await rebuild_with(storage, PlainVectors())
-        manifest = await storage.manifest()
-        assert manifest and manifest.embedding == PLAIN and manifest.memories == 100
+        manifest = await storage.info()
+        assert manifest and manifest.model == PLAIN and manifest.memories == 100
         assert await using(storage).check() == []
 
     async def test_a_service_that_fails_midway(
@@ -343,30 +356,37 @@ class TestInterrupted:
         assert "HTTP 400" in result.stderr
         assert await storage.check() == []
         await asyncio.to_thread(command.run, "reembed", *options)
-        assert (await storage.manifest()).embedding.model == "m"  # type: ignore[union-attr]
+        assert (await storage.info()).model.model == "m"  # type: ignore[union-attr]
 
 
-async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
+async def test_calls_that_fill_all_workers_do_not_stop_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = {"storage_root": str(root), "lock_timeout": 5}
     storage = MemoryStorage("sam", config, embeddings=PlainVectors())
     await storage.store_many(["one", "two", "three"])
-    generator = EmbeddingGenerator("local")
-    made = await model_of(generator)
-    loop, others, opened = asyncio.get_running_loop(), [], 0
+    loop, others = asyncio.get_running_loop(), []
+    info = StoreInfo(agent="sam", embedding=LOCAL, created=utc_now())
 
     async def crowd() -> None:
-        others.extend(asyncio.create_task(storage.count()) for _ in range(2 * WORKERS))
+        others.extend(asyncio.create_task(storage.close()) for _ in range(2 * WORKERS))
+        await asyncio.sleep(0.2)  # they have all workers now, and wait for the store
 
-    @contextmanager
-    def source(cancelled: Event) -> Iterator[rebuild.Present]:
-        nonlocal opened
-        with rebuild.whole(storage)(cancelled) as present:
-            opened += 1
-            if opened == 2:  # the swap, with all of the texts still to embed
+    class Late(WholeFiles):
+        async def run(self, work: Callable[[Present], Any]) -> Any:
+            if not isinstance(work, partial):
+                return await super().run(work)
+
+            def swap(present: Present) -> Any:
+                store = cast(FileStore, present)
+                late = Memory(agent_id="sam", content="late", embedding=[1.0] * 32)
+                store.update([late])  # which is still to be embedded
                 asyncio.run_coroutine_threadsafe(crowd(), loop).result()
-                time.sleep(0.5)  # they have all workers now, and wait for the lock
-            yield present
+                return work(present)
 
-    assert await rebuild.rebuild(storage, source, generator, made, lambda done, of: None) == 3
-    assert await asyncio.gather(*others) == [3] * (2 * WORKERS)
-    assert opened == 2
+            return await super().run(swap)
+
+    monkeypatch.setattr(sys.modules[maintenance.rebuild.__module__], "WholeFiles", Late)
+    assert await maintenance.rebuild(storage.backend, info, EmbeddingGenerator("local")) == 4
+    await asyncio.gather(*others)
+    assert len(others) == 2 * WORKERS

@@ -278,12 +278,14 @@ async def test_calls_on_a_lock_that_stays_taken_fail_together(
     door: Door[CountingVisit], folder: Path
 ) -> None:
     with take(folder):
-        patient = asyncio.create_task(door.run(CountingVisit.add, 30))
         started = time.monotonic()
-        calls = [door.run(CountingVisit.add, 0.3) for _ in range(16)]
+        calls = [asyncio.create_task(door.run(CountingVisit.add, 0.3)) for _ in range(16)]
+        await until(lambda: somebody_waits(folder))
+        patient = asyncio.create_task(door.run(CountingVisit.add, 30))
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert 0.3 <= time.monotonic() - started < 3
         assert all(f"(now by process {os.getpid()})" in str(error) for error in errors)
+        await asyncio.sleep(0.05)
         assert not patient.done()
     assert await patient == 1
 
@@ -317,8 +319,19 @@ async def test_a_call_cancelled_while_it_waits_for_the_lock_stops_waiting(
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await until(lambda: not somebody_waits(folder))
-        later = asyncio.create_task(door.run(CountingVisit.add, 5))
+
+
+async def test_a_call_made_when_another_stops_waiting_waits_for_itself(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    with take(folder):
+        waiting = asyncio.create_task(door.run(CountingVisit.add, 30))
         await until(lambda: somebody_waits(folder))
+        waiting.cancel()
+        later = asyncio.create_task(door.run(CountingVisit.add, 30))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.sleep(0.05)
     assert await later == 1
 
 
@@ -485,6 +498,23 @@ asyncio.run(main())
 # Several processes
 
 
+async def test_a_line_that_is_never_empty_lets_others_in(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    async def hammer() -> None:
+        nonlocal served
+        while not done:
+            await door.run(lambda _visit: time.sleep(0.005), 30)
+            served += 1
+
+    done, served = False, 0
+    calls = [asyncio.create_task(hammer()) for _ in range(5)]
+    await until(lambda: served > 5)
+    (await asyncio.to_thread(take, folder)).release()
+    done = True
+    await asyncio.gather(*calls)
+
+
 def test_processes_that_hammer_take_turns(folder: Path) -> None:
     hammer = """
 print("ready", flush=True)
@@ -520,7 +550,7 @@ def test_a_stopped_process_is_a_time_out_for_others_that_names_it(
     assert holder.stdout and holder.stdout.readline()
     holder.send_signal(signal.SIGSTOP)
     try:
-        with pytest.raises(StorageError, match=rf"process {holder.pid}\).*Nothing was changed"):
+        with pytest.raises(StorageError, match=rf"now by process {holder.pid}\)"):
             asyncio.run(door.run(CountingVisit.add, 0.3))
     finally:
         holder.send_signal(signal.SIGCONT)
@@ -550,25 +580,39 @@ def test_a_process_that_is_killed_frees_the_lock(folder: Path) -> None:
 
 
 def test_a_child_does_not_keep_the_lock_of_its_parent(folder: Path) -> None:
+    parent = start(
+        folder,
+        """
+lock = take_lock(folder, time.monotonic() + 5, threading.Event())
+if os.fork() == 0:
+    print("child", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+threading.Event().wait()
+""",
+    )
+    assert parent.stdout and parent.stdout.readline()
+    assert not is_free(folder)
+    parent.kill()
+    parent.wait()
+    assert is_free(folder)
+    parent.communicate("\n")  # the child ends
+
+
+def test_a_child_cannot_release_the_lock_of_its_parent(folder: Path) -> None:
     output = run(
         folder,
         """
-reading, writing = os.pipe()
-lock = take_lock(folder, time.monotonic() + 5, threading.Event())
-child = os.fork()
-if child == 0:
-    lock.release()  # which is the parent's
-    os.close(writing)
-    os.read(reading, 1)
-    os._exit(0)
-try:
-    take_lock(folder, 0, threading.Event())
-except StorageError:
-    print("taken")
-lock.release()
-take_lock(folder, 0, threading.Event()).release()
-os.close(writing)
-os.waitpid(child, 0)
+with take_lock(folder, time.monotonic() + 5, threading.Event()) as lock:
+    child = os.fork()
+    if child == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    try:
+        take_lock(folder, 0, threading.Event())
+    except StorageError:
+        print("taken")
 """,
     )
     assert output == "taken\n"

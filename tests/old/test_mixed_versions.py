@@ -124,7 +124,7 @@ async def test_the_old_version_leaves_a_store_alone_while_an_erasure_is_due(
 
 
 def _die_while_erasing(root: Path) -> list[dict[str, Any]]:
-    """Leave a store whose erasure is due, as it is when a process dies in it; what is left in it."""
+    """Leave a store whose erasure is due, as when a process dies in it; what is left in it."""
     for attempt in range(20):
         *left, doomed = unpack("built-in", root)["memories"]
         process = start_today(root, "asyncio.run(storage().delete(arguments))", doomed["id"])

@@ -217,7 +217,8 @@ async def test_a_key_for_the_alias_alone_is_enough_for_an_agent(
     await storage.store_many(["known", "new"])
     await storage.search("which word is not known?", tags=["x"])
     assert await storage.get(memory_id) and await storage.get_recent(5) and await storage.count()
-    assert await storage.delete([memory_id]) == 1 and await storage.check() == []
+    assert await storage.delete([memory_id]) == 1
+    assert await storage.run(lambda store: sum(map(len, store.scan())), 0) == 1
     assert all(f"{path}/".startswith(f"/collections/{ALIAS}/") for _, path in qdrant.requests)
     assert {method for method, path in qdrant.requests if path == f"/collections/{ALIAS}"} == {
         "GET"

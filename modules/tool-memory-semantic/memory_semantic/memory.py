@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 
 
 def as_utc(moment: datetime) -> datetime:
-    """`moment` in UTC, a naive one being in it. Raises OverflowError outside the years 1 to 9999."""
+    """`moment` in UTC; a naive one is. Raises OverflowError outside the years 1 to 9999."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

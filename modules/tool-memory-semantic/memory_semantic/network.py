@@ -17,28 +17,22 @@ def obstacle(error: Exception, setting: str) -> str:
     in `setting`. The error's own words may hold the password of a proxy.
     """
     if isinstance(error, OSError):
-        check = _set_of(_CERTIFICATES) or "the package certifi"
-        reason = "it holds none" if hasattr(error, "reason") else error.strerror
-        return f"The certificates for TLS cannot be loaded ({reason}). Check {check}."
-    proxies = _set_of(_PROXIES)
-    if isinstance(error, ImportError) and proxies:
-        return (
-            f"A SOCKS proxy, as in {proxies}, needs the package socksio. Install that, or name an "
-            "HTTP proxy."
-        )
-    check = f"{proxies}, as in http://proxy:3128, and {setting}" if proxies else setting
-    return f"The service's address, or a proxy's, cannot be used. Check {check}."
+        check = " and ".join(_set_of(_CERTIFICATES)) or "the package certifi"
+        return f"The certificates for TLS cannot be loaded. Check {check}."
+    reason = "The service's address, or a proxy's, cannot be used."
+    if isinstance(error, ImportError):
+        reason = "A SOCKS proxy needs the package socksio. Install it, or name an HTTP proxy."
+    return f"{reason} Check {' and '.join([*_set_of(_PROXIES), setting])}."
 
 
 def proxied() -> str:
     """Which variables name a proxy, in words that follow `the service's address`; else blank."""
-    proxies = _set_of(_PROXIES)
-    return f" and the proxy in {proxies}" if proxies else ""
+    return "".join(f" and the proxy in {name}" for name in _set_of(_PROXIES))
 
 
-def _set_of(names: tuple[str, ...]) -> str:
+def _set_of(names: tuple[str, ...]) -> list[str]:
     spelt = [spelling for name in names for spelling in (name, name.lower())]
-    return " and ".join(name for name in spelt if os.environ.get(name))
+    return [name for name in spelt if os.environ.get(name)]
 
 
 def redirection(service: str, status: int, asked: str, location: str) -> str:

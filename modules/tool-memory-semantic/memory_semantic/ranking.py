@@ -11,7 +11,8 @@ that a few chance hits of a long question count next to nothing. The rarity of a
 `lexical_weight`; with 0 the similarity is the cosine.
 
 The tokens of a text are its words. Korean joins endings to them, Chinese and Japanese put no blanks
-between them: there, all pairs of neighbouring characters are tokens besides.
+between them: there, all pairs of neighbouring characters are tokens besides, and single ones where
+they may be a word.
 """
 
 import math
@@ -29,7 +30,7 @@ from .memory import Memory
 CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: more than a third of the memories contain it. Half or a quarter
+# A word of lower rarity is common: a third of the memories or more contain it. Half or a quarter
 # found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is
 # common: of three, a third is one.
 COMMON = math.log(3)
@@ -41,13 +42,19 @@ _LEFT = 2
 _UNREADABLE = 50
 
 _WORD = re.compile(r"\w+")
-# Han with its iteration mark, kana with the mark for long vowels, Hangul. NFKC makes these of the
-# forms of half width and of compatibility.
-_CHARACTERS = (
-    "\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff"
-)
+# Han with its iteration mark, Hangul, and kana with the mark for long vowels. NFKC makes these of
+# the forms of half width and of compatibility.
+_HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"
+_HANGUL = "\uac00-\ud7a3"
+_CHARACTERS = f"{_HAN}{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc"
 _CJK = re.compile(f"[{_CHARACTERS}]")
 _RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
+# What may be a word of one character, with or without an ending: a Han character that has none
+# beside it, and the first syllable of at most three.
+_SINGLE = re.compile(
+    f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])"
+    f"|(?<![{_HANGUL}])[{_HANGUL}](?=[{_HANGUL}]{{0,2}}(?![{_HANGUL}]))"
+)
 
 
 def rarity_of_unknown(memories: int) -> float:
@@ -71,7 +78,7 @@ def words(text: str) -> list[int]:
 
 def indexed(text: str) -> list[int]:
     """The tokens that are stored with a memory, as numbers of 32 bits, sorted: its `words`, and the
-    pairs of characters of those that hold Korean, Chinese or Japanese.
+    pieces of those that hold Korean, Chinese or Japanese.
     """
     return sorted(set(map(_number, _tokens(text))))
 
@@ -81,13 +88,19 @@ def asked(text: str) -> list[int]:
     return indexed(text)
 
 
-def weight_of(question: str, weight: float) -> float:
-    """How much shared words count for `question` with the built-in model, which cannot read
-    Korean, Chinese and Japanese: `weight`, or 50 times that if most tokens are such.
+def unreadable(text: str) -> bool:
+    """Whether the built-in model can make little of `text`: most of it is Korean, Chinese or
+    Japanese.
     """
-    tokens = _tokens(question)
-    unreadable = sum(1 for token in tokens if _CJK.search(token))
-    return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
+    tokens = _tokens(text)
+    return 2 * sum(1 for token in tokens if _CJK.search(token)) > len(tokens)
+
+
+def weight_of(question: str, weight: float) -> float:
+    """How much shared words count for `question` with the built-in model: `weight`, or 50 times
+    that if the question is `unreadable`.
+    """
+    return weight * _UNREADABLE if unreadable(question) else weight
 
 
 def without_common(question: str, common: Container[int]) -> str:
@@ -137,11 +150,11 @@ def _tokens(text: str) -> set[str]:
 
 
 def _pieces(word: str) -> list[str]:
-    """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기; `naïve` gives itself."""
-    pieces = []
+    """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기 and 을; `naïve` gives itself."""
+    pieces: list[str] = _SINGLE.findall(word)
     for run in _RUN.findall(word):
-        whole = len(run) == 1 or not _CJK.match(run)
-        pieces += [run] if whole else [run[i : i + 2] for i in range(len(run) - 1)]
+        pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+        pieces += pairs if _CJK.match(run) else [run]
     return pieces
 
 

@@ -92,7 +92,7 @@ class MemoryStorage:
         """As `store_many`, but telling of each text what became of it."""
         return await self._put(clean_items(items, self.agent_id, self._clock()), frozenset())
 
-    async def restore(self, memories: Sequence[Memory]) -> list[Stored]:
+    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
         A text that is known keeps its id and its vector; tags are merged, the later time stands.
@@ -164,14 +164,14 @@ class MemoryStorage:
             raise InputError("Give a list of ids.")
         doomed = [clean_id(each) for each in ids]
 
-        def hide(store: Store) -> int:
+        def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
             if memories:
                 store.delete(memories)
-            return len(memories)
+            return len(memories), store.info.erasing
 
-        number = await self.run(hide, 0)
-        if number:
+        number, erasing = await self.run(hide, (0, False))
+        if erasing:
             from .maintenance.rebuild import erase
 
             await erase(self.backend)
@@ -253,7 +253,7 @@ class MemoryStorage:
             return ranking.without_common(query, ranking.common(words, rarities, info.memories))
 
         if not words:
-            vector = await generator.generate(query)
+            vector = await self._embedded(query, generator, info)
             return lambda _: Question(vector)
         if await generator.load():  # the built-in model is fast enough to embed while it is open
             weight = ranking.weight_of(query, weight)
@@ -264,11 +264,19 @@ class MemoryStorage:
 
             return ask
         if info.common is None:
-            rarities = await self.run(lambda store: store.rarities(words), [])
-            vector = await generator.generate(shortened(rarities))
+            rarities = await self._run_expected(lambda store: store.rarities(words), info)
+            vector = await self._embedded(shortened(rarities), generator, info)
             return lambda _: question(vector, rarities)
-        vector = await generator.generate(ranking.without_common(query, info.common))
+        text = ranking.without_common(query, info.common)
+        vector = await self._embedded(text, generator, info)
         return lambda store: question(vector, store.rarities(words))
+
+    async def _embedded(
+        self, text: str, generator: EmbeddingGenerator, info: StoreInfo
+    ) -> list[float]:
+        vector = await generator.generate(text)
+        require_same(info, model_of(generator))
+        return vector
 
     async def _run_expected(self, work: Callable[[Store], T], info: StoreInfo) -> T:
         done = await self.backend.run(lambda store: (work(store),), expect=info)

@@ -32,6 +32,11 @@ def _executor() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
+def work_here() -> None:
+    """From now on this thread does blocking work itself, as a worker does."""
+    _this.is_worker = True
+
+
 async def run_blocking(work: Callable[[Event], T]) -> T:
     """The result of `work(cancelled)` from a worker thread.
 

@@ -1,11 +1,12 @@
 """Texts into vectors by OpenAI, or by a service that speaks its protocol.
 
-Importing this imports the SDK, which takes half a second: see EmbeddingGenerator.
+Importing this loads the SDK and certificates, which takes half a second: not on an event loop.
 """
 
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -27,7 +28,6 @@ from ..limits import (
 )
 from ..network import obstacle, proxied, redirection
 from ..resources import explanation, shortage
-from ..workers import run_blocking
 from .generator import unusable
 
 _SERVICE = "The embeddings service"
@@ -92,11 +92,11 @@ async def _connections() -> httpx2.AsyncClient:
     owner = (os.getpid(), asyncio.get_running_loop())
     if owner not in _keepers:
         client = DefaultAsyncHttpxClient(
-            verify=await run_blocking(lambda _: _certificates()),
+            verify=_certificates(),
             limits=httpx2.Limits(keepalive_expiry=_IDLE_SECONDS),
             follow_redirects=False,
         )
-        _keepers.setdefault(owner, _keep(owner, client))  # another call may have been faster
+        _keepers[owner] = _keep(owner, client)
     return await anext(_keepers[owner])
 
 
@@ -115,6 +115,10 @@ async def _keep(
 @cache
 def _certificates() -> SSLContext:
     return httpx2.create_ssl_context()  # 140 ms the first time, 17 ms later
+
+
+with suppress(OSError):  # whoever makes a client says what is wrong with them
+    _certificates()  # now, because this is imported in a thread, and only once
 
 
 class _Vector(BaseModel):

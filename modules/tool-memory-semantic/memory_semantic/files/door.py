@@ -91,14 +91,14 @@ class Door(Generic[V]):
         the store raises.
         """
         if threading.current_thread() is self._worker:
-            raise StorageError(f"A call on a store cannot wait for another one on it. {UNCHANGED}")
+            raise StorageError("A call on a store cannot wait for another one on it.", UNCHANGED)
         operation = _Operation(work, time.monotonic() + seconds, Future())
         self._line_up(operation)
         answer = asyncio.wrap_future(operation.answer)
         try:
             await asyncio.wait([answer], timeout=max(seconds, LEAST_SECONDS))
             if self._dropped(operation):
-                raise StorageError(f"{in_use(self._folder, seconds)} {UNCHANGED}")
+                raise StorageError(in_use(self._folder, seconds), UNCHANGED)
             return await answer
         except asyncio.CancelledError:
             answer.cancel()  # what comes after all is for nobody
@@ -152,7 +152,7 @@ class Door(Generic[V]):
                 visit = self._enter(deadline, nobody_waits)
             except BaseException as error:  # an engine that panics raises no Exception
                 if not nobody_waits.is_set():  # else who is in the line has come since
-                    self._refuse(error)
+                    self._refuse(error, deadline)
                 continue
             last_answer = None
             try:
@@ -163,44 +163,44 @@ class Door(Generic[V]):
             if last_answer:
                 last_answer()
 
-    def _refuse(self, error: BaseException) -> None:
-        """Answer those whose time is over. If it is nobody's, the store is at fault: answer all."""
+    def _refuse(self, error: BaseException, deadline: float) -> None:
+        """Answer all that wait, except those with time left if `deadline` was the reason."""
         with _lock:
             now = time.monotonic()
-            refused = [each for each in self._line if each.deadline <= now] or list(self._line)
-            for operation in refused:
-                self._take(operation).answer.set_exception(error)
+            for each in list(self._line):
+                if now < deadline or each.deadline <= now:
+                    self._take(each).answer.set_exception(error)
 
     def _serve(self, visit: V) -> Callable[[], None] | None:
         """Do what waits. Returns what gives the last answer, for when the visit is closed: so a
         single call leaves nothing open behind it.
         """
         turn_ends = time.monotonic() + TURN_SECONDS
-        patience = 0.0
-        while operation := self._next(visit, patience):
+        while operation := self._next(visit):
             try:
                 result = operation.work(visit)
             except BaseException as error:
                 return partial(operation.answer.set_exception, error)
-            patience = LINGER_SECONDS if self._is_burst else 0.0
-            if not self._line and not patience:
+            with _lock:  # before the answer is given: who has it may fork
+                self._lingers = self._is_burst and self._may_linger
+            if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
             operation.answer.set_result(result)
             if time.monotonic() > turn_ends and visit.wanted():
                 break
         return None
 
-    def _next(self, visit: V, patience: float) -> _Operation | None:
-        """The next in the line; None if there is none within `patience`, or not for this visit."""
-        until = time.monotonic() + patience
+    def _next(self, visit: V) -> _Operation | None:
+        """The next in the line, which may still have to come; None to end the visit."""
+        until = time.monotonic() + LINGER_SECONDS
         with _lock:
             while not self._line:
                 # The main thread is the first to end when the interpreter does.
-                self._lingers = self._may_linger and threading.main_thread().is_alive()
-                if not self._lingers or time.monotonic() >= until or visit.wanted():
+                lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
+                if not lingers or time.monotonic() >= until or visit.wanted():
                     return None
                 self._changed.wait(LINGER_POLL_SECONDS)
-            if patience and not visit.still_valid():
+            if self._lingers and not visit.still_valid():
                 return None
             self._lingers = False
             now = time.monotonic()

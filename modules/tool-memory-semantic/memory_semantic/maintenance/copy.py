@@ -27,9 +27,10 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 Payloads = Mapping[UUID, Mapping[str, Any]]
 
-# As many as are read, embedded and written at once: others wait for a store for some hundredths of
-# a second, and some seconds of work are lost at most.
-BATCH = 4 * EMBEDDING_BATCH
+# As many are read and written at once: others wait for a store for a tenth of a second.
+_COPIED = 250
+# As many as are embedded: some seconds of work are lost at most.
+_EMBEDDED = 4 * EMBEDDING_BATCH
 # A vector is kept as float16, and made one of length 1 again at every write: its numbers, which are
 # at most 1, may differ by this.
 _TOLERANCE = 1e-3
@@ -74,7 +75,7 @@ async def copy(
     memories = await memories_in(source)
     wanted = [key for key in memories if memories[key] != (besides or {}).get(key)]
     done = 0
-    for keys in batches(wanted):
+    for keys in batches(wanted, generator):
         found = await source.run(lambda store, keys=keys: store.get(keys)) or {}
         some = list(found.values())
         await target.run(lambda store, some=some: rename_taken(store, some), create=info)
@@ -136,7 +137,7 @@ async def missing(
     vectors. What was changed in the source since then does not count.
     """
     problems, done = [], 0
-    for keys in batches(list(copied)):
+    for keys in batches(list(copied), None):
         present = await source.run(lambda store, keys=keys: store.get(keys)) or {}
         copies = await target.run(lambda store, keys=keys: store.get(keys)) or {}
         for key, memory in present.items():
@@ -182,10 +183,11 @@ def lacking(memory: Memory, copy: Memory | None) -> str | None:
     return "its time is an older one" if copy.timestamp < memory.timestamp else None
 
 
-def batches(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """`keys` in the units of a copy."""
-    for start in range(0, len(keys), BATCH):
-        yield keys[start : start + BATCH]
+def batches(keys: Sequence[T], generator: EmbeddingGenerator | None) -> Iterator[Sequence[T]]:
+    """`keys` in the units of a copy, with what has to embed their texts."""
+    size = _EMBEDDED if generator else _COPIED
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
 
 
 def _merge_in(store: Store, memories: Sequence[Memory]) -> None:

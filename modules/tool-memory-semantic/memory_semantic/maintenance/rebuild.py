@@ -28,7 +28,7 @@ from ..files.info import Manifest
 from ..limits import EMBEDDING_BATCH
 from ..memory import Memory
 from ..store import Backend, StoreInfo
-from ..workers import run_blocking
+from ..workers import run_blocking, work_here
 from . import on_server
 from .copy import Payloads, Progress, batches, memories_in, payloads, put, stale
 from .place import copied_in, embedded_in, is_resumable, only_rebuild
@@ -185,7 +185,7 @@ async def _fill(
         late = _late(wanted, found)
         done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
         progress(done, len(wanted))
-        for keys in batches(late):
+        for keys in batches(late, generator):
             memories = await source.run(lambda present, keys=keys: present.get(keys))
             await put(list(memories.values()), target, info, generator)
             done += len(keys)
@@ -207,6 +207,7 @@ def _swap(
         return None
     late = list(present.get(_late(wanted, found)).values())
     if late:
+        work_here()  # the workers may all be waiting for what this thread holds
         asyncio.run(_add(late, target, info, generator))
     manifest = target.folder.manifest()
     if manifest is None or manifest.memories != len(wanted):

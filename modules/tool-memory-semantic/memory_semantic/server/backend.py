@@ -6,11 +6,12 @@ Nothing is kept between calls but the connection: what the store is, is asked fo
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from copy import copy
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import UNCHANGED, ReplacedStoreError, StorageError, explained
-from ..store import Backend, Store, StoreInfo
+from ..store import Store, StoreInfo
 from ..workers import run_blocking
 from .info import ServerInfo
 from .settings import ServerConfig
@@ -24,7 +25,6 @@ _NEEDS_CLIENT = (
     "qdrant_url is set, but the client of the server is not installed. Install it (uv pip install "
     f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21").'
 )
-_REPLACED = "The store was given another embedding model while this call was running."
 
 
 class ServerBackend:
@@ -39,13 +39,14 @@ class ServerBackend:
         self.url = url
         self.config = ServerConfig.parse(config)
         self._agent_id = agent_id
+        self._beside: ServerInfo | None = None
 
     async def info(self) -> ServerInfo | None:
         """As `Backend` says."""
 
         def ask(cancelled: Event) -> ServerInfo | None:
             with explained(UNCHANGED):
-                return self.shards(cancelled).present()
+                return self._beside or self.shards(cancelled).present()
 
         return await run_blocking(ask)
 
@@ -60,33 +61,21 @@ class ServerBackend:
         that it holds no more is noticed by what reads or writes vectors.
         """
         assert expect is None or isinstance(expect, ServerInfo)
-        return await run_blocking(lambda cancelled: self._run(work, create, expect, cancelled))
 
-    def _run(
-        self,
-        work: Callable[[Store], T],
-        create: StoreInfo | None,
-        expect: ServerInfo | None,
-        cancelled: Event,
-    ) -> T | None:
-        with explained(UNCHANGED):
-            shards = self.shards(cancelled)
-            for last in (False, False, True):
-                info = expect or shards.present() or (shards.create(create) if create else None)
-                if info is None:
-                    return None
-                if create and info.model != create.model:
-                    raise ReplacedStoreError(_REPLACED)
-                try:
-                    return work(shards.store(info))
-                except ReplacedStoreError:
-                    if expect or last:
-                        raise
-        return None
+        def operation(cancelled: Event) -> T | None:
+            with explained(UNCHANGED):
+                return self._run(work, create, expect, self.shards(cancelled))
 
-    def beside(self, info: ServerInfo) -> Backend:
-        """What is in the collection of `info`, whatever the store is."""
-        return _Beside(self, info)
+        return await run_blocking(operation)
+
+    async def close(self) -> None:
+        """As `Backend` says: nothing is open between calls."""
+
+    def beside(self, info: ServerInfo) -> "ServerBackend":
+        """What is in the collection of `info`, whatever the store is; `create` makes nothing."""
+        other = copy(self)
+        other._beside = info
+        return other
 
     def shards(self, cancelled: Event | None = None) -> "Shards":
         """The collections on the server, for whoever keeps stores in order. Raises StorageError if
@@ -95,29 +84,29 @@ class ServerBackend:
         try:
             import qdrant_client  # noqa: F401 - takes a second, so not before it is needed
         except ImportError:
-            raise StorageError(_NEEDS_CLIENT, UNCHANGED) from None
+            raise StorageError(_NEEDS_CLIENT) from None
         from .shards import Shards
 
         return Shards(self._agent_id, self.url, self.config, cancelled or Event())
 
-
-class _Beside:
-    def __init__(self, backend: ServerBackend, info: ServerInfo) -> None:
-        self._backend = backend
-        self._info = info
-
-    async def info(self) -> ServerInfo:
-        return self._info
-
-    async def run(
+    def _run(
         self,
         work: Callable[[Store], T],
-        *,
-        create: StoreInfo | None = None,
-        expect: StoreInfo | None = None,
-    ) -> T:
-        def beside(cancelled: Event) -> T:
-            with explained(UNCHANGED):
-                return work(self._backend.shards(cancelled).beside(self._info))
-
-        return await run_blocking(beside)
+        create: StoreInfo | None,
+        expect: ServerInfo | None,
+        shards: "Shards",
+    ) -> T | None:
+        if self._beside:
+            return work(shards.beside(self._beside))
+        for tries_left in (2, 1, 0):
+            info = expect or shards.present() or (shards.create(create) if create else None)
+            if info is None:
+                break
+            if create and info.model != create.model:
+                raise ReplacedStoreError("The store was given another model meanwhile.")
+            try:
+                return work(shards.store(info))
+            except ReplacedStoreError:
+                if expect or not tries_left:
+                    raise
+        return None

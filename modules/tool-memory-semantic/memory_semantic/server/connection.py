@@ -11,17 +11,11 @@ from threading import Event
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+import tenacity
 from httpx import ReadTimeout, Response, SyncByteStream, TimeoutException, TransportError
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-)
 
 from ..errors import StorageError
 from ..network import obstacle, proxied, redirection
@@ -56,11 +50,11 @@ class Connection:
         self._config = config
         self._cancelled = cancelled
         self._server = f"The Qdrant server at {urlsplit(url).netloc}"
-        self._tries = Retrying(
-            stop=stop_after_attempt(TRIES),
+        self._tries = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(TRIES),
             wait=_seconds_to_wait,
-            retry=retry_if_exception(_may_pass),
-            sleep=sleep_using_event(cancelled),
+            retry=tenacity.retry_if_exception(_may_pass),
+            sleep=tenacity.sleep_using_event(cancelled),
             before=self._stop_if_cancelled,
             reraise=True,
         )
@@ -83,32 +77,25 @@ class Connection:
             return self._tries(request, client)
         except StorageError:
             raise
+        except UnexpectedResponse as error:
+            failure = _refusal(self._server, self._url, error)
         except Exception as error:
-            failure = self._failure(error)
-        raise failure  # not from that error, which holds what the server said
+            failure = StorageError(f"{self._server} {_silence(error)}")
+        raise failure  # not from those, which hold what the server said
 
-    def _stop_if_cancelled(self, state: RetryCallState) -> None:
+    def _stop_if_cancelled(self, state: tenacity.RetryCallState) -> None:
         if self._cancelled.is_set() and state.attempt_number > 1:
             raise StorageError("The call was cancelled while it waited.")
-
-    def _failure(self, error: Exception) -> StorageError:
-        if isinstance(error, UnexpectedResponse):
-            return _refusal(self._server, self._url, error)
-        if isinstance(error, QdrantException):
-            reason = "has too much to do (HTTP 429). Try again later."
-        elif _is_transport(error):
-            late = isinstance(getattr(error, "source", None), TimeoutException)
-            silence = "did not answer in time" if late else "could not be reached"
-            check = f"Check qdrant_url{proxied()}, and whether the server runs."
-            reason = f"{silence}, in {TRIES} tries. {check}"
-        else:
-            reason = _NONSENSE
-        return StorageError(f"{self._server} {reason}")
 
 
 @cache
 def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
     """The client of this process for the server at `url`; it keeps its connections open."""
+
+    def bound(response: Response) -> None:
+        assert isinstance(response.stream, SyncByteStream)
+        response.stream = _Bounded(response.stream, seconds)
+
     # As a header the key causes no warning on the host's standard error where it goes without TLS,
     # as it may inside a cluster.
     return QdrantClient(
@@ -116,7 +103,7 @@ def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
         headers={"api-key": api_key} if api_key else None,
         timeout=seconds,
         check_compatibility=False,
-        event_hooks={"response": [_deadline(seconds)]},
+        event_hooks={"response": [bound]},
     )
 
 
@@ -124,32 +111,21 @@ def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
 os.register_at_fork(after_in_child=connect.cache_clear)
 
 
-def _deadline(seconds: float) -> Callable[[Response], None]:
-    """Bodies must have come so long after their headers: httpx's time-out begins again with each
-    byte of an answer that arrives drop by drop.
+class _Bounded(SyncByteStream):
+    """A body that must have come so many seconds after its headers: httpx's time-out begins again
+    with each byte of one that arrives drop by drop.
     """
 
-    def bound(response: Response) -> None:
-        if isinstance(response.stream, SyncByteStream):
-            response.stream = _Bounded(response.stream, time.monotonic() + seconds)
-
-    return bound
-
-
-class _Bounded(SyncByteStream):
-    def __init__(self, stream: SyncByteStream, end: float) -> None:
+    def __init__(self, stream: SyncByteStream, seconds: float) -> None:
         self._stream = stream
-        self._end = end
+        self._end = time.monotonic() + seconds
+        self.close = stream.close
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._stream:
             if time.monotonic() > self._end:
                 raise ReadTimeout("The answer takes too long.")
             yield chunk
-
-    def close(self) -> None:
-        """Give the connection back."""
-        self._stream.close()
 
 
 def _may_pass(error: BaseException) -> bool:
@@ -163,13 +139,23 @@ def _is_transport(error: BaseException) -> bool:
     return isinstance(error, ResponseHandlingException) and isinstance(error.source, TransportError)
 
 
-def _seconds_to_wait(state: RetryCallState) -> float:
+def _seconds_to_wait(state: tenacity.RetryCallState) -> float:
     """What the server asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
     error = state.outcome.exception() if state.outcome else None
     header = getattr(error, "headers", {}).get("retry-after", "")
     asked = getattr(error, "retry_after_s", int(header) if header.isdecimal() else None)
     seconds = 0.5 * 2 ** (state.attempt_number - 1) if asked is None else asked
     return min(max(seconds, 0), MAX_WAIT_SECONDS)
+
+
+def _silence(error: Exception) -> str:
+    if isinstance(error, QdrantException):
+        return "has too much to do (HTTP 429). Try again later."
+    if not _is_transport(error):
+        return _NONSENSE
+    late = isinstance(getattr(error, "source", None), TimeoutException)
+    failure = "did not answer in time" if late else "could not be reached"
+    return f"{failure}, in {TRIES} tries. Check qdrant_url{proxied()}, and whether the server runs."
 
 
 def _is_full(error: UnexpectedResponse) -> bool:
@@ -179,21 +165,22 @@ def _is_full(error: UnexpectedResponse) -> bool:
 
 def _refusal(server: str, url: str, error: UnexpectedResponse) -> StorageError:
     status = error.status_code or 0
+    kind = StorageError
     if 300 <= status < 400:
-        where = redirection(server, status, url, error.headers.get("location", ""))
-        return StorageError(f"{where} If that is the right address, set qdrant_url to it.")
-    if _is_full(error):
-        return StorageError(f"{server} is out of disk space (HTTP {status}). Give it more.")
-    if status in (401, 403):
-        problem = f"{server} does not accept the API key for this (HTTP {status})."
-        return StorageError(f"{problem} Check {KEY_VARIABLE}.")
-    if status == 404 and b"doesn't exist" not in error.content:
-        return StorageError(f"{server} {_NONSENSE}")
-    if status == 404:
-        return MissingError(f"{server} has no such collection (HTTP 404). Check qdrant_url.")
-    if status == 409:
-        return ExistsError(f"{server} has such a collection already (HTTP 409). Try again.")
-    if status in (408, 429) or status >= 500:
-        problem = f"{server} still failed at try {TRIES} (HTTP {status})."
-        return StorageError(f"{problem} Try again later; its log tells why.")
-    return RefusedError(f"{server} refused the request (HTTP {status}). Its log tells why.")
+        server = redirection(server, status, url, error.headers.get("location", ""))
+        reason = "If that is the right address, set qdrant_url to it."
+    elif _is_full(error):
+        reason = f"is out of disk space (HTTP {status}). Give it more."
+    elif status in (401, 403):
+        reason = f"does not accept the API key for this (HTTP {status}). Check {KEY_VARIABLE}."
+    elif status == 404 and b"doesn't exist" not in error.content:
+        reason = _NONSENSE
+    elif status == 404:
+        kind, reason = MissingError, "has no such collection (HTTP 404). Check qdrant_url."
+    elif status == 409:
+        kind, reason = ExistsError, "has such a collection already (HTTP 409). Try again."
+    elif _may_pass(error):
+        reason = f"still failed at try {TRIES} (HTTP {status}). Try again later; its log tells why."
+    else:
+        kind, reason = RefusedError, f"refused the request (HTTP {status}). Its log tells why."
+    return kind(f"{server} {reason}")

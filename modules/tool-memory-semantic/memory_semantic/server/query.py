@@ -45,11 +45,6 @@ def similarity(question: Question, vector: str, where: Where, limit: int) -> mod
     )
 
 
-def alone(word: int) -> models.QueryRequest:
-    """The query for a memory with this word: its score is the rarity of the word."""
-    return models.QueryRequest(query=sparse([word]), using=WORDS, limit=1)
-
-
 def sparse(words: Sequence[int]) -> models.SparseVector:
     """The words as they are stored, and asked for."""
     return models.SparseVector(indices=list(words), values=[1.0] * len(words))
@@ -84,10 +79,10 @@ def _formula(weight: float, rarity: float) -> models.FormulaQuery:
     larger = models.MultExpression(
         mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
     )
-    overlap = models.MultExpression(mult=[1 / rarity, contained])
-    squared = models.MultExpression(mult=[weight, overlap, overlap])
-    total = models.SumExpression(sum=[larger, squared])
+    overlap = models.MultExpression(mult=[weight / rarity**2, contained, contained])
+    total = models.SumExpression(sum=[larger, overlap])
+    no_cosine = NO_COSINE * (1 + weight)  # whatever the words add
     return models.FormulaQuery(
         formula=models.MultExpression(mult=[1 / (1 + weight), total]),
-        defaults={nearest: NO_COSINE, contained: 0.0, cosine: NO_COSINE},
+        defaults={nearest: no_cosine, contained: 0.0, cosine: no_cosine},
     )

@@ -18,27 +18,16 @@ from threading import Event
 from qdrant_client import models
 
 from ..errors import DamagedStoreError, StorageError
-from ..store import Store, StoreInfo, with_ids
+from ..store import Store, StoreInfo
+from .collection import INDEXES, parameters
 from .connection import Connection, ExistsError, MissingError
 from .info import NOW_READY, ServerInfo
-from .query import WORDS
 from .settings import ServerConfig
 from .store import ServerStore
 
 _POLL_SECONDS = 0.2
 # Qdrant has metadata and conditional updates since then. An older one would ignore the condition.
 _OLDEST = (1, 16)
-_FLOAT16 = 2  # bytes
-# The fields of a point that are filtered by or sorted by, and their indexes.
-_INDEXES = {"id": "keyword", "tags": "keyword", "revision": "keyword", "timestamp": "datetime"}
-# The smaller copy of the vectors, which stays in memory while they are on disk.
-_QUANTIZATIONS = {
-    "int8": models.ScalarQuantization(
-        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-    ),
-    "binary": models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
-    "none": None,
-}
 
 
 class Shards:
@@ -106,10 +95,9 @@ class Shards:
         except ExistsError:  # another's, or what an interrupted creation left
             self._described(self._name(first.shard))
             self._index(first)
-        made = self.present()
-        if made is None:
+        if self.present() is None:
             self.switch(first)
-            made = self.present()
+        made = self.present()
         if made is None:
             raise StorageError("The store was deleted from the server while it was made.")
         return made
@@ -182,12 +170,6 @@ class Shards:
             self._remove_all()
         return agrees
 
-    def forget(self, ids: list[str]) -> None:
-        """Delete the memories with these ids in what an interrupted rebuild has left."""
-        for info in self.unfinished():
-            store = self.beside(info)
-            store.delete(with_ids(store, ids))
-
     def remove_shard(self, shard: str) -> None:
         """Delete this collection for good, and the alias if it stands for it."""
         self._ask(lambda client: client.delete_collection(self._name(shard)))
@@ -215,10 +197,7 @@ class Shards:
 
     def _is_empty(self) -> bool:
         """Whether there is nothing of the agent, but what an interrupted creation leaves."""
-        names = [self._name(shard) for shard in self.names()]
-        return not any(
-            self._ask(lambda client, name=name: client.count(name)).count for name in names
-        )
+        return not any(self.beside(info).count() for info in self.all())
 
     def _remove_all(self) -> None:
         for shard in self.names():
@@ -243,44 +222,15 @@ class Shards:
         return info
 
     def _make(self, info: ServerInfo) -> None:
-        config, size = self._config, info.model.dimensions
-        vectors = models.VectorParams(
-            size=size,
-            distance=models.Distance.COSINE,
-            datatype=models.Datatype.FLOAT16,
-            on_disk=True,
-        )
-        rarity = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        # The log of writes, of which a collection keeps two files: 32 MB each are the server's own.
-        log = models.WalConfigDiff(wal_capacity_mb=4)
-        optimizers = models.OptimizersConfigDiff(
-            # In kB of vectors: smaller segments have no graph, and are compared whole.
-            indexing_threshold=max(1, config.qdrant_exact_below * size * _FLOAT16 // 1024),
-            # The store of an agent is small, and each segment takes files and RAM of its own.
-            default_segment_number=1,
-        )
-        self._ask(
-            lambda client: client.create_collection(
-                self._name(info.shard),
-                vectors_config={info.shard: vectors},
-                sparse_vectors_config={WORDS: rarity} if info.words else None,
-                shard_number=config.qdrant_shards,
-                replication_factor=config.qdrant_replicas,
-                write_consistency_factor=config.write_consistency,
-                optimizers_config=optimizers,
-                wal_config=log,
-                quantization_config=_QUANTIZATIONS[config.qdrant_quantization],
-                metadata=info.metadata(),
-            )
-        )
+        wanted = parameters(info, self._config)
+        self._ask(lambda client: client.create_collection(self._name(info.shard), **wanted))
         self._index(info)
 
     def _index(self, info: ServerInfo) -> None:
-        for field, kind in _INDEXES.items():
-            schema = models.PayloadSchemaType(kind)
+        for field, kind in INDEXES.items():
             self._ask(
-                lambda client, field=field, schema=schema: client.create_payload_index(
-                    self._name(info.shard), field, schema, wait=True
+                lambda client, field=field, kind=kind: client.create_payload_index(
+                    self._name(info.shard), field, kind, wait=True
                 )
             )
 

@@ -12,22 +12,14 @@ from uuid import UUID
 
 from qdrant_client import QdrantClient, models
 
-from .. import ranking
-from ..errors import (
-    MAYBE_DELETED,
-    MAYBE_STORED,
-    UNCHANGED,
-    InputError,
-    ReplacedStoreError,
-    StorageError,
-    explained,
-)
+from .. import errors, ranking
+from ..errors import InputError, ReplacedStoreError, StorageError, explained
 from ..memory import Memory, new_memory_id
 from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from .connection import Connection, RefusedError
 from .info import ServerInfo
-from .query import WORDS, alone, any_of, condition, similarity, sparse
+from .query import WORDS, any_of, condition, similarity, sparse
 
 T = TypeVar("T")
 
@@ -40,15 +32,17 @@ _SORTED = 1_000
 _MERGES = 20
 # A delete is made again where the memory was copied into another collection meanwhile.
 _DELETES = 3
-# Below any similarity, which is -1 or more: that of a memory without a vector.
-_NO_SIMILARITY = -1.5
+# No similarity is lower, but that of a memory without a vector.
+_LOWEST = -1.5
+# Writes go through one of the copies of a collection, so that all see them in the same order.
+_ORDER = models.WriteOrdering.MEDIUM
 
 
 class ServerStore:
     """The store that `info` describes, in what `name` stands for, a collection or an alias.
 
-    `replaced` tells whether the name stands for another collection by now. What a call that names
-    the vector says then is ReplacedStoreError, since the vector has the name of the shard.
+    `replaced` tells whether the name stands for another collection by now. A call that reads or
+    writes vectors raises ReplacedStoreError then, since the vector has the name of the shard.
     """
 
     def __init__(
@@ -61,34 +55,39 @@ class ServerStore:
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """As `Store` says."""
-        filter = condition(where)
-        return self._ask(lambda client: client.count(self._name, filter, exact=True)).count
+        return self._count(condition(where))
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
         """As `Store` says."""
-        return {record.key: self._memory(record) for record in self._records(list(keys))}
+        return {record.key: self._memory(record) for record in self._read(keys)}
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
         """As `Store` says; what others change at the same moment is merged, too. Durable means
         that the server has applied it to as many copies as it must.
         """
         done: dict[UUID, Stored] = {}
-        outcome = UNCHANGED
+        outcome = errors.UNCHANGED
         for _ in range(_MERGES):
             left = [memory for memory in memories if memory.key not in done]
             with explained(outcome):
-                records = self._records(list({memory.key for memory in left}))
+                records = self._read({memory.key for memory in left})
                 known = {record.key: self._memory(record) for record in records}
-                changed, stored = self._merged(left, known, outcome)
-            outcome = MAYBE_STORED
+                try:
+                    changed, stored = merge_all(left, known, self.info)
+                except InputError as error:  # which says that nothing was changed
+                    told = str(error).replace(errors.UNCHANGED, outcome)
+                    raise InputError(told) from None
+            outcome = errors.MAYBE_STORED
             with explained(outcome):
-                lost = self._write(changed, [_revision(record) for record in records])
-            for memory, each in zip(left, stored, strict=True):
-                if memory.key not in lost:
-                    done[memory.key] = each
+                lost = self._write(changed, records)
+            done |= {
+                memory.key: each
+                for memory, each in zip(left, stored, strict=True)
+                if memory.key not in lost
+            }
             if not lost:
                 return [done[memory.key] for memory in memories]
-        raise StorageError("Others keep changing the same memories.", MAYBE_STORED)
+        raise StorageError("Others keep changing the same memories.", outcome)
 
     def nearest(
         self, question: Question, places: Sequence[Where], limit: int
@@ -97,33 +96,28 @@ class ServerStore:
         requests = [similarity(question, self.info.shard, where, limit) for where in places]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
-            [
-                self._memory(self._record(point))
-                for point in answer.points
-                if point.score > _NO_SIMILARITY
-            ]
+            [self._memory(self._record(point)) for point in answer.points if point.score >= _LOWEST]
             for answer in answers
         ]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
         """As `Store` says."""
         if limit > _SORTED:
-            every = [self._memory(record) for page in self._pages(where) for record in page]
-            every.sort(key=lambda memory: memory.timestamp, reverse=True)
-            return every[:limit]
+            memories = [self._memory(record) for page in self._pages(where) for record in page]
+            memories.sort(key=lambda memory: memory.timestamp, reverse=True)
+            return memories[:limit]
         latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
-        filter = condition(where)
         points, _ = self._ask(
-            lambda client: client.scroll(self._name, filter, limit=limit, order_by=latest)
+            lambda client: client.scroll(self._name, condition(where), limit, latest)
         )
         return [self._memory(self._record(point)) for point in points]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """As `Store` says. How many memories there are is what the server said with the info: it
-        counts for words that none of them has, and hardly.
+        """As `Store` says. A memory scores by a word alone the rarity of the word; that of a word
+        that none has is worked out from about how many memories there are, as the info says.
         """
-        requests = [alone(word) for word in words]
-        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        alone = [models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
@@ -133,97 +127,81 @@ class ServerStore:
 
     def renew_ids(self, keys: Sequence[UUID]) -> int:
         """As `Store` says; those that others change at the same moment keep theirs."""
-        with explained(MAYBE_STORED):
-            records = self._records(keys)
+        with explained(errors.MAYBE_STORED):
+            records = self._read(keys)
             memories = [self._memory(record) for record in records]
-            renamed = [memory.model_copy(update={"id": new_memory_id()}) for memory in memories]
-            return len(renamed) - len(self._write(renamed, [_revision(r) for r in records]))
+            for memory in memories:
+                memory.id = new_memory_id()
+            return len(memories) - len(self._write(memories, records))
 
     def delete(self, memories: Sequence[Memory]) -> None:
         """As `Store` says, unless they are other memories by now; the server removes them from its
         files when it next rewrites these.
         """
-        with explained(MAYBE_DELETED):
+        with explained(errors.MAYBE_DELETED):
             for some in _batches(memories):
                 self._delete(some)
 
     def _delete(self, memories: Sequence[Memory]) -> None:
-        keys = models.HasIdCondition(has_id=[str(memory.key) for memory in memories])
         # Who deletes one of them and stores its text again has another memory, with another id.
-        ids = any_of("id", [memory.id for memory in memories])
+        same = [
+            models.HasIdCondition(has_id=[str(memory.key) for memory in memories]),
+            any_of("id", [memory.id for memory in memories]),
+        ]
         # One that is not ready has the vector under another name: nothing is deleted there.
         here = models.HasVectorCondition(has_vector=self.info.shard)
-        doomed = models.FilterSelector(filter=models.Filter(must=[keys, ids, here]))
-        same = models.Filter(must=[keys, ids])
+        doomed = models.FilterSelector(filter=models.Filter(must=[*same, here]))
         for _ in range(_DELETES):
-            self._ask(
-                lambda client: client.delete(
-                    self._name, doomed, wait=True, ordering=models.WriteOrdering.MEDIUM
-                )
-            )
+            self._ask(lambda client: client.delete(self._name, doomed, wait=True, ordering=_ORDER))
             replaced = self._replaced()  # as soon as it is ready
-            if not self._ask(lambda client: client.count(self._name, same, exact=True)).count:
+            if not self._count(models.Filter(must=[*same])):
                 return
             if replaced:
                 raise _replaced_error()
         raise StorageError("Memories were restored while they were deleted.")
 
-    def _merged(
-        self, new: Sequence[Memory], known: dict[UUID, Memory], outcome: str
-    ) -> tuple[list[Memory], list[Stored]]:
-        try:
-            return merge_all(new, known, self.info)
-        except InputError as error:  # which says that nothing was changed
-            raise InputError(str(error).replace(UNCHANGED, outcome)) from None
+    def _count(self, filter: models.Filter | None) -> int:
+        return self._ask(lambda client: client.count(self._name, filter)).count
 
-    def _write(self, memories: Sequence[Memory], read: Sequence[str]) -> set[UUID]:
-        """Put the memories in place of those whose revisions were `read`. Returns the keys of those
-        that others have changed meanwhile, which are as others left them.
+    def _write(self, memories: Sequence[Memory], before: Sequence[Record]) -> set[UUID]:
+        """Put the memories in place of what was read `before`. Returns the keys of those that
+        others have changed meanwhile, which are as others left them.
         """
-        unchanged = models.Filter(must=[any_of("revision", read)])
+        unchanged = models.Filter(must=[any_of("revision", list(map(_revision, before)))])
         lost: set[UUID] = set()
         for some in _batches(memories):
             points = [self._point(memory) for memory in some]
             self._ask(
                 lambda client, points=points: client.upsert(
-                    self._name,
-                    points,
-                    wait=True,
-                    # Through one of the copies, so that all see writes in the same order.
-                    ordering=models.WriteOrdering.MEDIUM,
-                    update_filter=unchanged,
+                    self._name, points, wait=True, ordering=_ORDER, update_filter=unchanged
                 )
             )
-            ids = [point.id for point in points]
-            present = self._ask(
-                lambda client, ids=ids: client.retrieve(self._name, ids, with_payload=["revision"])
-            )
-            written = {point.payload["revision"] for point in points if point.payload}
-            there = {
-                UUID(str(p.id)) for p in present if (p.payload or {}).get("revision") in written
-            }
-            lost |= {memory.key for memory in some} - there
+            written = {(point.payload or {})["revision"] for point in points}
+            keys = {memory.key for memory in some}
+            there = self._retrieve(keys, payload=["revision"], vectors=False)
+            lost |= keys - {record.key for record in there if _revision(record) in written}
         return lost
 
-    def _records(self, keys: Sequence[UUID]) -> list[Record]:
+    def _read(self, keys: Iterable[UUID]) -> list[Record]:
         """Those of the points with these keys that exist, with their vectors."""
-        records: list[Record] = []
-        for some in _batches(keys):
-            ids = [str(key) for key in some]
-            found = self._ask(
-                lambda client, ids=ids: client.retrieve(self._name, ids, with_vectors=True)
-            )
-            records += map(self._record, found)
+        records = [record for some in _batches(list(keys)) for record in self._retrieve(some)]
         if not all(record.vector for record in records) and self._replaced():
             raise _replaced_error()
         return records
+
+    def _retrieve(
+        self, keys: Iterable[UUID], payload: bool | list[str] = True, vectors: bool = True
+    ) -> list[Record]:
+        ids = [str(key) for key in keys]
+        found = self._ask(lambda client: client.retrieve(self._name, ids, payload, vectors))
+        return [self._record(point) for point in found]
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
         filter, offset = condition(where), None
         while True:
             points, offset = self._ask(
                 lambda client, offset=offset: client.scroll(
-                    self._name, filter, limit=_BATCH, offset=offset, with_vectors=with_vectors
+                    self._name, filter, _BATCH, offset=offset, with_vectors=with_vectors
                 )
             )
             yield [self._record(point) for point in points]
@@ -250,13 +228,9 @@ class ServerStore:
         words = None
         if self.info.words:
             words = vectors[WORDS].indices if WORDS in vectors else []  # a text may have none
-        return Record(
-            UUID(str(point.id)),
-            point.payload or {},
-            vectors.get(self.info.shard) or [],
-            words,
-            getattr(point, "score", None),
-        )
+        vector = vectors.get(self.info.shard) or []
+        score = getattr(point, "score", None)
+        return Record(UUID(str(point.id)), point.payload or {}, vector, words, score)
 
     def _memory(self, record: Record) -> Memory:
         return memory_of(record, self.info.agent)

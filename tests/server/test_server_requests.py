@@ -1,0 +1,154 @@
+"""How often a call asks the server, and what is asked: each request is a wait of the agent's."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import Clock, MakeStorage
+from memory_semantic import MemoryStorage, ranking
+from memory_semantic.errors import ReplacedStoreError, StorageError
+from memory_semantic.memory import Memory
+from memory_semantic.server.backend import ServerBackend
+from memory_semantic.store import EmbeddingModel, Question, Store, StoreInfo, Where
+from qdrant_server import QdrantServer
+
+ALIAS = "/collections/agent-memory.sam"
+INFO, READ, WRITE = ("GET", ALIAS), ("POST", f"{ALIAS}/points"), ("PUT", f"{ALIAS}/points")
+QUERY, SCROLL = ("POST", f"{ALIAS}/points/query/batch"), ("POST", f"{ALIAS}/points/scroll")
+COUNT, DELETE = ("POST", f"{ALIAS}/points/count"), ("POST", f"{ALIAS}/points/delete")
+
+
+@pytest.fixture
+def qdrant() -> Iterator[QdrantServer]:
+    with QdrantServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
+    storage = make_storage(qdrant_url=qdrant.url)
+    await storage.store_many([f"the meeting of team {number} is at noon" for number in range(30)])
+    qdrant.clear()
+    return storage
+
+
+async def test_a_store_of_one_memory_is_four_requests(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    for text in ("new", "the meeting of team 3 is at noon"):
+        await storage.store(text, ["tag"])
+        assert qdrant.requests == [INFO, READ, WRITE, READ]
+        qdrant.clear()
+
+
+@pytest.mark.parametrize("query", ["team 7", "meeting of a wholly unheard-of zeppelin"])
+async def test_a_search_is_three_requests_and_two_without_words(
+    make_storage: MakeStorage, storage: MemoryStorage, qdrant: QdrantServer, query: str
+) -> None:
+    assert len(await storage.search(query)) == 5
+    assert qdrant.requests == [INFO, QUERY, QUERY]
+    qdrant.clear()
+    assert len(await make_storage(qdrant_url=qdrant.url, lexical_weight=0).search(query)) == 5
+    assert qdrant.requests == [INFO, QUERY]
+
+
+async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:
+    [memory] = await storage.get_recent(1)
+    assert await storage.get(memory.id) and await storage.count() == 30
+    assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
+    qdrant.clear()
+    assert await storage.delete([memory.id]) == 1
+    assert qdrant.requests == [INFO, SCROLL, DELETE, INFO, COUNT]
+
+
+INFO_OF_SAM: dict[str, Any] = {"agent": "sam", "created": Clock().now}
+NORTH, EAST = EmbeddingModel("north", None, 2), EmbeddingModel("east", None, 2)
+TEXTS = {"red fox": [1.0, 0.0], "red dog": [0.6, 0.8], "cat": [0.0, 1.0], "…": [-1.0, 0.0]}
+
+
+def memories(clock: Clock) -> list[Memory]:
+    return [
+        Memory(agent_id="sam", content=text, embedding=vector, timestamp=clock())
+        for text, vector in TEXTS.items()
+    ]
+
+
+@pytest.fixture
+async def backend(qdrant: QdrantServer, clock: Clock) -> ServerBackend:
+    backend = ServerBackend("sam", qdrant.url)
+    create = StoreInfo(embedding=NORTH, words=True, **INFO_OF_SAM)
+    await backend.run(lambda store: store.update(memories(clock)), create=create)
+    return backend
+
+
+@pytest.mark.parametrize("weight", [0.5, 1, 50])
+async def test_the_similarity_is_that_of_the_ranking(backend: ServerBackend, weight: float) -> None:
+    words = ranking.asked("red fox unheard")
+
+    def work(store: Store) -> tuple[list[float], list[Memory]]:
+        rarities = store.rarities(words)
+        question = Question([0.8, 0.6], words, weight, sum(rarities))
+        return rarities, store.nearest(question, [Where()], 10)[0]
+
+    found = await backend.run(work)
+    assert found
+    rarities = dict(zip(words, found[0], strict=True))
+    assert rarities[ranking.indexed("unheard")[0]] == ranking.rarity_of_unknown(4)
+    for memory in found[1]:
+        contained = sum(rarities.get(word, 0) for word in ranking.indexed(memory.content))
+        overlap = contained / sum(rarities.values())
+        [x, y] = TEXTS[memory.content]
+        expected = (0.8 * x + 0.6 * y + weight * overlap**2) / (1 + weight)
+        assert memory.score == pytest.approx(expected, abs=1e-3)
+    assert len(found[1]) == 4
+
+
+async def test_a_point_without_a_vector_is_in_no_answer(
+    backend: ServerBackend, qdrant: QdrantServer
+) -> None:
+    [fox, *_] = memories(Clock())
+    qdrant.client.delete_vectors(ALIAS.rpartition("/")[2], ["shard-1"], [fox.key.hex])
+    words = ranking.asked("red fox")
+    found = await backend.run(
+        lambda store: store.nearest(
+            Question([1.0, 0.0], words, 50, sum(store.rarities(words))), [Where()], 10
+        )
+    )
+    assert found and fox.content not in [memory.content for memory in found[0]]
+
+
+async def test_another_model_than_the_call_wants_is_told(backend: ServerBackend) -> None:
+    other = StoreInfo(embedding=EAST, **INFO_OF_SAM)
+    with pytest.raises(ReplacedStoreError):
+        await backend.run(lambda store: store.count(), create=other)
+    info = await backend.info()
+    assert info and info.model == NORTH and info.memories == 4
+    assert await backend.run(lambda store: store.count(), expect=info) == 4
+
+
+async def test_what_was_deleted_meanwhile_keeps_no_vector(
+    backend: ServerBackend, clock: Clock
+) -> None:
+    [fox, *_] = memories(clock)
+    known = await backend.run(lambda store: store.get([fox.key]))
+    assert known and known[fox.key].embedding == pytest.approx(fox.embedding, abs=1e-3)
+    await backend.run(lambda store: store.delete(list(known.values())))
+    fox.embedding = []
+    with pytest.raises(StorageError, match=r"deleted while.*Nothing was changed"):
+        await backend.run(lambda store: store.update([fox]))
+
+
+async def test_new_ids_for_those_that_others_leave_alone(
+    backend: ServerBackend, qdrant: QdrantServer, clock: Clock
+) -> None:
+    before = await backend.run(lambda store: {m.key: m for m in store.newest(9)})
+    assert before
+    [fox, dog, *_] = memories(clock)
+    fox.tags = ["theirs"]
+    theirs = ServerBackend("sam", qdrant.url).run(lambda store: store.update([fox]))
+    qdrant.between(lambda: asyncio.run(theirs), WRITE[1], "PUT")
+    assert await backend.run(lambda store: store.renew_ids([fox.key, dog.key])) == 1
+    after = await backend.run(lambda store: store.get([fox.key, dog.key]))
+    assert after and after[fox.key].id == before[fox.key].id
+    assert after[dog.key].id != before[dog.key].id and after[dog.key].embedding
