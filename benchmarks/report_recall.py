@@ -97,7 +97,9 @@ def _chosen(recall: dict[str, Any], plots: Any) -> Iterator[str]:
     yield (
         "How much shared words should count was chosen on the questions to tune on: "
         + ", ".join(f"{each['recall@5']:.1f} at {each['weight']:g}" for each in recall["tuning"])
-        + f". The default is {recall['weight']:g}."
+        + f". The default is {recall['weight']:g}. That the overlap is squared and common words "
+        "are left out are ideas that came from LoCoMo as well, whose figures are not blind "
+        "therefore."
     )
     if plots:
         from plots import draw_tuning
@@ -149,7 +151,8 @@ def _languages(rows: list[dict[str, Any]]) -> Iterator[str]:
     )
     yield (
         "The built-in model cannot read Korean and Japanese: there, shared words count for most, "
-        "and a question wholly in other words finds little more than chance would. "
+        "and a question wholly in other words finds little more than chance would. How much more "
+        "they count there was chosen on these very questions. "
         "`uv run benchmarks/languages.py MODEL` measures another model."
     )
 

@@ -13,7 +13,6 @@ from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
-from memory_semantic.files import door
 
 MakeStorage = Callable[..., MemoryStorage]
 
@@ -63,12 +62,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
-
-
-@pytest.fixture
-def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a store is open after a call, as if each were in a process of its own."""
-    monkeypatch.setattr(door, "LINGER_SECONDS", 0)
 
 
 @pytest.fixture

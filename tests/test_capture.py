@@ -25,6 +25,7 @@ from conftest import MakeStorage
 from memory_hooks import capture
 from memory_hooks.capture import NAME
 from memory_semantic import Memory, MemoryStorage
+from memory_semantic.files.lock import take_lock
 from scripted import LOOPS, REPOSITORY, scripted_session
 
 DECISION = "We decided to keep users in PostgreSQL because of JSONB."
@@ -363,7 +364,9 @@ async def test_a_session_captures_only_so_many(memory: dict[str, Any], sam: Memo
 async def test_no_turn_waits_for_a_capture(memory: dict[str, Any], sam: MemoryStorage) -> None:
     await sam.store("Something.")
     with ExitStack() as busy:
-        busy.enter_context(sam.folder.open(Event()))  # as another process may
+        busy.enter_context(
+            take_lock(sam.folder.database, time.monotonic(), Event())
+        )  # as another process may
 
         async def free(_: AmplifierSession) -> None:
             busy.close()
@@ -379,7 +382,7 @@ async def test_what_is_late_at_the_end_is_given_up_with_one_warning(
     await sam.store("Something.")
     monkeypatch.setattr(capture, "DRAIN_SECONDS", 0.2)
     started = time.perf_counter()
-    with sam.folder.open(Event()):  # as another process may
+    with take_lock(sam.folder.database, time.monotonic(), Event()):  # as another process may
         seen = await converse(memory, DECISION, RULE)
         took = time.perf_counter() - started
     assert took < 3

@@ -19,6 +19,8 @@ from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from memory_semantic.memory import Memory
 
+pytestmark = pytest.mark.usefixtures("no_lingering")
+
 REPAIR = "agent-memory doctor --repair"
 
 
@@ -197,8 +199,6 @@ class TestFolder:
 # What every Python process of a test begins with.
 FAILS_TO_SET = """
 import resource
-
-pytestmark = pytest.mark.usefixtures("no_lingering")
 def setrlimit(*_):
     raise {error}("it cannot be set")
 resource.setrlimit = setrlimit
@@ -252,7 +252,7 @@ class TestFoldersOfOurOwn:
         self, command: Command, make_storage: MakeStorage
     ) -> None:
         (make_storage().folder.path / "topics").mkdir(parents=True)
-        assert "holds topics" in command.run("store", "A new beginning.", code=1).stderr
+        assert "Unexpected file topics" in command.run("store", "A new beginning.", code=1).stderr
 
 
 def remove(path: Path) -> None:

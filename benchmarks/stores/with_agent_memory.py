@@ -22,6 +22,7 @@ does its work under a lock between processes, and closes it again: none is kept 
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -31,8 +32,8 @@ from typing import Any
 
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.collection import Where
-from memory_semantic.models import Entry, point_id
+from memory_semantic.files.backend import Visit
+from memory_semantic.store import EmbeddingModel, Question, StoreInfo, Where, search
 from worker import Item
 
 AGENT = "bench"
@@ -65,14 +66,22 @@ class AgentMemory(worker.Store):
         self._storage = MemoryStorage(AGENT, config, embeddings=generator)
         self._kept = ExitStack()
         self._held = None
-        if self._variant == "open":  # None as long as it is not filled
-            self._held = self._kept.enter_context(self._storage.folder.open(Event()))
+        if self._variant == "open":
+            visit = Visit(self._storage.folder, time.monotonic(), Event())
+            self._kept.callback(visit.close)
+            model = EmbeddingModel("bench", None, worker.DIMENSIONS)
+            self._held = visit.store(
+                StoreInfo(agent=AGENT, embedding=model, created=datetime.now(UTC))
+            )
 
     def add(self, items: Sequence[Item]) -> None:
         if self._held:
-            vectors = {point_id(item.text): list(item.vector) for item in items}
-            entries = [Entry(item.text, []) for item in items]
-            self._held.upsert(entries, vectors, datetime.now(UTC))
+            self._held.update(
+                [
+                    Memory(agent_id=AGENT, content=item.text, embedding=list(item.vector))
+                    for item in items
+                ]
+            )
             return
         if len(items) == 1:  # as the tool does
             self._runner.run(self._storage.store(items[0].text))
@@ -91,7 +100,7 @@ class AgentMemory(worker.Store):
     def search(self, question: Item, limit: int, since: datetime | None) -> list[str]:
         if self._held:
             where, now = Where(since=since), datetime.now(UTC)
-            found = self._held.search(list(question.vector), limit, where, now)
+            found = search(self._held, Question(list(question.vector)), where, limit, now)
         else:
             found = self._runner.run(self._storage.search(question.text, limit, since))
         return [memory.content for memory in found]

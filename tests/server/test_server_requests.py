@@ -1,5 +1,6 @@
 """How often a call asks the server, and what is asked: each request is a wait of the agent's."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -136,3 +137,18 @@ async def test_what_was_deleted_meanwhile_keeps_no_vector(
     fox.embedding = []
     with pytest.raises(StorageError, match=r"deleted while.*Nothing was changed"):
         await backend.run(lambda store: store.update([fox]))
+
+
+async def test_new_ids_for_those_that_others_leave_alone(
+    backend: ServerBackend, qdrant: QdrantServer, clock: Clock
+) -> None:
+    before = await backend.run(lambda store: {m.key: m for m in store.newest(9)})
+    assert before
+    [fox, dog, *_] = memories(clock)
+    fox.tags = ["theirs"]
+    theirs = ServerBackend("sam", qdrant.url).run(lambda store: store.update([fox]))
+    qdrant.between(lambda: asyncio.run(theirs), WRITE[1], "PUT")
+    assert await backend.run(lambda store: store.renew_ids([fox.key, dog.key])) == 1
+    after = await backend.run(lambda store: store.get([fox.key, dog.key]))
+    assert after and after[fox.key].id == before[fox.key].id
+    assert after[dog.key].id != before[dog.key].id and after[dog.key].embedding

@@ -70,9 +70,8 @@ def read(
                     masked = {name: by[name](fields[name]) for name in by if name in fields}
                     fields = {**fields, **{name: value for name, (value, _) in masked.items()}}
                     hidden += sum(count for _, count in masked.values())
-                memory = _memory(fields, agent, undated)
+                text, memory = _memory(fields, agent, undated)
                 memory.tags = _together(memory.tags, tags)
-                text = clean_text(memory.content, "content")
                 same = found.get(text)
                 if same:
                     same.memory.tags = _together(same.memory.tags, memory.tags)
@@ -90,14 +89,16 @@ def read(
     return list(found.values()), hidden
 
 
-def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
+def _memory(fields: Any, agent: str, undated: datetime) -> tuple[str, Memory]:
+    """The text as it is stored, and the memory."""
     if not isinstance(fields, dict):
         raise InputError("it is not an object with a content.")
     own_id = fields.get("id")
     if not (isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id)):
         own_id = new_memory_id()
     content: Any = fields.get("content")
-    return Memory(
+    text = clean_text(content, "content")
+    memory = Memory(
         id=own_id,
         agent_id=agent,
         content=content,  # as it came: an earlier version may have kept it so
@@ -105,6 +106,7 @@ def _memory(fields: Any, agent: str, undated: datetime) -> Memory:
         timestamp=_time(fields.get("timestamp"), undated),
         metadata=_metadata(fields.get("metadata")),
     )
+    return text, memory
 
 
 def _metadata(value: Any) -> dict[str, str]:

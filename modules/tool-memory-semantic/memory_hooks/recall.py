@@ -165,7 +165,12 @@ class Recall:
             least = settings.min_cosine
             if least is None:
                 least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
-            near = await storage.search(query, MAX_RESULTS)
+            from memory_semantic.limits import LOCAL_MODEL
+            from memory_semantic.ranking import unreadable
+
+            # To the built-in model all of these texts are alike.
+            told = info.model.model != LOCAL_MODEL or not unreadable(query)
+            near = await storage.search(query, MAX_RESULTS) if told else []
             close = [each for each in near if unseen(each) and cosine(each) >= least]
             close = close[: settings.relevant]
             seen.update(each.id for each in close)

@@ -56,7 +56,7 @@ def merge_all(
         Stored(merged[memory.key].id, memory.key in known, memory.key in changed, info.model.model)
         for memory in new
     ]
-    return [merged[key] for key in changed], stored
+    return [memory for key, memory in merged.items() if key in changed], stored
 
 
 def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
@@ -73,7 +73,7 @@ def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
 def rename_taken(store: Store, memories: Sequence[Memory]) -> None:
     """Give a new id to each memory whose id another text has, in the store or among them."""
     ids = tuple(memory.id for memory in memories)
-    there = store.newest(2 * len(ids), Where(ids=ids))
+    there = [] if not ids else store.newest(2 * len(ids), Where(ids=ids))
     owners = {memory.id: memory.key for memory in there}
     for memory in memories:
         if owners.setdefault(memory.id, memory.key) != memory.key:

@@ -88,13 +88,19 @@ def asked(text: str) -> list[int]:
     return indexed(text)
 
 
-def weight_of(question: str, weight: float) -> float:
-    """How much shared words count for `question` with the built-in model, which cannot read
-    Korean, Chinese and Japanese: `weight`, or 50 times that if most tokens are such.
+def unreadable(text: str) -> bool:
+    """Whether the built-in model can make little of `text`: most of it is Korean, Chinese or
+    Japanese.
     """
-    tokens = _tokens(question)
-    unreadable = sum(1 for token in tokens if _CJK.search(token))
-    return weight * _UNREADABLE if 2 * unreadable > len(tokens) else weight
+    tokens = _tokens(text)
+    return 2 * sum(1 for token in tokens if _CJK.search(token)) > len(tokens)
+
+
+def weight_of(question: str, weight: float) -> float:
+    """How much shared words count for `question` with the built-in model: `weight`, or 50 times
+    that if the question is `unreadable`.
+    """
+    return weight * _UNREADABLE if unreadable(question) else weight
 
 
 def without_common(question: str, common: Container[int]) -> str:

@@ -46,6 +46,7 @@ class StoreInfo(BaseModel):
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
     `words` tells whether it holds the words of the texts, for the lexical part of the ranking;
     `common` are those that more than a third of the memories contain, None if that is not kept.
+    `erasing` means that it may hold bytes of memories that were deleted.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -56,6 +57,7 @@ class StoreInfo(BaseModel):
     words: bool = False
     common: tuple[int, ...] | None = None
     memories: int = 0
+    erasing: bool = False
     created: datetime
 
 

@@ -22,14 +22,13 @@ class Manifest(StoreInfo):
     """The contents of `manifest.json`.
 
     `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
-    fewer has lost some, and one with more was interrupted before this file was written. `erasing`
-    means that the shard may hold bytes of memories that were deleted; the format tells it.
+    fewer has lost some, and one with more was interrupted before this file was written. The
+    format tells `erasing`.
     """
 
     engine: str = ENGINE
     shard: Annotated[str, Field(pattern=r"^shard-[0-9]+$")] = "shard-1"
     memories: Annotated[int, Field(ge=0, strict=True)] = 0
-    erasing: bool = False
 
     @property
     def format(self) -> int:

@@ -65,7 +65,8 @@ def _formula(question: Question) -> edge.Formula:
     share = edge.Expression.Mult([edge.Expression.Constant(1 / question.rarity), contained])
     overlap = edge.Expression.Mult([edge.Expression.Constant(question.weight), share, share])
     total = edge.Expression.Sum([edge.Expression.Max([nearest, cosine]), overlap])
+    nothing = NO_COSINE * (1 + question.weight)
     return edge.Formula(
         edge.Expression.Mult([edge.Expression.Constant(1 / (1 + question.weight)), total]),
-        {"$score[0]": NO_COSINE, "$score[1]": 0.0, "$score[2]": NO_COSINE},
+        {"$score[0]": nothing, "$score[1]": 0.0, "$score[2]": nothing},
     )

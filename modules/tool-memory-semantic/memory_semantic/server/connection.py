@@ -11,17 +11,11 @@ from threading import Event
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+import tenacity
 from httpx import ReadTimeout, Response, SyncByteStream, TimeoutException, TransportError
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-)
 
 from ..errors import StorageError
 from ..network import obstacle, proxied, redirection
@@ -56,11 +50,11 @@ class Connection:
         self._config = config
         self._cancelled = cancelled
         self._server = f"The Qdrant server at {urlsplit(url).netloc}"
-        self._tries = Retrying(
-            stop=stop_after_attempt(TRIES),
+        self._tries = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(TRIES),
             wait=_seconds_to_wait,
-            retry=retry_if_exception(_may_pass),
-            sleep=sleep_using_event(cancelled),
+            retry=tenacity.retry_if_exception(_may_pass),
+            sleep=tenacity.sleep_using_event(cancelled),
             before=self._stop_if_cancelled,
             reraise=True,
         )
@@ -89,7 +83,7 @@ class Connection:
             failure = StorageError(f"{self._server} {_silence(error)}")
         raise failure  # not from those, which hold what the server said
 
-    def _stop_if_cancelled(self, state: RetryCallState) -> None:
+    def _stop_if_cancelled(self, state: tenacity.RetryCallState) -> None:
         if self._cancelled.is_set() and state.attempt_number > 1:
             raise StorageError("The call was cancelled while it waited.")
 
@@ -145,7 +139,7 @@ def _is_transport(error: BaseException) -> bool:
     return isinstance(error, ResponseHandlingException) and isinstance(error.source, TransportError)
 
 
-def _seconds_to_wait(state: RetryCallState) -> float:
+def _seconds_to_wait(state: tenacity.RetryCallState) -> float:
     """What the server asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
     error = state.outcome.exception() if state.outcome else None
     header = getattr(error, "headers", {}).get("retry-after", "")

@@ -79,7 +79,7 @@ class ServerStore:
                     raise InputError(told) from None
             outcome = errors.MAYBE_STORED
             with explained(outcome):
-                lost = self._write(changed, list(map(_revision, records)))
+                lost = self._write(changed, records)
             done |= {
                 memory.key: each
                 for memory, each in zip(left, stored, strict=True)
@@ -116,10 +116,8 @@ class ServerStore:
         """As `Store` says. A memory scores by a word alone the rarity of the word; that of a word
         that none has is worked out from about how many memories there are, as the info says.
         """
-        requests = [
-            models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words
-        ]
-        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        alone = [models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
@@ -130,10 +128,11 @@ class ServerStore:
     def renew_ids(self, keys: Sequence[UUID]) -> int:
         """As `Store` says; those that others change at the same moment keep theirs."""
         with explained(errors.MAYBE_STORED):
-            records = self._records(keys)
+            records = self._read(keys)
             memories = [self._memory(record) for record in records]
-            renamed = [memory.model_copy(update={"id": new_memory_id()}) for memory in memories]
-            return len(renamed) - len(self._write(renamed, [_revision(r) for r in records]))
+            for memory in memories:
+                memory.id = new_memory_id()
+            return len(memories) - len(self._write(memories, records))
 
     def delete(self, memories: Sequence[Memory]) -> None:
         """As `Store` says, unless they are other memories by now; the server removes them from its
@@ -164,11 +163,11 @@ class ServerStore:
     def _count(self, filter: models.Filter | None) -> int:
         return self._ask(lambda client: client.count(self._name, filter)).count
 
-    def _write(self, memories: Sequence[Memory], revisions: Sequence[str]) -> set[UUID]:
-        """Put the memories in place of those whose revisions were read. Returns the keys of those
-        that others have changed meanwhile, which are as others left them.
+    def _write(self, memories: Sequence[Memory], before: Sequence[Record]) -> set[UUID]:
+        """Put the memories in place of what was read `before`. Returns the keys of those that
+        others have changed meanwhile, which are as others left them.
         """
-        unchanged = models.Filter(must=[any_of("revision", revisions)])
+        unchanged = models.Filter(must=[any_of("revision", list(map(_revision, before)))])
         lost: set[UUID] = set()
         for some in _batches(memories):
             points = [self._point(memory) for memory in some]

@@ -1,0 +1,155 @@
+"""The rooms of docs/architecture.md: who imports whom. Imports inside functions count."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripted import MEMORY_MODULE, REPOSITORY
+
+# Each room of memory_semantic may import its own layer and what is below it.
+LAYERS = (
+    ("tools",),
+    ("storage",),
+    ("maintenance",),
+    ("files", "server"),
+    ("embeddings", "merging"),
+    ("store",),
+    ("ranking",),
+    (
+        *("check", "errors", "identity", "limits", "masking", "memory", "network", "origin"),
+        *("plaintext", "resources", "settings", "workers"),
+    ),
+)
+LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
+GROUND = set(LAYERS[-1])
+# To tell a misspelt setting from a server's, the names of those are needed where there is none.
+UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
+
+# What each package outside imports of memory_semantic; "" is what it exports.
+OUTSIDE = {
+    "agent_memory": {
+        "",
+        *GROUND,
+        "embeddings",
+        "files",
+        "maintenance",
+        "merging",
+        "server",
+        "store",
+    },
+    "memory_hooks": {"", *GROUND, "ranking"},
+    "amplifier_module_tool_memory_semantic": {"tools"},
+    "amplifier_module_hooks_memory_semantic_capture": set[str](),
+    "amplifier_module_hooks_memory_semantic_context": set[str](),
+}
+# The files of the command that know where a store is kept. All others go through `maintenance`.
+COMMAND_ON_FILES = {"checking", "doctor", "doctor_files", "snapshot", "upkeep"}
+COMMAND_ON_SERVER = {"doctor", "doctor_server", "session", "upkeep"}
+
+# Who may import what is not ours, and takes long to load or is good for one thing only.
+USERS = {
+    "qdrant_edge": {"files.shard", "files.query"},
+    "qdrant_client": {
+        f"server.{name}" for name in ("backend", "connection", "query", "shards", "store")
+    },
+    "openai": {"embeddings.service"},
+    "amplifier_core": {"tools"},
+}
+
+
+def modules(package: str) -> dict[str, Path]:
+    """By dotted name, the modules of a package."""
+    found = {}
+    for path in sorted((MEMORY_MODULE / package).rglob("*.py")):
+        parts = path.relative_to(MEMORY_MODULE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    assert found
+    return found
+
+
+CORE = modules("memory_semantic")
+EVERYTHING = {name for package in ("memory_semantic", *OUTSIDE) for name in modules(package)}
+
+
+def imports(name: str, path: Path) -> Iterator[str]:
+    """The dotted names of all modules that this one imports, wherever in it."""
+    package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *filter(None, [node.module])])
+            for alias in node.names:
+                submodule = f"{source}.{alias.name}"
+                yield submodule if submodule in EVERYTHING else source
+
+
+def room(module: str) -> str:
+    """`files` for memory_semantic.files.shard; "" for memory_semantic itself."""
+    return [*module.split("."), ""][1]
+
+
+def imported_of_the_core(package: str) -> set[tuple[str, str]]:
+    return {
+        (name, target)
+        for name, path in modules(package).items()
+        for target in imports(name, path)
+        if target.split(".")[0] == "memory_semantic"
+    }
+
+
+def test_every_module_has_its_layer() -> None:
+    assert {room(name) for name in CORE} - {""} == set(LAYER_OF)
+
+
+def test_imports_go_downward() -> None:
+    upward = {
+        (name, target)
+        for name, target in imported_of_the_core("memory_semantic")
+        if room(name) and (not room(target) or LAYER_OF[room(target)] < LAYER_OF[room(name)])
+    }
+    assert upward == UPWARD
+
+
+def test_files_and_the_server_do_not_know_each_other() -> None:
+    rooms = {(room(name), room(target)) for name, target in imported_of_the_core("memory_semantic")}
+    assert not rooms & {("files", "server"), ("server", "files")}
+
+
+@pytest.mark.parametrize("package", USERS)
+def test_only_these_know(package: str) -> None:
+    users = {
+        name.removeprefix("memory_semantic.")
+        for name, path in CORE.items()
+        if any(target.split(".")[0] == package for target in imports(name, path))
+    }
+    assert users == USERS[package]
+
+
+def test_the_core_knows_of_nothing_that_is_built_on_it() -> None:
+    others = {*OUTSIDE, "memory_daemon"}
+    for name, path in CORE.items():
+        assert others.isdisjoint(target.split(".")[0] for target in imports(name, path)), name
+
+
+@pytest.mark.parametrize("package", OUTSIDE)
+def test_what_is_built_on_the_core_imports_these_rooms(package: str) -> None:
+    assert {room(target) for _, target in imported_of_the_core(package)} <= OUTSIDE[package]
+
+
+@pytest.mark.parametrize(
+    ("kept", "users"), [("files", COMMAND_ON_FILES), ("server", COMMAND_ON_SERVER)]
+)
+def test_few_files_of_the_command_know_where_a_store_is_kept(kept: str, users: set[str]) -> None:
+    found = {
+        room(name) for name, target in imported_of_the_core("agent_memory") if room(target) == kept
+    }
+    assert found <= users
+
+
+def test_the_page_shows_every_room() -> None:
+    picture = (REPOSITORY / "docs/architecture.md").read_text().split("```")[1]
+    assert {*LAYER_OF, *OUTSIDE} <= set(re.findall(r"\w+", picture))
