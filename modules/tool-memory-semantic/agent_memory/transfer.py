@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.check import clean_memory
+from memory_semantic.check import clean_memories
 from memory_semantic.limits import ALL, EMBEDDING_BATCH
 from memory_semantic.merging import use_former_texts
 from memory_semantic.store import Store, Stored
@@ -115,7 +115,7 @@ async def _restore(
     its time if the file has none for it.
     """
     undated = [each.memory for each in found if not each.dated]
-    cleaned = [clean_memory(memory, storage.agent_id) for memory in undated]
+    cleaned = clean_memories(undated, storage.agent_id)
 
     def date(store: Store) -> None:
         use_former_texts(store, cleaned)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from .errors import InputError
 from .limits import (
     LOCAL_MODEL,
+    MAX_BATCH,
     MAX_CONTENT_CHARS,
     MAX_METADATA,
     MAX_METADATA_CHARS,
@@ -107,14 +108,25 @@ def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
     for item in items:
         given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
         memories.append(_new_memory(agent, now, *given))
+    return _batch(memories)
+
+
+def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
+    """`memories` as those of `agent`, with their ids and times. Raises InputError as `clean_items`,
+    and for an id that cannot be one.
+    """
+    cleaned = []
+    for memory in memories:
+        new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
+        new.id = clean_id(memory.id)
+        cleaned.append(new)
+    return _batch(cleaned)
+
+
+def _batch(memories: list[NewMemory]) -> list[NewMemory]:
+    if len(memories) > MAX_BATCH:
+        raise InputError(f"{len(memories):,} memories at once are too many; {MAX_BATCH:,} may be.")
     return memories
-
-
-def clean_memory(memory: Memory, agent: str) -> NewMemory:
-    """`memory` as one of `agent`. Raises InputError if it cannot be stored."""
-    new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
-    new.id = clean_id(memory.id)
-    return new
 
 
 def _new_memory(
@@ -137,6 +149,13 @@ def clean_id(value: object) -> str:
     if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
         raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
     return value
+
+
+def clean_ids(value: object) -> list[str]:
+    """The ids of memories. Raises InputError for anything but a list of them."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError("Give a list of ids.")
+    return [clean_id(each) for each in value]
 
 
 def clean_local(value: str) -> str:
@@ -172,12 +191,15 @@ def clean_base_url(
     return value.strip()
 
 
-def clean_limit(value: object, maximum: int = MAX_RESULTS) -> int:
-    """How many results: `maximum` for any whole number above it. InputError below 1."""
+def clean_limit(value: object, maximum: int | None = MAX_RESULTS) -> int:
+    """How many results: `maximum`, if there is one, for any whole number above it. InputError below
+    1.
+    """
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
-        raise InputError(f"limit must be a whole number from 1 to {maximum}.")
-    return int(min(value, maximum))
+        allowed = f"from 1 to {maximum}" if maximum else "of 1 or more"
+        raise InputError(f"limit must be a whole number {allowed}.")
+    return int(min(value, maximum or value))
 
 
 def clean_since(value: object) -> datetime | None:

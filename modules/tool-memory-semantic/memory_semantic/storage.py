@@ -3,32 +3,34 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from . import ranking
 from .check import (
     NewMemory,
     clean_id,
+    clean_ids,
     clean_items,
     clean_limit,
-    clean_memory,
+    clean_memories,
     clean_since,
     clean_tags,
     clean_text,
 )
 from .embeddings.choice import choose, lexical_weight, model_of, new_info, require_same
 from .embeddings.generator import EmbeddingGenerator
-from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
+from .embeddings.question import prepare
+from .errors import UNCHANGED, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
-from .limits import DEFAULT_RESULTS, HERE, MAX_BATCH
+from .limits import DEFAULT_RESULTS, HERE
 from .memory import Memory, utc_now
 from .merging import rename_taken, use_former_texts
 from .settings import StorageConfig, core_settings
-from .store import Backend, Question, Store, Stored, StoreInfo, Where, search, with_ids
+from .store import Backend, Store, Stored, StoreInfo, Where, search, with_ids
 
 T = TypeVar("T")
 # A text to remember, alone or with its tags, and with what is told of it.
@@ -38,7 +40,6 @@ Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 # Texts are embedded before the store is opened. If it has another model by then, that is done
 # again; a model that changes over and over within one call is not met in life.
 _TRIES = 3
-_DELETED = "The store was deleted while this call was running."
 
 
 class MemoryStorage:
@@ -98,7 +99,7 @@ class MemoryStorage:
         A text that is known keeps its id and its vector; tags are merged, the later time stands.
         A memory whose id another text has here gets a new one.
         """
-        restored = [clean_memory(memory, self.agent_id) for memory in memories]
+        restored = clean_memories(memories, self.agent_id)
 
         def look(store: Store) -> Collection[UUID]:
             use_former_texts(store, restored)
@@ -126,12 +127,10 @@ class MemoryStorage:
         async def attempt(info: StoreInfo | None) -> list[Memory]:
             if info is None:
                 return []
-            ask = await self._question(query, info)
-
-            def work(store: Store) -> list[Memory]:
-                return search(store, ask(store), where, limit, self._clock())
-
-            return await self._run_expected(work, info)
+            weight = lexical_weight(self.config, info.model.model)
+            run = partial(self._run_expected, info)
+            ask = await prepare(query, self.generator(info), info, weight, run)
+            return await run(lambda store: search(store, ask(store), where, limit, self._clock()))
 
         return await self._with_info(attempt)
 
@@ -153,16 +152,13 @@ class MemoryStorage:
         Only those stored from `since` to `until`, both included; with `tags` only those that carry
         any of them.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InputError("limit must be a whole number, 1 or more.")
+        limit = clean_limit(limit, None)
         where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
-        if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise InputError("Give a list of ids.")
-        doomed = [clean_id(each) for each in ids]
+        doomed = clean_ids(ids)
 
         def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
@@ -215,10 +211,6 @@ class MemoryStorage:
 
     async def _put(self, memories: Sequence[NewMemory], known: Collection[UUID]) -> list[Stored]:
         """Store memories, those whose keys are `known` without embedding them again."""
-        if len(memories) > MAX_BATCH:
-            raise InputError(
-                f"{len(memories):,} memories at once are too many; {MAX_BATCH:,} may be."
-            )
         texts = list({memory.content: None for memory in memories if memory.key not in known})
 
         def work(store: Store) -> list[Stored]:
@@ -232,56 +224,16 @@ class MemoryStorage:
                 memory.embedding = vectors.get(memory.content, [])
             if info:
                 require_same(info, model_of(generator, info.model.dimensions))
-                return await self._run_expected(work, info)
+                return await self._run_expected(info, work)
             created = new_info(self.agent_id, self.config, generator, self._clock())
             return await self.backend.run(work, create=created) or []
 
         return await self._with_info(attempt) if memories else []
 
-    async def _question(self, query: str, info: StoreInfo) -> Callable[[Store], Question]:
-        """What makes the question, once the store that `info` describes is open. The words that are
-        common in it are left out of what is embedded: see `ranking`.
-        """
-        generator = self.generator(info)
-        weight = lexical_weight(self.config, info.model.model) if info.words else 0.0
-        words = ranking.asked(query) if weight else []
-
-        def question(vector: list[float], rarities: Sequence[float]) -> Question:
-            return Question(vector, words, weight, sum(rarities))
-
-        def shortened(rarities: Sequence[float]) -> str:
-            return ranking.without_common(query, ranking.common(words, rarities, info.memories))
-
-        if not words:
-            vector = await self._embedded(query, generator, info)
-            return lambda _: Question(vector)
-        if await generator.load():  # the built-in model is fast enough to embed while it is open
-            weight = ranking.weight_of(query, weight)
-
-            def ask(store: Store) -> Question:
-                rarities = store.rarities(words)
-                return question(generator.embed_now(shortened(rarities)), rarities)
-
-            return ask
-        if info.common is None:
-            rarities = await self._run_expected(lambda store: store.rarities(words), info)
-            vector = await self._embedded(shortened(rarities), generator, info)
-            return lambda _: question(vector, rarities)
-        text = ranking.without_common(query, info.common)
-        vector = await self._embedded(text, generator, info)
-        return lambda store: question(vector, store.rarities(words))
-
-    async def _embedded(
-        self, text: str, generator: EmbeddingGenerator, info: StoreInfo
-    ) -> list[float]:
-        vector = await generator.generate(text)
-        require_same(info, model_of(generator))
-        return vector
-
-    async def _run_expected(self, work: Callable[[Store], T], info: StoreInfo) -> T:
+    async def _run_expected(self, info: StoreInfo, work: Callable[[Store], T]) -> T:
         done = await self.backend.run(lambda store: (work(store),), expect=info)
         if done is None:
-            raise StorageError(_DELETED, UNCHANGED)
+            raise StorageError("The store was deleted while this call was running.", UNCHANGED)
         return done[0]
 
     async def _with_info(self, attempt: Callable[[StoreInfo | None], Awaitable[T]]) -> T:
