@@ -1,8 +1,8 @@
 """Every write is whole or not there: killed, or failed, at the first, second, third … step.
 
 strace does it, because what the engine writes through memory maps cannot be reached from Python.
-A step is a call that brings something to disk, gives it its name or removes it. strace counts each kind of call
-for itself, so each kind has its own first, second, third.
+A step is a call that brings something to disk, gives it its name or removes it. strace counts each
+kind of call for itself, so each kind has its own first, second, third.
 """
 
 import asyncio
