@@ -124,7 +124,7 @@ def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
         _, complaints = process.communicate()
         if process.returncode == 0:
             break
-        stopped += "Run it again to go on" in complaints
+        stopped += "Run it again to resume" in complaints
         assert asyncio.run(storage.check()) == []
     print(f"Ctrl-C: {stopped} times")
     assert stopped and len(asyncio.run(everything(storage))) == 2_000
