@@ -451,6 +451,7 @@ class TestMeanwhile:
         private = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
         asyncio.run(private.store("x"))
         monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         run("reembed", "--model", "m", "--base-url", server.base_url)
         kept: Any = asyncio.run(private.info())
         assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url

@@ -547,7 +547,7 @@ async def test_the_tools_work_as_everywhere(make_tools: MakeTools, place: Place)
     found = await tools.call("memory_search", query="Which database?", tags=["database"])
     read = await tools.call("memory_search", query=memory_id)
     for output in (found, read):
-        assert output.keys() == {"note", "memories", "count"}
+        assert output.keys() == {"note", "memories"}
         [memory] = output["memories"]
         assert memory.keys() >= {"id", "content", "timestamp", "tags"}
         assert (memory["id"], memory["content"]) == (memory_id, "We chose PostgreSQL.")

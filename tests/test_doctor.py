@@ -17,7 +17,9 @@ from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
+from memory_semantic.files.shard import ENGINE
 from memory_semantic.memory import Memory
+from memory_semantic.store import Store
 
 pytestmark = pytest.mark.usefixtures("no_lingering")
 
@@ -282,6 +284,42 @@ DAMAGE = [
 ]
 
 
+class TestErasure:
+    """One that was interrupted: the memory is out of every answer, its bytes are not yet erased."""
+
+    @pytest.fixture
+    def hidden(self, memories: list[Memory], make_storage: MakeStorage) -> Memory:
+        def hide(store: Store) -> None:
+            store.delete(store.newest(1))
+
+        asyncio.run(make_storage().run(hide, None))
+        return memories[0]
+
+    def is_on_disk(self, memory: Memory, root: Path) -> bool:
+        files = [path for path in root.rglob("*") if path.is_file()]
+        return any(memory.id.encode() in path.read_bytes() for path in files)
+
+    def test_the_doctor_warns_and_its_repair_finishes_it(
+        self, command: Command, hidden: Memory, root: Path
+    ) -> None:
+        [warning] = findings(command)["forgotten"]
+        assert (warning["state"], warning["mend"]) == ("warning", REPAIR)
+        assert "may still be on disk" in warning["text"] and self.is_on_disk(hidden, root)
+        refused = command.run("doctor", "--repair", input="n\n", code=1)
+        assert "Erase what is left" in refused.stderr and self.is_on_disk(hidden, root)
+        command.run("doctor", "--repair", "--yes")
+        assert not self.is_on_disk(hidden, root)
+        assert "forgotten" not in findings(command) and len(command.json("list")) == 11
+        assert not list(root.rglob("damaged-*"))
+
+    def test_the_next_forget_finishes_it(
+        self, command: Command, hidden: Memory, root: Path
+    ) -> None:
+        result = command.run("forget", hidden.id, "--yes", code=1)
+        assert f"no memory {hidden.id}" in result.stderr and "now erased" in result.stderr
+        assert not self.is_on_disk(hidden, root) and len(command.json("list")) == 11
+
+
 class TestRepair:
     @pytest.mark.parametrize(("name", "harm"), DAMAGE)
     def test_every_memory_comes_back(
@@ -336,6 +374,38 @@ class TestRepair:
         command.run("doctor", "--repair", "--yes")
         assert asyncio.run(storage.get_recent(100)) == memories
         assert asyncio.run(storage.check()) == []
+
+    def test_a_shard_of_another_series_of_the_engine(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        storage = make_storage()
+        path = storage.folder.database / "manifest.json"
+        path.write_text(path.read_text().replace(ENGINE, "qdrant-edge 0.1"))
+        assert "qdrant-edge 0.1" in command.run("list", code=1).stderr
+        [store] = findings(command, code=1)["store"]
+        assert store["mend"] == REPAIR and "qdrant-edge 0.1" in store["text"]
+        command.run("doctor", "--repair", "--yes")
+        assert asyncio.run(storage.get_recent(100)) == memories
+        assert ENGINE in path.read_text()
+
+    def test_two_memories_with_one_id(
+        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    ) -> None:
+        storage, old, new = make_storage(), memories[-1], memories[0]
+
+        def share(store: Store) -> None:
+            [doubled] = store.get([new.key]).values()
+            store.delete([doubled])
+            store.update([doubled.model_copy(update={"id": old.id})])
+
+        asyncio.run(storage.run(share, None))
+        [found] = findings(command, code=1)["store"]
+        assert f"The id {old.id} belongs to 2 memories" in found["text"] and found["mend"] == REPAIR
+        assert "doctor --repair" in command.run("show", old.id, code=1).stderr
+        assert "1 memory with a new id" in command.run("doctor", "--repair", "--yes").stderr
+        assert command.json("show", old.id)["content"] == old.content
+        assert len({memory.id for memory in asyncio.run(storage.get_recent(100))}) == 12
+        assert not list(storage.folder.path.glob("damaged-*"))
 
     def test_what_cannot_be_read_is_counted(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage

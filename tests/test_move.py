@@ -264,7 +264,7 @@ class TestInterrupted:
             os.kill(os.getpid(), signal.SIGINT)
 
         moment = UPSERT if old is here else f"POST /collections/{ALIAS}/points"
-        skipped = 1 if old is here else 7  # the scrolls, and the first batch
+        skipped = 1 if old is here else 8  # the scrolls, and the first batch
         qdrant.rules = [Rule(skipped, moment), Rule(1, moment, before=ctrl_c)]
         assert AGAIN in move(*places, "--remove-source", code=1).stderr
         assert memories(old) == before and qdrant.rules == []
@@ -311,7 +311,7 @@ class TestMeanwhile:
         first = MemoryStorage("sam", config, embeddings=PlainVectors())
         make = f"PUT /collections/{ALIAS}.shard-1"
         qdrant.between(lambda: asyncio.run(first.store("theirs")), only=make)
-        assert "another embedding model" in move("--to", qdrant.url, code=1).stderr
+        assert "another model meanwhile" in move("--to", qdrant.url, code=1).stderr
         assert asyncio.run(first.count()) == 1 and len(memories(here)) == 3
 
     def test_on_the_server_nothing_new_is_deleted_up_to_the_last_request(

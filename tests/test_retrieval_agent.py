@@ -23,7 +23,7 @@ def parts() -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize("value", [True, "true", "True", 1, "1", " TRUE "])
 async def test_read_only_leaves_the_search(make_tools: MakeTools, value: Any) -> None:
     tools = await make_tools(read_only=value)
-    assert (await tools.call("memory_search", query="anything"))["count"] == 0
+    assert (await tools.call("memory_search", query="anything"))["memories"] == []
     coordinator = MockCoordinator()
     await mount(coordinator, {"read_only": value})
     assert set(coordinator.mount_points["tools"]) == {"memory_search"}

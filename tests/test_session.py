@@ -48,7 +48,7 @@ async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> 
     [found], _ = await play([[SEARCH]], memory)
     assert found["output"]["memories"][0]["id"] == stored["output"]["memory_id"]
     [other], _ = await play([[SEARCH]], {**memory, "agent_identity": "alice"})
-    assert other["output"]["count"] == 0
+    assert other["output"]["memories"] == []
 
 
 async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ async def test_a_session_elsewhere_does_not_stop_this_one(
         assert output.strip() == "1"
         run(root, "asyncio.run(storage().store('stored elsewhere'))")
     [found], _ = await play([[SEARCH]], memory)
-    assert found["output"]["count"] == 2
+    assert len(found["output"]["memories"]) == 2
 
 
 async def test_a_handler_that_fails_does_not_undo_what_was_stored(

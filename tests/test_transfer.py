@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import stat
 import tempfile
 import time
@@ -63,6 +64,27 @@ class TestExportAndImport:
         assert (counts["new"], counts["merged"], counts["unchanged"]) == (5, 0, 0)
         assert elsewhere.json("list") == command.json("list")
         assert elsewhere.json("search", "database")[0]["content"] == TEXTS[0]
+
+    def test_a_memory_gets_a_new_id_where_another_has_its_own(
+        self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
+    ) -> None:
+        fill(make_storage(), clock)
+        taken = [memory["id"] for memory in command.json("list")]
+        lines = [{"id": id, "content": f"another {id}"} for id in taken[:3]]
+        file.write_text("\n".join(map(json.dumps, [*lines, {"content": TEXTS[0]}])))
+        said = command.run("import", str(file)).stdout
+        assert "3 got a new id, because another memory has theirs" in said
+        assert len({memory["id"] for memory in command.json("list")}) == 8
+        assert command.json("import", str(file))["renamed"] == 0
+        assert "new id" not in elsewhere.run("import", str(file)).stdout
+        assert {line["id"] for line in lines} <= {m["id"] for m in elsewhere.json("list")}
+
+    def test_ids_of_earlier_versions_stay_valid(self, elsewhere: Command, file: Path) -> None:
+        file.write_text('{"id": "mem-a3f2b8c1", "content": "It had eight digits."}')
+        elsewhere.run("import", str(file))
+        assert elsewhere.json("show", "a3f2b8c1")["content"] == "It had eight digits."
+        assert "Gone" in elsewhere.run("forget", "mem-a3f2b8c1", "--yes").stdout
+        assert re.fullmatch(r"mem-[0-9a-f]{12}", elsewhere.json("store", "new")["memory_id"])
 
     def test_the_format_is_as_documented(
         self, command: Command, file: Path, make_storage: MakeStorage, clock: Clock

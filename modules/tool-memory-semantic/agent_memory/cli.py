@@ -118,11 +118,11 @@ def forget(
     Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
     files on disk; a server takes them out of its files later.
     """
-    from . import memories
+    from . import forget as forgetting
 
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
-    memories.forget(session, ids, tags, since, before, yes)
+    forgetting.forget(session, ids, tags, since, before, yes)
 
 
 @command(cli, "export memories.jsonl", "export - | gzip > memories.jsonl.gz")

@@ -1,0 +1,135 @@
+"""Delete for good, and make sure of it: what `forget` does."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Event, current_thread, main_thread
+from typing import NoReturn
+
+import click
+from memory_semantic import Memory, MemoryStorage, maintenance
+from memory_semantic.limits import ALL
+
+from .memories import by_id
+from .output import MEMORY_COLUMNS, counted, memory_row
+from .session import Session, confirm, fail, run
+
+_ON_SERVER = (
+    "Gone from search. The server takes them out of its files when it next rewrites these, or at "
+    "once with: "
+)
+_SHOWN = 20  # of the memories that are to be forgotten
+
+
+def forget(
+    session: Session,
+    ids: Sequence[str],
+    tags: Sequence[str],
+    since: datetime | None,
+    before: datetime | None,
+    yes: bool,
+) -> None:
+    """Delete those with the ids, or all of the tags and the time; ask, and verify."""
+    if session.out.as_json and not yes:
+        raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
+    storage = session.existing
+    info = run(storage.info())
+    if info and info.erasing:  # an earlier one was interrupted
+        run(maintenance.erase(storage.backend))
+        session.out.note("What was forgotten before is now erased from the disk, too.")
+    if ids:
+        doomed = by_id(session, ids)
+    else:
+        found = run(storage.get_recent(ALL, since, before, tags))
+        doomed = [memory for memory in found if not before or memory.timestamp < before]
+    try:
+        _forget(session, storage, doomed, yes)
+    except KeyboardInterrupt:
+        _fail_interrupted(storage, doomed)
+
+
+def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], yes: bool) -> None:
+    if doomed and not session.out.as_json:
+        session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
+        if len(doomed) > _SHOWN:
+            session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
+    if doomed:
+        confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
+        with _interrupt_held_back() as interrupted:
+            run(storage.delete([memory.id for memory in doomed]))
+            run(maintenance.erase(storage.backend))  # in what rebuilds have left, wherever that is
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        if not session.on_server:
+            _require_gone(storage, doomed)
+    if session.on_server and doomed and storage.folder.holds_memories:
+        session.out.warn(
+            "The files of this machine have a memory of this agent, too, which was not touched. "
+            f"There: agent-memory forget … --root {storage.config.storage_root}"
+        )
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
+    elif doomed:
+        gone = "Gone from search and from the files."
+        if session.on_server:
+            info = run(storage.info())
+            model = info.model.model if info else "local"
+            gone = f"{_ON_SERVER}agent-memory reembed --model {model}"
+        session.out.line(f"Forgotten: {len(doomed):,}. {gone}")
+    else:
+        session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[Event]:
+    """What is deleted in the block is deleted whole: the first Ctrl-C only sets the event."""
+    interrupted = Event()
+
+    def interrupt(*_: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    if current_thread() is not main_thread():  # which signals do not reach
+        yield interrupted
+        return
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _require_gone(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
+    """Look through the bytes on disk, and end the command if anything of them is left."""
+    living = run(storage.get_recent(ALL))
+    again = {memory.id for memory in doomed} & {memory.id for memory in living}
+    if again:
+        fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
+    folder = storage.folder.path
+    left = maintenance.traces(folder, doomed, living)
+    kept = {folder / path.relative_to(folder).parts[0] for path in left}
+    if storage.folder.database in kept:
+        fail(f"Deleted from the store, but traces are left in its files: {left[0]}")
+    if kept:
+        places = " ".join(map(str, sorted(kept)))
+        fail(
+            "Deleted from the store, but an earlier repair has kept files in which traces are "
+            f"left. When you no longer need them: rm -r {places}"
+        )
+
+
+def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
+    """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    living = {memory.id for memory in run(storage.get_recent(ALL))}
+    gone = sum(memory.id not in living for memory in doomed)
+    if not gone:
+        fail("Interrupted. Nothing was deleted.")
+    if gone < len(doomed):
+        fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
+    fail(
+        f"Interrupted. All {counted(gone)} were deleted, but the files were not searched for "
+        "what is left of them. See: agent-memory doctor"
+    )
