@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from agent_memory import rebuild
 from command import Command
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
@@ -103,11 +102,11 @@ def test_reembed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 time.sleep(0.5)
             print(f"reembed to {model}: {kills} kills, {len(acknowledged)} stored meanwhile")
             assert kills > 2 and acknowledged
-            manifest = asyncio.run(storage.manifest())
-            assert manifest and manifest.embedding.model == model
+            info = asyncio.run(storage.info())
+            assert info and info.model.model == model
             found = asyncio.run(everything(storage))
             assert len(found) == len(set(found)) and {*FACTS, *acknowledged} <= {*found}
-            assert not rebuild.unfinished(storage)
+            assert not storage.folder.rebuild.exists()
             best = asyncio.run(storage.search(FACTS[7], limit=1))
             assert best[0].content == FACTS[7]  # with the vectors of the new model
 
@@ -125,7 +124,7 @@ def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
         _, complaints = process.communicate()
         if process.returncode == 0:
             break
-        stopped += "Run it again to go on" in complaints
+        stopped += "Run it again to resume" in complaints
         assert asyncio.run(storage.check()) == []
     print(f"Ctrl-C: {stopped} times")
     assert stopped and len(asyncio.run(everything(storage))) == 2_000

@@ -233,7 +233,7 @@ class TestMeanwhile:
 
         swapped: list[bool] = []
         local._embed = swap_first
-        late.generator = lambda manifest: local if not swapped else PlainVectors()
+        late.generator = lambda info: local if not swapped else PlainVectors()
         await late.store("late")
         assert await using(storage).check() == [] and await storage.count() == 2
 

@@ -21,9 +21,10 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, StorageError, explained
+from ..errors import UNCHANGED, DamagedStoreError, StorageError, explained
 from ..files import disk
 from ..files.backend import FileBackend
+from ..files.folder import require_space
 from ..files.info import Manifest
 from ..limits import EMBEDDING_BATCH
 from ..memory import Memory
@@ -132,14 +133,14 @@ async def _erase(backend: FileBackend) -> None:
     info = await backend.run(lambda store: store.info)
     unfinished = embedded_in(backend)
     if is_resumable(unfinished):
+        wanted = await backend.run(payloads) or {}
         try:
-            wanted = await backend.run(payloads) or {}
             await _take_out(unfinished, stale(await unfinished.run(payloads) or {}, wanted))
             await erase(unfinished)
-        except StorageError:  # it is of no use
+        except DamagedStoreError:  # it is of no use
             await unfinished.close()
             disk.remove(unfinished.folder.path)
-    if isinstance(info, Manifest) and info.erasing:
+    if info and info.erasing:
         target = copied_in(backend)
         await _prepare(target, info)
         await _replace(WholeFiles(backend), target, info, None, lambda done, of: None)
@@ -186,6 +187,7 @@ async def _fill(
         done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
         progress(done, len(wanted))
         for keys in batches(late, generator):
+            require_space(target.folder.path)  # an open store does not look again
             memories = await source.run(lambda present, keys=keys: present.get(keys))
             await put(list(memories.values()), target, info, generator)
             done += len(keys)
@@ -252,7 +254,7 @@ async def _completed(running: Awaitable[T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)
         raise
 
 
