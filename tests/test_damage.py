@@ -90,16 +90,17 @@ async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("format", 3), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 1.0")],
+    [("format", 4), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 0.8")],
 )
-async def test_a_store_of_a_newer_version_asks_to_upgrade(
+async def test_a_store_of_a_newer_version_or_another_engine_is_refused_with_the_remedy(
     make_storage: MakeStorage, database: Path, field: str, value: object
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())
     text = json.dumps({**manifest, field: value})
     (database / "manifest.json").write_text(text)
     for call in (make_storage().store("x"), make_storage().search("x")):
-        with pytest.raises(StorageError, match="Upgrade"):
+        remedy = "Upgrade" if field == "format" else "doctor --repair"
+        with pytest.raises(StorageError, match=remedy):
             await call
     assert (database / "manifest.json").read_text() == text
 

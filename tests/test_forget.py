@@ -7,16 +7,41 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
 from conftest import Clock
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, maintenance
+from memory_semantic.files.info import Manifest
 from memory_semantic.maintenance import examine, traces
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
+from processes import finish, run, start
+
+Between = Callable[[Callable[[], Any]], None]
+
+SEARCHES = """
+gone, number = arguments
+async def main():
+    found = [await storage(lock_timeout=5).search("fact of many", limit=20) for _ in range(5)]
+    await storage().store(f"stored meanwhile {number}")
+    print(any(memory.id == gone for each in found for memory in each), len(found[-1]))
+asyncio.run(main())
+"""
+
+FORGETS = """
+from memory_semantic import maintenance
+erase = sys.modules[maintenance.erase.__module__].erase
+async def erase_later(backend):
+    print("hidden", flush=True)
+    await erase(backend)
+sys.modules[maintenance.erase.__module__].erase = erase_later
+print(asyncio.run(storage().delete(arguments)))
+"""
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -159,6 +184,89 @@ def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> 
         assert names == {".gitignore", "qdrant.db"}, (moment, names)
     print(said)
     assert len(said) > 1
+
+
+class TestMeanwhile:
+    """What others do while the files are rewritten. They wait for a part of it only."""
+
+    @pytest.fixture
+    async def ids(self, storage: MemoryStorage) -> list[str]:
+        """Enough of them to be copied in three parts."""
+        ids = await storage.store_many([f"fact {number} of many" for number in range(600)])
+        await storage.close()
+        return ids
+
+    @pytest.fixture
+    def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
+        """Has something happen before each part is written."""
+        module = sys.modules[maintenance.rebuild.__module__]
+        write = module.put
+
+        def have(happen: Callable[[], Any]) -> None:
+            async def put(*arguments: Any) -> None:
+                await asyncio.to_thread(happen)
+                await write(*arguments)
+
+            monkeypatch.setattr(module, "put", put)
+
+        return have
+
+    async def test_they_search_and_store(
+        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
+    ) -> None:
+        found: list[str] = []
+
+        def others() -> None:
+            if len(found) < 2:
+                found.append(run(root, SEARCHES, ids[0], len(found)))
+
+        between(others)
+        assert await storage.delete([ids[0]]) == 1
+        assert found == ["False 20\n"] * 2
+        contents = {memory.content for memory in await storage.get_recent(1_000)}
+        assert "stored meanwhile 0" in contents and "stored meanwhile 1" in contents
+        assert len(contents) == 601 and await storage.check() == []
+
+    async def test_another_forgets_and_waits_for_the_first(
+        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
+    ) -> None:
+        others: list[Any] = []
+
+        def another() -> None:
+            if not others:
+                process = start(root, FORGETS, ids[1])
+                assert process.stdout and process.stdout.readline() == "hidden\n"
+                others.append(process)
+
+        between(another)
+        assert await storage.delete([ids[0]]) == 1
+        assert finish(others[0]) == "1\n"
+        await storage.close()
+        left = bytes_of(root)
+        assert ids[0].encode() not in left and ids[1].encode() not in left
+        assert await storage.count() == 598 and await storage.check() == []
+        names = {path.name for path in storage.folder.path.iterdir()}
+        assert names == {".gitignore", "qdrant.db"}
+
+    async def test_cancelled_it_leaves_a_whole_store_and_the_next_one_finishes(
+        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
+    ) -> None:
+        first = asyncio.current_task()
+        assert first
+        loop = asyncio.get_running_loop()
+        between(lambda: loop.call_soon_threadsafe(first.cancel))
+        with pytest.raises(asyncio.CancelledError):
+            await storage.delete([ids[0]])
+        info = await storage.info()
+        assert isinstance(info, Manifest) and info.erasing
+        between(lambda: None)
+        assert await storage.delete([ids[0]]) == 0 and await storage.delete([ids[1]]) == 1
+        await storage.close()
+        left = bytes_of(root)
+        assert ids[0].encode() not in left and ids[1].encode() not in left
+        assert await storage.count() == 598 and await storage.check() == []
+        names = {path.name for path in storage.folder.path.iterdir()}
+        assert names == {".gitignore", "qdrant.db"}
 
 
 class TestTraces:

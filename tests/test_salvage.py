@@ -13,17 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_memory import salvage as module
-from agent_memory.salvage import Salvaged
 from conftest import Clock
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.shard import Shard
+from memory_semantic.files.shard import Shard
+from memory_semantic.maintenance import Salvaged
+from memory_semantic.maintenance import salvage as read_files
 from plain_vectors import PlainVectors
 
 LONG = "".join(random.Random(1).choices("abcdefgh ijklmnop ÄÖÜ 漢字 🎉👩‍👩‍👧 ]}", k=9_000))
 RENEWED = "a fact to renew"
 FACTS = [f"fact {i:02} in words" for i in range(60)]
-TOTAL = 63
+TOTAL = 64
 BLOCK = 128
 
 
@@ -42,10 +42,13 @@ async def fill(root: Path) -> dict[str, Memory]:
     clock.advance(minutes=1)
     await storage.store_many([(LONG, ["emoji 🎉"]), 'a "quoted" \\ line\n\u2028 of {"json": []}'])
     await storage.store_many([(fact, ["tag"]) for fact in FACTS[30:]])
+    await storage.store("what is told of it comes last", ["tag"], {"project": '"]}"', "kind": "x"})
     for tags in (["first"], ["second"], ["third"], []):
         clock.advance(days=1)
         await storage.store(RENEWED, tags)
-    return {memory.id: memory for memory in await storage.get_recent(100)}
+    memories = await storage.get_recent(100)
+    await storage.close()
+    return {memory.id: memory for memory in memories}
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,7 @@ def shard(template: tuple[Path, dict[str, Memory]], root: Path) -> Path:
 def salvage(shard: Path, agent: str = "sam") -> Salvaged:
     """What the real one reads, with nothing in the folder touched."""
     before = state(shard)
-    salvaged = module.salvage(shard, agent)
+    salvaged = read_files(shard, agent)
     assert state(shard) == before
     return salvaged
 
@@ -160,7 +163,7 @@ async def test_every_memory_of_a_whole_store(shard: Path, stored: dict[str, Memo
 
 async def test_not_a_byte_in_the_folder_changes(shard: Path) -> None:
     before = {path: path.read_bytes() for path in shard.rglob("*") if path.is_file()}
-    module.salvage(shard, "sam")
+    read_files(shard, "sam")
     assert {path: path.read_bytes() for path in shard.rglob("*") if path.is_file()} == before
 
 
@@ -236,9 +239,9 @@ async def test_after_the_engine_has_opened_a_store_whose_points_it_then_drops(
     shard: Path, stored: dict[str, Memory], name: str
 ) -> None:
     file(shard, name).unlink()
-    with Shard.handle(shard) as handle:
-        opened = Shard(handle)
-        assert opened.count() == 0
+    opened = Shard(shard, words=False)
+    assert opened.count() == 0
+    opened.close()
     assert by_id(salvage(shard)) == stored
 
 
@@ -337,7 +340,7 @@ async def test_any_bytes_in_a_payload_file(shard: Path, stored: dict[str, Memory
         at = source.randrange(len(page))
         page[at : at + 3] = source.randbytes(source.choice([0, 1, 3, 30]))
         path.write_bytes(page)
-        salvaged = module.salvage(shard, "sam")
+        salvaged = read_files(shard, "sam")
         assert {memory.content for memory in salvaged.memories} <= contents
         assert len(salvaged.memories) + salvaged.unreadable == TOTAL
         numbers.add(len(salvaged.memories))
@@ -380,4 +383,4 @@ async def test_memories_of_another_agent_are_not_taken(shard: Path) -> None:
 
 
 async def test_a_folder_without_a_shard(tmp_path: Path) -> None:
-    assert module.salvage(tmp_path / "shard-1", "sam") == Salvaged([], 0, 0)
+    assert read_files(tmp_path / "shard-1", "sam") == Salvaged([], 0, 0)
