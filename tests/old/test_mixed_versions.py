@@ -96,7 +96,8 @@ async def test_nothing_acknowledged_is_lost_between_them(
     for words in all_of("refused"):
         assert words.endswith(".") and "damaged" not in words, words
     assert all_of("wrong") == set()
-    assert all(report["stored"] for report in reports)
+    # The old version is refused as long as an erasure is due, which may be nearly all the time.
+    assert all(report["stored"] for report in reports[:2])
     memories = await make_storage().get_recent(100_000)
     kept = {memory.content for memory in memories}
     assert len(kept) == len(memories)
@@ -111,20 +112,23 @@ async def test_nothing_acknowledged_is_lost_between_them(
 async def test_the_old_version_leaves_a_store_alone_while_an_erasure_is_due(
     root: Path, make_storage: MakeStorage, command: Command
 ) -> None:
-    left = _die_while_erasing(root)
-    texts = contents(left)
+    left, doomed = _die_while_erasing(root)
     with OldVersion(root) as old:
         for method, argument in (("search", FACT), ("store", FACT), ("delete", [left[0]["id"]])):
             assert "made by a newer version" in old.refused(method, argument)
-        assert [m.content for m in await make_storage().get_recent(100)] == texts
+        kept = [memory.content for memory in await make_storage().get_recent(100)]
+        # Nobody was told that it is forgotten: it may have died before.
+        assert [text for text in kept if text != doomed] == contents(left)
 
         await asyncio.to_thread(command.run, "doctor", "--repair", input="y\n")
-        assert contents(old.call("get_recent", 100)) == texts
+        assert contents(old.call("get_recent", 100)) == kept
         assert old.call("store", FACT)
 
 
-def _die_while_erasing(root: Path) -> list[dict[str, Any]]:
-    """Leave a store whose erasure is due, as when a process dies in it; what is left in it."""
+def _die_while_erasing(root: Path) -> tuple[list[dict[str, Any]], str]:
+    """Leave a store whose erasure is due, as when a process dies in it: what is left, and the text
+    that was to be forgotten.
+    """
     for attempt in range(20):
         *left, doomed = unpack("built-in", root)["memories"]
         process = start_today(root, "asyncio.run(storage().delete(arguments))", doomed["id"])
@@ -135,6 +139,6 @@ def _die_while_erasing(root: Path) -> list[dict[str, Any]]:
             time.sleep(0.0002)
         process.communicate()
         if json.loads(manifest.read_bytes())["format"] == 3:
-            return left
+            return left, doomed["content"]
         (root / "sam").rename(root.with_name(f"erased-{attempt}"))
     raise AssertionError("No erasure was due for long enough.")

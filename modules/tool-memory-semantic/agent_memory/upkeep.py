@@ -126,13 +126,16 @@ def _repair(session: Session, repairable: Sequence[Finding], yes: bool) -> None:
     elif only_shared_ids(problems):
         confirm("Give each memory an id of its own?", yes)
         _renew_ids(session)
+        run(maintenance.erase(backend))  # if that is due
     else:
         _repair_files(session, yes)
+        _renew_ids(session)
 
 
 def _renew_ids(session: Session) -> None:
     number = run(maintenance.renew_ids(session.storage.backend))
-    session.out.note(f"\n{counted(number)} with a new id.\n")
+    if number:
+        session.out.note(f"\n{counted(number)} with a new id.\n")
 
 
 def _repair_files(session: Session, yes: bool) -> None:
