@@ -230,7 +230,7 @@ async def _settled(target: FileBackend) -> Payloads:
 
 
 async def _take_out(target: FileBackend, keys: Sequence[UUID]) -> None:
-    """Leave no byte of these texts in the `target`, nor of those that it was to be rid of before."""
+    """Leave no byte of these texts in the `target`, nor of what it was to be rid of before."""
     if keys:
         await target.run(lambda store: store.delete(list(store.get(keys).values())))
     manifest = await target.info()
