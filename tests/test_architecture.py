@@ -19,7 +19,7 @@ LAYERS = (
     ("ranking",),
     (
         *("check", "errors", "identity", "limits", "masking", "memory", "network", "origin"),
-        *("plaintext", "resources", "settings", "workers"),
+        *("plaintext", "posix", "resources", "settings", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}

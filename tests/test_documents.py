@@ -126,12 +126,6 @@ def test_security_names_tests_that_exist() -> None:
         assert f"test_{'_'.join(phrase.split())}" in everything, phrase
 
 
-def test_every_source_file_has_its_place_in_the_table() -> None:
-    table = MODULE_README.split("What happens when")[1]
-    files = {path.stem for path in SOURCES if not path.stem.startswith("__")}
-    assert files <= set(re.findall(r"`(\w+)`", table))
-
-
 def test_the_reference_of_the_command_line_is_its_help() -> None:
     assert command_line.PAGE.read_text() == command_line.reference()
 

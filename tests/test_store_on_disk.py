@@ -168,7 +168,7 @@ async def test_other_products_in_the_same_root_are_left_alone(
     (root / "events").chmod(0o755)
     (root / "events/2026.jsonl").write_text("{}")
     (root / "MEMORY.md").write_text("# theirs")
-    with pytest.raises(StorageError, match=r"holds 2026\.jsonl.*agent_identity or storage_root"):
+    with pytest.raises(StorageError, match=r"2026\.jsonl.*agent_identity or storage_root"):
         await make_storage("events").store("x")
     assert await make_storage("events").search("x") == []
     assert await make_storage("sam").store("x")

@@ -26,7 +26,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
         raise kind(f"cannot handle {SECRET}")
 
     monkeypatch.setattr("memory_semantic.store.ranking.rank", fail)
-    monkeypatch.setattr("memory_semantic.merging.new_memory_id", fail)
+    monkeypatch.setattr("memory_semantic.merging.merge", fail)
 
 
 @pytest.mark.usefixtures("broken")

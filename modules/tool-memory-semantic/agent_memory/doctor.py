@@ -1,4 +1,4 @@
-"""Is the memory healthy, and if not, what mends it: everything that can be looked at."""
+"""Diagnose a store: everything that can be looked at, and what repairs it."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator

@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
     @property
     def repairable(self) -> bool:
-        """Whether a repair of the store mends it."""
+        """Whether a repair of the store is what it needs."""
         return self.mend == REPAIR
 
 

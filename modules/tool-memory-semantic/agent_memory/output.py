@@ -98,7 +98,7 @@ class Output:
             self.note(f"{counted(number, 'credential')} masked.")
 
     def finding(self, state: str, subject: str, text: str, mend: str) -> None:
-        """What the doctor found, and what mends it."""
+        """What the doctor found, and what to do about it."""
         mark, colour = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
         name = click.style(f"{subject:<12}", bold=True)
         self.line(f"{click.style(mark, fg=colour)} {name}{plain(text)}")

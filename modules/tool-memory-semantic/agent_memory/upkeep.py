@@ -46,8 +46,8 @@ def reembed(
             f"{run(plan(left, generator)).sentence}"
         )
         confirm("Start?", yes)
-    if same and isinstance(storage.backend, FileBackend):
-        run(maintenance.give_up(storage.backend))  # what was begun with another model
+    if same:
+        run(maintenance.give_up(storage.backend))  # a rebuild with another model
     embedding = None if same else generator
     number = _with_progress(
         session, lambda show: maintenance.rebuild(storage.backend, wanted, embedding, show)

@@ -65,7 +65,7 @@ def variable(name: str) -> str:
 class Settings(BaseModel):
     """Settings by name, checked; defaults may come from the environment of the moment."""
 
-    model_config = ConfigDict(frozen=True, validate_default=True)
+    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> Self:
@@ -142,7 +142,7 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
     given = {
         name: value.strip() if isinstance(value, str) else value
         for name, value in (config or {}).items()
-        if value is not None and str(value).strip()
+        if value is not None and not (isinstance(value, str) and not value.strip())
     }
     try:
         settings = TypeAdapter(into).validate_python(given)

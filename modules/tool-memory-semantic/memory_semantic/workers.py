@@ -13,6 +13,7 @@ from functools import cache
 from threading import Event
 from typing import TypeVar
 
+from . import posix  # noqa: F401 - where there is no fork, it says so
 from .limits import WORKERS
 
 T = TypeVar("T")

@@ -221,7 +221,7 @@ def door_of(folder: Path, enter: Callable[[float, Event], V]) -> Door[V]:
     it, with the first `enter`. That takes the lock and returns the visit, or raises StorageError if
     the deadline (of `time.monotonic`) is over or the event is set.
     """
-    path = folder.resolve()
+    path = Path(os.path.realpath(folder))
     with _lock:
         return _doors.setdefault(path, Door(path, enter))
 

@@ -6,15 +6,8 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from threading import Event
 
-from ..errors import UNCHANGED, StorageError
-
-try:
-    import fcntl
-except ImportError:
-    raise StorageError(
-        "agent-memory runs on Linux, on macOS, and on Windows inside WSL: this Python has no file "
-        f"locks (fcntl). {UNCHANGED} On Windows, install and run it inside WSL."
-    ) from None
+from ..errors import StorageError
+from ..posix import fcntl
 
 # Waiters line up for the first, and only the one who holds it waits for the second. So whoever
 # just let go of a store does not take it again before the next in line.
