@@ -167,12 +167,12 @@ def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> 
         asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
         process = command.start("forget", "--tag", "x", "--yes", PYTHONUNBUFFERED="1")
         assert process.stdout and process.stdout.readline()
-        time.sleep(0.1 * moment)
+        time.sleep(0.05 * moment)
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate()
         left = asyncio.run(storage.count())
         assert "Aborted" not in complaints and "Traceback" not in complaints, complaints
-        if process.returncode == 0:
+        if process.returncode in (0, -signal.SIGINT):  # Python no longer catches it at its end
             assert left == 0
         elif left == 100:
             assert process.returncode == 1 and "Nothing was deleted" in complaints

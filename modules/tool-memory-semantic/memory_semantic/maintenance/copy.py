@@ -36,6 +36,10 @@ _EMBEDDED = 4 * EMBEDDING_BATCH
 _TOLERANCE = 1e-3
 
 
+def untold(done: int, of: int) -> None:
+    """Nobody wants to know."""
+
+
 class Scannable(Protocol):
     """What can be listed."""
 
@@ -58,7 +62,7 @@ async def copy(
     target: Backend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None = None,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = untold,
     *,
     besides: Mapping[UUID, Memory] | None = None,
     vectors: Sequence[Backend] = (),
@@ -125,12 +129,27 @@ def stale(found: Payloads, wanted: Payloads) -> list[UUID]:
     ]
 
 
+def late_in(wanted: Payloads, found: Payloads) -> list[UUID]:
+    """Of what is `wanted`, the keys of what a copy in which this was `found` lacks, or has as it
+    was before.
+    """
+
+    def as_kept(payload: Mapping[str, Any]) -> list[Any]:
+        return [payload.get(name) for name in ("timestamp", "tags", "metadata")]
+
+    return [
+        key
+        for key, payload in wanted.items()
+        if key not in found or as_kept(payload) != as_kept(found[key])
+    ]
+
+
 async def missing(
     copied: Mapping[UUID, Memory],
     source: Backend,
     target: Backend,
     same_model: bool,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = untold,
 ) -> list[str]:
     """What `target` lacks of the memories that were `copied` from `source`, a sentence for each,
     after comparing them all: texts with their hashes, tags, times and, with the `same_model`,

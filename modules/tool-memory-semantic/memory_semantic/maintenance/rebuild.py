@@ -15,9 +15,9 @@ On a server a new collection takes the place of the present one: see `on_server`
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
@@ -31,7 +31,7 @@ from ..memory import Memory
 from ..store import Backend, StoreInfo
 from ..workers import run_blocking, work_here
 from . import on_server
-from .copy import Payloads, Progress, batches, memories_in, payloads, put, stale
+from .copy import Payloads, Progress, batches, late_in, memories_in, payloads, put, stale, untold
 from .place import copied_in, embedded_in, is_resumable, only_rebuild
 from .sources import DamagedFiles, Present, Source, WholeFiles
 
@@ -47,7 +47,7 @@ async def rebuild(
     backend: Backend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = untold,
 ) -> int:
     """Make the store as `info` says, with vectors of `generator`, which has the model of `info`;
     with None the vectors are copied. Returns how many memories there are.
@@ -60,7 +60,6 @@ async def rebuild(
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
             target = embedded_in(backend) if generator else copied_in(backend)
-            await _prepare(target, info)
             return await _replace(WholeFiles(backend), target, info, generator, progress)
 
 
@@ -68,16 +67,15 @@ async def repair(
     backend: FileBackend,
     info: StoreInfo,
     generator: EmbeddingGenerator,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = untold,
 ) -> int:
     """As `rebuild`, from the texts that can be read in files that are damaged, or another engine's.
     What is replaced is kept, in a folder `damaged-…` beside the database.
     """
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
-            target = embedded_in(backend)
-            await _prepare(target, info)
-            return await _replace(DamagedFiles(backend), target, info, generator, progress)
+            files, target = DamagedFiles(backend), embedded_in(backend)
+            return await _replace(files, target, info, generator, progress)
 
 
 async def erase(backend: Backend) -> None:
@@ -141,16 +139,7 @@ async def _erase(backend: FileBackend) -> None:
             await unfinished.close()
             disk.remove(unfinished.folder.path)
     if info and info.erasing:
-        target = copied_in(backend)
-        await _prepare(target, info)
-        await _replace(WholeFiles(backend), target, info, None, lambda done, of: None)
-
-
-async def _prepare(target: FileBackend, info: StoreInfo) -> None:
-    """Have a store to fill: the one of an interrupted run, if it is to be the same."""
-    if not is_resumable(target, info.model, info.words):
-        disk.remove(target.folder.path)
-    await target.run(lambda store: None, create=info)
+        await _replace(WholeFiles(backend), copied_in(backend), info, None, untold)
 
 
 async def _replace(
@@ -160,7 +149,10 @@ async def _replace(
     generator: EmbeddingGenerator | None,
     progress: Progress,
 ) -> int:
-    """Fill the `target`, and let its shard take the place of the one in `source`."""
+    """Fill the `target`, or what an interrupted run has left there, and put its shard in place."""
+    if not is_resumable(target, info.model, info.words):
+        disk.remove(target.folder.path)
+    await target.run(lambda store: None, create=info)
     while True:
         await _fill(source, target, info, generator, progress)
         found = await _settled(target)
@@ -183,7 +175,7 @@ async def _fill(
         wanted = await source.run(payloads)
         found = await target.run(payloads) or {}
         await _take_out(target, stale(found, wanted))
-        late = _late(wanted, found)
+        late = late_in(wanted, found)
         done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
         progress(done, len(wanted))
         for keys in batches(late, generator):
@@ -207,7 +199,7 @@ def _swap(
     wanted = payloads(present)
     if stale(found, wanted):
         return None
-    late = list(present.get(_late(wanted, found)).values())
+    late = list(present.get(late_in(wanted, found)).values())
     if late:
         work_here()  # the workers may all be waiting for what this thread holds
         asyncio.run(_add(late, target, info, generator))
@@ -238,9 +230,7 @@ async def _settled(target: FileBackend) -> Payloads:
 
 
 async def _take_out(target: FileBackend, keys: Sequence[UUID]) -> None:
-    """Leave no byte of the texts with these `keys` in the `target`, nor of those that it should
-    have been rid of before.
-    """
+    """Leave no byte of these texts in the `target`, nor of what it was to be rid of before."""
     if keys:
         await target.run(lambda store: store.delete(list(store.get(keys).values())))
     manifest = await target.info()
@@ -256,11 +246,3 @@ async def _completed(running: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         await asyncio.gather(task, return_exceptions=True)
         raise
-
-
-def _late(wanted: Payloads, found: Payloads) -> list[UUID]:
-    return [key for key in wanted if key not in found or _differ(wanted[key], found[key])]
-
-
-def _differ(payload: Mapping[str, Any], copy: Mapping[str, Any]) -> bool:
-    return any(payload.get(name) != copy.get(name) for name in ("timestamp", "tags", "metadata"))
