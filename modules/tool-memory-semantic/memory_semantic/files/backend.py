@@ -88,6 +88,7 @@ class Visit:
     def store(self, create: StoreInfo | None) -> FileStore | None:
         """The store; None if there is none and none is to be made as `create` says."""
         if self._store and self._store.is_open:
+            require_space(self._database)
             return self._store
         if not self._lock and create:
             self._folder.make()
