@@ -10,7 +10,7 @@ import pytest
 from recall_sets import LANGUAGES, locomo
 from scoring import Answer, Question, score, separation
 
-SET = Path(__file__).parent.parent / "benchmarks/recall"
+SET = Path(__file__).parents[2] / "benchmarks/recall"
 NOW = datetime.fromisoformat("2026-11-20T20:00:00Z")
 
 

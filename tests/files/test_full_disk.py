@@ -38,7 +38,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     """A file system of 110 MB. (Where mounting is not allowed these tests fail, and say so.)"""
     folder = tmp_path / "disk"
     folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=110m", "tmpfs", folder], check=True)
     yield folder
     subprocess.run(["umount", folder], check=True)

@@ -74,7 +74,7 @@ def operate(root: Path, operation: str, argument: Any, harm: str, call: str, ste
         [
             *("strace", "-f", "-o", log, "-e", f"trace={call}"),
             *("-e", f"inject={call}:{harm}:when={step}", sys.executable, "-c", CHILD),
-            *(Path(__file__).parent, root, operation, json.dumps(argument)),
+            *(Path(__file__).parents[1], root, operation, json.dumps(argument)),
         ],
         capture_output=True,
         text=True,

@@ -56,7 +56,7 @@ def test_every_file_overwritten(tmp_path: Path) -> None:
             for place in (0, used // 2):
                 file.seek(place)
                 file.write(b"\xa5" * min(16, used))
-        command = [sys.executable, "-c", CHILD, Path(__file__).parent, root, json.dumps(FACTS)]
+        command = [sys.executable, "-c", CHILD, Path(__file__).parents[1], root, json.dumps(FACTS)]
         child = subprocess.run(command, capture_output=True, text=True, timeout=150)
         told = child.stdout.strip() or f"died with {child.returncode}"
         shutil.rmtree(root)
