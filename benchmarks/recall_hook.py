@@ -60,7 +60,10 @@ SMALL_TALK = (FOLDER / "small_talk.txt").read_text().splitlines()
 def measure(quick: bool, log: Log = print) -> dict[str, Any]:
     """All of it, ready for JSON."""
     logging.getLogger("memory_semantic").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as large, tempfile.TemporaryDirectory() as labelled:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as large,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as labelled,
+    ):
         asyncio.run(_fill(large))
         log(f"recall_hook: time, {SIZE:,} memories")
         times = _times(large, 5 if quick else 100, 1 if quick else 11)

@@ -135,7 +135,7 @@ def measure_worker(root: str, name: str) -> None:
 
 
 def measure_four_processes() -> str:
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         asyncio.run(fill(root, 1000))
         command = [sys.executable, __file__, "worker", root]
         workers = [
@@ -151,7 +151,7 @@ def measure_four_processes() -> str:
 
 
 async def measure_size(number: int, rows: list[tuple[str, str, str]], target: str) -> None:
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         await fill(root, number)
         per_memory = disk_bytes(root) / number
         stores = await timed(lambda i: storage(root).store(text(f"new {i}")))
@@ -180,7 +180,7 @@ async def measure_size(number: int, rows: list[tuple[str, str, str]], target: st
 
 
 async def measure_with_embedding() -> str:
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         local = {"storage_root": root, "embedding_model": "local"}
         words = [f"Decision {i} about the billing service" for i in range(CALLS)]
         return spread(await timed(lambda i: MemoryStorage("bench", local).store(words[i])))
