@@ -197,9 +197,11 @@ class Door(Generic[V]):
             while not self._line:
                 # The main thread is the first to end when the interpreter does.
                 lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
-                if not lingers or time.monotonic() >= until or visit.wanted():
+                if not lingers or time.monotonic() >= until:
                     return None
-                self._changed.wait(LINGER_POLL_SECONDS)
+                # Whoever has just been answered may be about to call again.
+                if not self._changed.wait(LINGER_POLL_SECONDS) and visit.wanted():
+                    return None
             if self._lingers and not visit.still_valid():
                 return None
             self._lingers = False
