@@ -95,7 +95,10 @@ def one_round(
             yield f"{name}, {size:,}, {model}, ms", found
         began = time.time()
         [at] = start("first", root, model).answer()["at"]
-        yield f"first answer of a new process, {size:,}, {model}, ms", [(at - began) * 1000]
+        yield (
+            f"first answer of a new process with the kernel, {size:,}, {model}, ms",
+            [(at - began) * 1000],
+        )
     root = version.folder / f"vectors-{large}"
     for name, found in start("calls", root, "vectors", 5 * number, 0).answer().items():
         yield f"{name} in a loop, {large:,}, ms", found

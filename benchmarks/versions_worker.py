@@ -5,6 +5,7 @@ Uses only what the package makes public, so that it runs with both versions. The
 or `vectors`, which cost next to nothing, so that the times are those of the store.
 """
 
+import amplifier_core  # noqa: F401, I001 - first, as in every session; pydantic comes with it
 import asyncio
 import json
 import os
