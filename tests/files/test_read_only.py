@@ -108,7 +108,7 @@ def test_the_copy_is_private_and_removed_at_a_signal(
 
 
 def test_the_copy_keeps_holes(snapshot: Path, temporary: Path) -> None:
-    from memory_semantic.files.disk import copy_sparse
+    from agent_memory.snapshot import copy_sparse
 
     files = [path for path in snapshot.rglob("*") if path.is_file()]
     for path in files:

@@ -18,11 +18,12 @@ from typing import NoReturn
 
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.files.backend import Visit
-from memory_semantic.files.disk import copy_sparse
 from memory_semantic.files.folder import AgentFolder
 from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import ALL
 
+# In these units a file is copied.
+_PIECE = 64 * 1024
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -64,6 +65,20 @@ def _copy(source: Path, target: Path) -> None:
         into.mkdir(mode=0o700, parents=True)
         for name in names:
             copy_sparse(Path(folder, name), into / name)
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    """Copy a file to a new one, mode 0600, with holes where it holds nothing but zeros: those of an
+    empty store are a thousand times what is in it.
+    """
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with source.open("rb") as read, os.fdopen(descriptor, "wb") as written:
+        while piece := read.read(_PIECE):
+            if piece.strip(b"\0"):
+                written.write(piece)
+            else:
+                written.seek(len(piece), os.SEEK_CUR)
+        written.truncate(read.tell())
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 of this process, and behind it under the lock of the store.
 """
 
-import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -17,7 +17,7 @@ from ..workers import run_blocking
 from . import disk
 from . import info as manifests
 from .door import Door, door_of
-from .folder import AgentFolder, clear_debris, require_expected, require_space
+from .folder import AgentFolder, clear_debris, require_space
 from .info import Manifest
 from .lock import Lock, take_lock
 from .shard import Shard
@@ -59,15 +59,11 @@ class FileBackend:
         return await self._door().run(operation, self.lock_seconds)
 
     async def close(self) -> None:
-        """Return when this process has nothing of the store open; the next call opens it again."""
+        """As `Backend` says."""
         await run_blocking(lambda _: self._door().close())
 
     def _door(self) -> "Door[Visit]":
-        def enter(deadline: float, cancelled: Event) -> Visit:
-            with explained(UNCHANGED):
-                return Visit(self.folder, deadline, cancelled)
-
-        return door_of(self.folder.database, enter)
+        return door_of(self.folder.database, partial(Visit, self.folder))
 
 
 class Visit:
@@ -80,25 +76,23 @@ class Visit:
         self._lock: Lock | None = None
         self._held = ExitStack()
         self._store: FileStore | None = None
-        folder.require_ours()
-        folder.require_writable()
-        if os.path.lexists(folder.database):
+        if folder.exists:
+            folder.require_writable()
             self._take_lock(deadline, cancelled)
 
     def store(self, create: StoreInfo | None) -> FileStore | None:
         """The store; None if there is none and none is to be made as `create` says."""
-        if self._store and self._store.is_open:
-            require_space(self._database)
-            return self._store
         if not self._lock and create:
             self._folder.make()
             self._take_lock(time.monotonic() + LOCK_SECONDS, Event())
         if not self._lock:
             return None
         require_space(self._database)
-        manifest = self._folder.manifest_in(self._database)
+        if self._store:
+            return self._store
+        manifest = self._folder.manifest(self._database)
         if manifest is None or not (self._database / manifest.shard).exists():
-            self._require_no_memories(self._database)
+            self._require_no_memories()
         if manifest is None and create:
             manifest = _create(self._database, create)
         if manifest is None:
@@ -109,19 +103,17 @@ class Visit:
 
     def wanted(self) -> bool:
         """Whether anyone else waits for the lock."""
-        try:
+        with suppress(FileNotFoundError):
             return self._lock is not None and self._lock.wanted()
-        except FileNotFoundError:  # the folder was deleted
-            return True
+        return True  # the folder was deleted
 
     def still_valid(self) -> bool:
-        """Whether the store is as this visit left it."""
-        if not (self._store and self._store.is_open):
+        """Whether the store is there, and as this visit left it."""
+        if self._store is None:
             return False
-        try:
-            return self._store.is_as_left(self._folder.database)
-        except FileNotFoundError:
-            return False
+        with suppress(FileNotFoundError):
+            return manifests.identity(self._folder.database) == self._store.manifest_identity
+        return False
 
     def close(self) -> None:
         """Close the store, let go of the lock."""
@@ -132,21 +124,18 @@ class Visit:
                     disk.make_private(self._database / self._store.info.shard)
 
     def _take_lock(self, deadline: float, cancelled: Event) -> None:
-        self._database = self._held.enter_context(disk.pinned(self._folder.database))
-        self._lock = self._held.enter_context(take_lock(self._database, deadline, cancelled))
+        with explained(UNCHANGED):
+            self._database = self._held.enter_context(disk.pinned(self._folder.database))
+            self._lock = self._held.enter_context(take_lock(self._database, deadline, cancelled))
 
-    def _require_no_memories(self, database: Path) -> None:
-        """Where no manifest names a shard that is there, nothing may be but what an interrupted
-        creation leaves: unfinished work, or a shard without memories.
-        """
-        for folder in require_expected(self._folder, database):
+    def _require_no_memories(self) -> None:
+        # Where no manifest names a shard that is there, nothing may be but what an interrupted
+        # creation leaves: unfinished work, or a shard without memories.
+        for folder in self._folder.shards():
             if not any(path.is_file() for path in folder.rglob("*")):
                 continue  # what remains of one that was being removed
-            shard = Shard(folder, words=False)
-            try:
+            with closing(Shard(folder, words=False)) as shard:
                 count = shard.count()
-            finally:
-                shard.close()
             if count:
                 raise DamagedStoreError(
                     f"The store of {self._folder.agent_id!r} has lost its {manifests.NAME}, or has "
@@ -156,15 +145,12 @@ class Visit:
 
 
 def _create(database: Path, info: StoreInfo) -> Manifest:
-    manifest = Manifest.model_validate(
-        info.model_dump(by_alias=True, include={"agent", "model", "endpoint", "words", "created"})
-    )
-    target = database / manifest.shard
-    disk.remove(target)  # an empty one, of a creation that was interrupted before its manifest
-    unfinished = target.with_suffix(".tmp")
-    disk.remove(unfinished)
-    Shard.create(unfinished, manifest.model.dimensions, manifest.words)
+    lasting = {"agent", "model", "endpoint", "words", "created"}
+    manifest = Manifest(**info.model_dump(include=lasting))
+    clear_debris(database, keep="")  # of a creation that was interrupted before its manifest
+    unfinished = database / "shard.tmp"
+    Shard.create(unfinished, manifest)
     disk.settle(unfinished)
-    unfinished.rename(target)
+    unfinished.rename(database / manifest.shard)
     manifests.write(database, manifest)
     return manifest

@@ -11,8 +11,6 @@ from pathlib import Path
 
 # Linux's MADV_POPULATE_READ, which Python's mmap has no name for: read in, and map, all of it.
 _POPULATE_READ = 22
-# In these units a file is copied.
-_PIECE = 64 * 1024
 # Up to this size a file is worth having in memory with its holes.
 _SMALL = 4 * 1024 * 1024
 
@@ -69,7 +67,7 @@ def kept_in_cache(files: Iterable[Path]) -> Iterator[None]:
 
 
 def _data(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where a sparse file holds data. The holes of a large one would fill memory with zeros."""
+    # Where a sparse file holds data: the holes of a large one would fill memory with zeros.
     end = 0
     while True:
         try:
@@ -82,25 +80,7 @@ def _data(descriptor: int) -> Iterator[tuple[int, int]]:
 
 def size(folder: Path) -> int:
     """How many bytes the files in `folder` have together, holes included."""
-    return sum(
-        os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118 - at every open, so the fast way
-        for path, _, names in os.walk(folder)
-        for name in names
-    )
-
-
-def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a file to a new one, mode 0600, with holes where it holds nothing but zeros: those of an
-    empty store are a thousand times what is in it.
-    """
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with source.open("rb") as read, os.fdopen(descriptor, "wb") as written:
-        while piece := read.read(_PIECE):
-            if piece.strip(b"\0"):
-                written.write(piece)
-            else:
-                written.seek(len(piece), os.SEEK_CUR)
-        written.truncate(read.tell())
+    return sum(path.lstat().st_size for path in _all_in(folder))
 
 
 def remove(path: Path) -> None:
@@ -131,7 +111,7 @@ def settle(folder: Path) -> None:
 
 
 def _all_in(folder: Path) -> Iterator[Path]:
-    """`folder` and everything in it, its own name last; at every close, so the fast way."""
+    # Each folder after what is in it. At every open and close, so the fast way.
     for path, _, names in os.walk(folder, topdown=False):
         yield from (Path(path, name) for name in names)
         yield Path(path)

@@ -51,7 +51,7 @@ class Visit(Protocol):
         ...
 
     def still_valid(self) -> bool:
-        """Whether the store is as this visit left it. Asked after a burst: time may have passed."""
+        """Whether the store is as this visit left it. Asked before each operation but the first."""
         ...
 
 
@@ -176,7 +176,7 @@ class Door(Generic[V]):
         single call leaves nothing open behind it.
         """
         turn_ends = time.monotonic() + TURN_SECONDS
-        while operation := self._next(visit):
+        while operation := self._next():
             try:
                 result = operation.work(visit)
             except BaseException as error:
@@ -186,23 +186,28 @@ class Door(Generic[V]):
             if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
             operation.answer.set_result(result)
+            if not (self._another_comes(visit) and visit.still_valid()):
+                break
             if time.monotonic() > turn_ends and visit.wanted():
                 break
         return None
 
-    def _next(self, visit: V) -> _Operation | None:
-        """The next in the line, which may still have to come; None to end the visit."""
+    def _another_comes(self, visit: V) -> bool:
         until = time.monotonic() + LINGER_SECONDS
         with _lock:
             while not self._line:
                 # The main thread is the first to end when the interpreter does.
                 lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
                 if not lingers or time.monotonic() >= until:
-                    return None
+                    return False
                 # Whoever has just been answered may be about to call again.
                 if not self._changed.wait(LINGER_POLL_SECONDS) and visit.wanted():
-                    return None
-            if self._lingers and not visit.still_valid():
+                    return False
+        return True
+
+    def _next(self) -> _Operation | None:
+        with _lock:
+            if not self._line:
                 return None
             self._lingers = False
             now = time.monotonic()

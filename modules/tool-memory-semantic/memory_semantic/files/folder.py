@@ -19,23 +19,19 @@ import re
 import shutil
 import stat
 from datetime import datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import UNCHANGED, StorageError, explained
 from ..limits import MIN_FREE_BYTES
 from . import disk
 from . import info as manifests
-from .lock import NAMES
 
 logger = logging.getLogger(__name__)
 
-SHARD_NAME = re.compile(r"shard-[0-9]+")
-_IGNORE_NAME = ".gitignore"
-_KEPT_PREFIX = "damaged-"
-# Everything that may stand in the folder of an agent.
-_OURS = ("qdrant.db", "qdrant.tmp", "rebuild", "rebuild.tmp", f"{_KEPT_PREFIX}*")
-_OURS += (_IGNORE_NAME, f"{_IGNORE_NAME}.tmp")
+# Everything that may stand in the folder of an agent, and in its database.
+_IN_FOLDER = re.compile(r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|\.gitignore(\.tmp)?")
+_IN_DATABASE = re.compile(r"queue|lock|manifest\.json|shard-[0-9]+|.*\.tmp")
+_SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
 
 
 class AgentFolder:
@@ -71,27 +67,25 @@ class AgentFolder:
     @property
     def kept(self) -> list[Path]:
         """What repairs have replaced and kept, the oldest first."""
-        return sorted(self.path.glob(f"{_KEPT_PREFIX}*"))
+        return sorted(self.path.glob("damaged-*"))
 
     def keep_as(self, moment: datetime) -> Path:
         """The folder in which a repair at that `moment` keeps what it replaces."""
-        return self.path / f"{_KEPT_PREFIX}{moment:%Y%m%d-%H%M%S}"
+        return self.path / f"damaged-{moment:%Y%m%d-%H%M%S}"
 
-    def manifest(self) -> manifests.Manifest | None:
-        """The manifest as it is now; without the lock it may be another a moment later."""
+    def manifest(self, database: Path | None = None) -> manifests.Manifest | None:
+        """The manifest as it is now, of the `database`, which may be given by another path.
+        Without the lock it may be another one a moment later.
+        """
         with explained(UNCHANGED):
             self.require_ours()
-            return self.manifest_in(self.database)
-
-    def manifest_in(self, database: Path) -> manifests.Manifest | None:
-        """The manifest in `database`, which is ours by another path."""
-        manifest = manifests.read(database)
-        if manifest and manifest.agent != self.agent_id:
-            raise StorageError(
-                f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
-                "Move it back to the folder of that name."
-            )
-        return manifest
+            manifest = manifests.read(database or self.database)
+            if manifest and manifest.agent != self.agent_id:
+                raise StorageError(
+                    f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
+                    "Move it back to the folder of that name."
+                )
+            return manifest
 
     def make(self) -> None:
         """Make the folders of a store that is not there yet."""
@@ -99,11 +93,9 @@ class AgentFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
         if _lstat(self.database):
             return
-        for entry in self.path.iterdir():
-            if not any(fnmatchcase(entry.name, name) for name in _OURS):
-                raise self.unexpected(entry.name)
+        self._require_only(_IN_FOLDER, self.path)
         disk.remove(self.removed)
-        ignore = self.path / _IGNORE_NAME
+        ignore = self.path / ".gitignore"
         if not _lstat(ignore):
             disk.write_whole(ignore, b"*\n")
         self.database.mkdir(mode=0o700, exist_ok=True)
@@ -147,30 +139,25 @@ class AgentFolder:
                 self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
-    def unexpected(self, name: str) -> StorageError:
-        """The error for something in the folder that is not ours."""
-        return StorageError(
-            f"Unexpected file {name} in the folder of {self.agent_id!r}. Move it away, or choose "
-            "another agent_identity or storage_root."
-        )
+    def shards(self) -> list[Path]:
+        """The shards in the database. Raises StorageError if there is anything that is not ours."""
+        self._require_only(_IN_DATABASE, self.database)
+        return list(self.database.glob("shard-*[0-9]"))
 
-
-def require_expected(folder: AgentFolder, database: Path) -> list[Path]:
-    """The shards in `database`. Raises StorageError if there is anything but what is ours."""
-    shards = []
-    for entry in database.iterdir():
-        if SHARD_NAME.fullmatch(entry.name):
-            shards.append(entry)
-        elif entry.name not in (*NAMES, manifests.NAME) and not entry.name.endswith(".tmp"):
-            raise folder.unexpected(f"qdrant.db/{entry.name}")
-    return shards
+    def _require_only(self, ours: re.Pattern[str], folder: Path) -> None:
+        for entry in folder.iterdir():
+            if not ours.fullmatch(entry.name):
+                raise StorageError(
+                    f"Unexpected file {entry.relative_to(self.path)} in the folder of "
+                    f"{self.agent_id!r}. Move it away, or choose another agent_identity or "
+                    "storage_root."
+                )
 
 
 def clear_debris(database: Path, keep: str) -> None:
     """Remove what interrupted work left, and the shards that the one named `keep` has replaced."""
     for entry in list(database.iterdir()):
-        replaced = SHARD_NAME.fullmatch(entry.name) and entry.name != keep
-        if replaced or entry.name.endswith(".tmp"):
+        if entry.name != keep and _SHARD_OR_DEBRIS.fullmatch(entry.name):
             disk.remove(entry)
 
 
@@ -185,7 +172,6 @@ def require_space(folder: Path) -> None:
 
 
 def _lstat(path: Path) -> os.stat_result | None:
-    """What is at `path`, a link not being followed; None if nothing is."""
     try:
         return path.lstat()
     except FileNotFoundError:

@@ -30,16 +30,6 @@ class Manifest(StoreInfo):
     shard: Annotated[str, Field(pattern=r"^shard-[0-9]+$")] = "shard-1"
     memories: Annotated[int, Field(ge=0, strict=True)] = 0
 
-    @property
-    def format(self) -> int:
-        """What a version must know to work with this store."""
-        return _ERASING if self.erasing else _WITH_WORDS if self.words else _PLAIN
-
-    @property
-    def next_shard(self) -> str:
-        """The name for the shard that takes the place of the present one."""
-        return f"shard-{int(self.shard.rpartition('-')[2]) + 1}"
-
 
 def read(folder: Path) -> Manifest | None:
     """The manifest in `folder`, or None if there is none.
@@ -53,18 +43,16 @@ def read(folder: Path) -> Manifest | None:
         return None
     try:
         fields = json.loads(text)
-        newer = fields["format"] > _ERASING
-        erasing = fields["format"] == _ERASING
-        manifest = None if newer else Manifest.model_validate({**fields, "erasing": erasing})
+        if fields["format"] > _ERASING:
+            raise NewerStoreError(
+                f"The store was made by a newer version (format {fields['format']}). Upgrade "
+                "amplifier-module-tool-memory-semantic."
+            )
+        manifest = Manifest.model_validate({**fields, "erasing": fields["format"] == _ERASING})
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
         ) from error
-    if manifest is None:
-        raise NewerStoreError(
-            f"The store was made by a newer version (format {fields['format']}). Upgrade "
-            "amplifier-module-tool-memory-semantic."
-        )
     if manifest.engine != ENGINE:
         raise DamagedStoreError(
             f"The store's files are those of {manifest.engine[:40]!r}, and this version works with "
@@ -77,8 +65,8 @@ def write(folder: Path, manifest: Manifest) -> None:
     """Put `manifest` into `folder`; it is on disk when this returns."""
     left_out = {"erasing"} if manifest.common else {"erasing", "common"}
     fields = manifest.model_dump(mode="json", by_alias=True, exclude=left_out)
-    content = json.dumps({"format": manifest.format, **fields}, indent=1)
-    write_whole(folder / NAME, content.encode())
+    version = _ERASING if manifest.erasing else _WITH_WORDS if manifest.words else _PLAIN
+    write_whole(folder / NAME, json.dumps({"format": version, **fields}, indent=1).encode())
 
 
 def identity(folder: Path) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from ..limits import ENGINE_BYTES, ENGINE_DESCRIPTORS, MIN_FREE_BYTES, NEW_STORE
 from ..memory import Memory
 from ..ranking import indexed, rarity_of_unknown
 from ..resources import denied, require_descriptors, require_file_size, require_memory, shortage
-from ..store import EVERYWHERE, Question, Record, Where
+from ..store import EVERYWHERE, Question, Record, StoreInfo, Where
 from . import disk
 from .query import WORDS, condition, containing, similarity, sparse
 
@@ -79,13 +79,13 @@ class Shard:
                 logger.warning("The vector engine failed to close a store.")
 
     @staticmethod
-    def create(path: Path, dimensions: int, words: bool) -> None:
-        """Make an empty shard, its indexes included, in the folder `path` that must not exist."""
+    def create(path: Path, info: StoreInfo) -> None:
+        """Make an empty shard as `info` says, with its indexes, in a new folder `path`."""
         # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
         # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
         # them as it goes, which was faster up to 10,000 memories. One thread is 5 % of an open.
         vectors = edge.EdgeVectorParams(
-            dimensions,
+            info.model.dimensions,
             edge.Distance.Cosine,
             datatype=edge.VectorStorageDatatype.Float16,
             memory=edge.Memory.Cold,
@@ -97,7 +97,7 @@ class Shard:
                 str(path),
                 edge.EdgeConfig(
                     vectors={"": vectors},
-                    sparse_vectors={WORDS: rarity} if words else None,
+                    sparse_vectors={WORDS: rarity} if info.words else None,
                     wal_enabled=False,
                 ),
             )
@@ -138,9 +138,7 @@ class Shard:
         # the vectors from the disk again, and a filtered one each of them by itself.
         self._cached.enter_context(disk.kept_in_cache(self._read_always))
         self._read_always = []
-        with _engine_errors("search the store"):
-            requests = [similarity(question, where, limit) for where in places]
-            answers = self._handle.query_batch(edge.QueryBatchRequest(requests))
+        answers = self._query([similarity(question, where, limit) for where in places])
         return [
             [_record(point, point.score) for point in answer if point.score > -1.5]
             for answer in answers
@@ -150,44 +148,38 @@ class Shard:
         """How rare each word is. The engine tells it: it is what a text that has the word scores by
         it alone.
         """
-        with _engine_errors("search the store"):
-            alone = [edge.QueryRequest(1, query=containing([word])) for word in words]
-            answers = self._handle.query_batch(edge.QueryBatchRequest(alone))
+        answers = self._query([edge.QueryRequest(1, query=containing([word])) for word in words])
         unknown = rarity_of_unknown(self.count())
         return [answer[0].score if answer else unknown for answer in answers]
 
     def newest(self, limit: int, where: Where) -> list[Record]:
         """The `limit` points with the latest times, the latest first."""
         latest = edge.OrderBy("timestamp", edge.Direction.Desc)
-        with _engine_errors("read the store"):
-            records, _ = self._handle.scroll(
-                edge.ScrollRequest(
-                    limit=limit, filter=condition(where), with_payload=True, order_by=latest
-                )
-            )
-        return [_record(record) for record in records]
+        return self._page(limit=limit, filter=condition(where), order_by=latest)[0]
 
     def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
         """Every point, some hundred at a time, in the order of their keys. With vectors it takes 30
         times as long.
         """
-        offset = None
-        while True:
-            records: list[Any]
-            with _engine_errors("read the store"):
-                records, offset = self._handle.scroll(
-                    edge.ScrollRequest(
-                        limit=_BATCH, offset=offset, with_payload=True, with_vector=with_vectors
-                    )
-                )
-            yield [_record(record) for record in records]
-            if offset is None:
-                return
+        records, offset = self._page(limit=_BATCH, with_vector=with_vectors)
+        yield records
+        while offset is not None:
+            records, offset = self._page(limit=_BATCH, with_vector=with_vectors, offset=offset)
+            yield records
 
     def _update(self, action: str, operation: Any) -> None:
         with _engine_errors(action):
             self._handle.update(operation)
             self._handle.flush()
+
+    def _query(self, requests: list[edge.QueryRequest]) -> list[list[Any]]:
+        with _engine_errors("search the store"):
+            return self._handle.query_batch(edge.QueryBatchRequest(requests))
+
+    def _page(self, **request: Any) -> tuple[list[Record], Any]:
+        with _engine_errors("read the store"):
+            points, offset = self._handle.scroll(edge.ScrollRequest(with_payload=True, **request))
+        return [_record(point) for point in points], offset
 
     def _vectors(self, memory: Memory) -> Any:
         if not self._words:
@@ -202,9 +194,7 @@ def _record(point: Any, score: float | None = None) -> Record:
 
 
 def _require_resources(size: int, files: int) -> None:
-    """Raise OSError unless the engine can open a shard of `size` bytes, so many `files` of which
-    are kept in the cache.
-    """
+    # To open a shard of `size` bytes, so many `files` of which are kept in the cache.
     require_memory(2 * size + ENGINE_BYTES)
     require_descriptors(files + ENGINE_DESCRIPTORS)
     require_file_size(MIN_FREE_BYTES)
@@ -217,18 +207,16 @@ def _engine_errors(action: str) -> Iterator[None]:
     except BaseException as error:
         # The engine raises bare exceptions, and panics as something that is no Exception. Its
         # words stay in the cause: they may quote what is stored.
-        panicked = type(error).__module__ == "pyo3_runtime"
-        if isinstance(error, Exception) or panicked:
-            number = shortage(error)
-            if number:
-                raise exhausted(f"The vector engine failed to {action}", number) from error
-            if denied(error):
-                raise StorageError(
-                    f"The vector engine failed to {action}: Permission denied. Files of the store "
-                    "may not be used by this user, as after a command run with sudo (then: chown)."
-                ) from error
-            raise DamagedStoreError(
-                f"The vector engine failed to {action}. If it does so again, the store's files are "
-                f"damaged. {REPAIR}"
+        if not isinstance(error, Exception) and type(error).__module__ != "pyo3_runtime":
+            raise
+        failure = f"The vector engine failed to {action}"
+        if number := shortage(error):
+            raise exhausted(failure, number) from error
+        if denied(error):
+            raise StorageError(
+                f"{failure}: Permission denied. Files of the store may not be used by this user, "
+                "as after a command run with sudo (then: chown)."
             ) from error
-        raise
+        raise DamagedStoreError(
+            f"{failure}. If it does so again, the store's files are damaged. {REPAIR}"
+        ) from error

@@ -18,17 +18,17 @@ from .shard import Shard
 
 
 class FileStore:
-    """The store in the folder `database`, as `Store` says. Must be closed.
+    """The store in the folder `database`, as `Store` says. Must be closed, and may be twice.
 
-    Raises DamagedStoreError if it holds fewer memories than it should.
+    `manifest_identity` is that of the manifest that it has read or written last. Raises
+    DamagedStoreError if it holds fewer memories than it should.
     """
 
     def __init__(self, database: Path, manifest: Manifest) -> None:
         self.info = manifest
+        self.manifest_identity = manifests.identity(database)
         self._database = database
-        self._identity = manifests.identity(database)
         self._shard = Shard(database / manifest.shard, manifest.words)
-        self._is_open = True
         try:
             count = self.count()
             if count < manifest.memories:
@@ -41,22 +41,9 @@ class FileStore:
             self.close()
             raise
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be worked with: not once it is closed, or another shard took its place."""
-        return self._is_open
-
-    def is_as_left(self, database: Path) -> bool:
-        """Whether the manifest in `database` is the one that this store read or wrote last. Raises
-        FileNotFoundError if there is none.
-        """
-        return manifests.identity(database) == self._identity
-
     def close(self) -> None:
         """Give the shard's files back."""
-        if self._is_open:
-            self._is_open = False
-            self._shard.close()
+        self._shard.close()
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """As `Store` says."""
@@ -121,17 +108,18 @@ class FileStore:
         removed. The store is closed after that.
         """
         self.close()
-        name = self.info.next_shard
+        name = f"shard-{int(self.info.shard.removeprefix('shard-')) + 1}"
         folder.rename(self._database / name)
         disk.sync(self._database)
-        self._describe(**{**dict(manifest), "shard": name, "created": self.info.created})
+        changes = {"shard": name, "created": self.info.created}
+        manifests.write(self._database, manifest.model_copy(update=changes))
         clear_debris(self._database, keep=name)
 
     def _describe(self, **changes: object) -> None:
         described = self.info.model_copy(update=changes)
         if described != self.info:
             manifests.write(self._database, described)
-            self.info, self._identity = described, manifests.identity(self._database)
+            self.info, self.manifest_identity = described, manifests.identity(self._database)
 
     def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
         """The common words, after some memories were written. The built-in model is fast enough to
