@@ -4,11 +4,11 @@ Whether an erasure is due, the info of a store on this machine tells: its `erasi
 """
 
 from .copy import Progress, copy, lacking, memories_in, missing, remove
+from .damaged import readable
 from .examine import examine, renew_ids, traces
 from .on_server import restore
 from .rebuild import erase, give_up, rebuild, repair, unembedded
 from .salvage import Salvaged, salvage
-from .sources import readable
 
 __all__ = [
     "Progress",
