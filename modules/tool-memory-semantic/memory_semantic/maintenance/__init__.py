@@ -3,7 +3,7 @@
 Whether an erasure is due, the info of a store on this machine tells: its `erasing`.
 """
 
-from .copy import Progress, copy, lacking, memories_in, missing, remove
+from .copy import copy, lacking, memories_in, missing, remove
 from .damaged import readable
 from .examine import examine, renew_ids, traces
 from .on_server import restore
@@ -11,7 +11,6 @@ from .rebuild import erase, give_up, rebuild, repair, unembedded
 from .salvage import Salvaged, salvage
 
 __all__ = [
-    "Progress",
     "Salvaged",
     "copy",
     "erase",

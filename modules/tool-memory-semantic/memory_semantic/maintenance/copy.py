@@ -78,22 +78,20 @@ async def fill(
     """Let `target` have what `source` has and nothing else, until few of its texts are missing;
     returns how many it had. The rest is as `put` says. Raises StorageError if there is no source.
     """
-    missing = EMBEDDING_BATCH + 1
-    wanted: Payloads = {}
-    while missing > EMBEDDING_BATCH:
+    while True:
         found = await target.run(payloads) or {}
-        present = await source.run(payloads)
-        if present is None:
+        wanted = await source.run(payloads)
+        if wanted is None:
             raise StorageError(f"The agent {info.agent!r} has no memory here.")
-        wanted = present
-        await take_out(target, stale(found, wanted))
-        late = late_in(wanted, found)
-        missing = len(wanted.keys() - found.keys())
-        progress(len(wanted) - len(late), len(wanted))
-        for keys in _batches(late, generator, progress, len(wanted) - len(late)):
+        stale, late = changes(found, wanted)
+        await take_out(target, stale)
+        done = len(wanted) - len(late)
+        progress(done, len(wanted))
+        for keys in _batches(late, generator, progress, done):
             some = await source.run(lambda store, keys=keys: store.get(keys)) or {}
             await put(list(some.values()), target, info, generator, vectors)
-    return len(wanted)
+        if len(wanted.keys() - found.keys()) <= EMBEDDING_BATCH:
+            return len(wanted)
 
 
 async def put(
@@ -125,30 +123,24 @@ def payloads(store: Store | DamagedFiles) -> Payloads:
     return {record.key: record.payload for page in store.scan(False) for record in page}
 
 
-def stale(found: Payloads, wanted: Payloads) -> list[UUID]:
-    """Of what was `found` in a copy, the keys of what was deleted from the original since: its
-    texts, and those that were stored again, which have another id.
-    """
-    return [
-        key
-        for key, payload in found.items()
-        if key not in wanted or wanted[key].get("id") != payload.get("id")
-    ]
-
-
-def late_in(wanted: Payloads, found: Payloads) -> list[UUID]:
-    """Of what is `wanted`, the keys of what a copy in which this was `found` lacks, or has as it
-    was before.
+def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
+    """What has to be done in a copy that holds what was `found`: the keys to delete, of texts that
+    were deleted from the original since, or stored again, which gave them another id; and the keys
+    to write, of those it lacks or has as they were before.
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:
         return [payload.get(name) for name in ("id", "timestamp", "tags", "metadata")]
 
-    return [
+    stale = [
         key
-        for key, payload in wanted.items()
-        if key not in found or as_kept(payload) != as_kept(found[key])
+        for key, payload in found.items()
+        if key not in wanted or wanted[key].get("id") != payload.get("id")
     ]
+    late = [
+        key for key in wanted if key not in found or as_kept(wanted[key]) != as_kept(found[key])
+    ]
+    return stale, late
 
 
 async def take_out(backend: Backend, keys: Sequence[UUID]) -> None:

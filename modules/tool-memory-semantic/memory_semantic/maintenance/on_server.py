@@ -56,17 +56,16 @@ async def rebuild(
     # From here on others may have stored in it, whether or not the server's answer arrives.
     with explained(_ALMOST):
         await _shards(server, lambda shards: shards.finish(new))
-    for shard in await _shards(server, lambda shards: shards.names()):
-        if shard != new.shard:
-            await _shards(server, lambda shards, shard=shard: shards.remove_shard(shard))
+    await _shards(server, lambda shards: shards.clear(keep=new.shard))
     return number
 
 
 async def unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
     """What is left, or under way, of rebuilds, with this `model` or any."""
     server = _server(backend)
-    found = await _shards(server, lambda shards: shards.unfinished())
-    return [server.beside(info) for info in found if model in (None, info.model)]
+    found = await _shards(server, lambda shards: shards.all())
+    begun = [info for info in found if not info.ready and model in (None, info.model)]
+    return [server.beside(info) for info in begun]
 
 
 async def restore(backend: ServerBackend) -> str | None:

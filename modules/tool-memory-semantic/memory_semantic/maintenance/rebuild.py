@@ -29,7 +29,7 @@ from ..memory import Memory
 from ..store import Backend, EmbeddingModel, Store, StoreInfo
 from ..workers import run_blocking, work_here
 from . import on_server
-from .copy import Payloads, Progress, fill, late_in, memories_in, payloads, put, stale, take_out
+from .copy import Payloads, Progress, changes, fill, memories_in, payloads, put, take_out
 from .damaged import DamagedFiles
 from .place import COPIED, EMBEDDED, is_resumable, only_rebuild, target_in
 
@@ -133,7 +133,8 @@ async def _unfinished(backend: Backend, model: EmbeddingModel | None = None) -> 
 
 async def _forget_in(begun: Backend, backend: Backend) -> None:
     found = await begun.run(payloads) or {}  # first: what is stored meanwhile is not among it
-    await take_out(begun, stale(found, await backend.run(payloads) or {}))
+    stale, _ = changes(found, await backend.run(payloads) or {})
+    await take_out(begun, stale)
 
 
 async def _erase(backend: FileBackend) -> None:
@@ -186,12 +187,12 @@ def _swap(
     """
     assert isinstance(present, FileStore | DamagedFiles)
     wanted = payloads(present)
-    if stale(found, wanted):
+    stale, late = changes(found, wanted)
+    if stale:
         return None
-    late = list(present.get(late_in(wanted, found)).values())
 
     async def add() -> None:
-        await put(late, target, info, generator)
+        await put(list(present.get(late).values()), target, info, generator)
         await _settled(target)
 
     if late:
