@@ -34,7 +34,7 @@ from memory_semantic.files import query
 from memory_semantic.limits import HERE
 from memory_semantic.memory import point_id
 from memory_semantic.server import connection
-from memory_semantic.server import query as server_query
+from memory_semantic.server import requests as server_requests
 from memory_semantic.server.settings import TRY_SECONDS
 from memory_semantic.store import EVERYWHERE, EmbeddingModel, Store, Where
 from plain_vectors import PlainVectors
@@ -373,7 +373,7 @@ async def test_words_that_are_shared_count_as_the_formula_says(
 async def test_what_shares_words_only_is_found(
     make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (query, server_query):
+    for module in (query, server_requests):
         monkeypatch.setattr(module, "CANDIDATES", 20)
     question, notes = "e0502 again", [f"note {i}" for i in range(100)]
     vectors = await PlainVectors().generate_batch([question, *notes])

@@ -198,7 +198,7 @@ class TestMeanwhile:
     @pytest.fixture
     def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
         """Has something happen before each part is written."""
-        module = sys.modules[maintenance.rebuild.__module__]
+        module = sys.modules[maintenance.copy.__module__]
         write = module.put
 
         def have(happen: Callable[[], Any]) -> None:

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from agent_memory.plan import Plan
@@ -15,12 +14,12 @@ from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError, maintenance
 from memory_semantic.files import disk
+from memory_semantic.files.backend import FileBackend
 from memory_semantic.files.info import Manifest
 from memory_semantic.files.store import FileStore
 from memory_semantic.limits import WORKERS
-from memory_semantic.maintenance.sources import Present, WholeFiles
 from memory_semantic.memory import Memory, utc_now
-from memory_semantic.store import EmbeddingModel, StoreInfo
+from memory_semantic.store import EmbeddingModel, Store, StoreInfo
 from plain_vectors import PlainVectors
 
 PLAIN = EmbeddingModel("plain", None, 32)
@@ -359,9 +358,7 @@ class TestInterrupted:
         assert (await storage.info()).model.model == "m"  # type: ignore[union-attr]
 
 
-async def test_calls_that_fill_all_workers_do_not_stop_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
     config = {"storage_root": str(root), "lock_timeout": 5}
     storage = MemoryStorage("sam", config, embeddings=PlainVectors())
     await storage.store_many(["one", "two", "three"])
@@ -372,21 +369,20 @@ async def test_calls_that_fill_all_workers_do_not_stop_it(
         others.extend(asyncio.create_task(storage.close()) for _ in range(2 * WORKERS))
         await asyncio.sleep(0.2)  # they have all workers now, and wait for the store
 
-    class Late(WholeFiles):
-        async def run(self, work: Callable[[Present], Any]) -> Any:
+    class Late(FileBackend):
+        async def run(self, work: Callable[[Store], Any], **_: Any) -> Any:
             if not isinstance(work, partial):
                 return await super().run(work)
 
-            def swap(present: Present) -> Any:
-                store = cast(FileStore, present)
+            def swap(store: Store) -> Any:
                 late = Memory(agent_id="sam", content="late", embedding=[1.0] * 32)
                 store.update([late])  # which is still to be embedded
                 asyncio.run_coroutine_threadsafe(crowd(), loop).result()
-                return work(present)
+                return work(store)
 
             return await super().run(swap)
 
-    monkeypatch.setattr(sys.modules[maintenance.rebuild.__module__], "WholeFiles", Late)
-    assert await maintenance.rebuild(storage.backend, info, EmbeddingGenerator("local")) == 4
+    backend = Late(storage.folder, 5)
+    assert await maintenance.rebuild(backend, info, EmbeddingGenerator("local")) == 4
     await asyncio.gather(*others)
     assert len(others) == 2 * WORKERS

@@ -3,15 +3,14 @@
 Whether an erasure is due, the info of a store on this machine tells: its `erasing`.
 """
 
-from .copy import Progress, copy, lacking, memories_in, missing, remove
+from .copy import copy, lacking, memories_in, missing, remove
+from .damaged import readable
 from .examine import examine, renew_ids, traces
 from .on_server import restore
 from .rebuild import erase, give_up, rebuild, repair, unembedded
 from .salvage import Salvaged, salvage
-from .sources import readable
 
 __all__ = [
-    "Progress",
     "Salvaged",
     "copy",
     "erase",

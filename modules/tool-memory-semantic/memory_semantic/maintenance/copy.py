@@ -5,11 +5,11 @@ and takes along what was stored meanwhile.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import InputError
+from ..errors import InputError, StorageError
 from ..files import disk
 from ..files.backend import FileBackend
 from ..files.store import FileStore
@@ -17,11 +17,10 @@ from ..limits import ALL, EMBEDDING_BATCH
 from ..memory import Memory
 from ..merging import rename_taken
 from ..server.backend import ServerBackend
-from ..store import Backend, Record, Store, StoreInfo
+from ..store import Backend, Store, StoreInfo
 from ..workers import run_blocking
-from .place import embedded_in, only_rebuild
-
-T = TypeVar("T")
+from .damaged import DamagedFiles
+from .place import EMBEDDED, only_rebuild, target_in
 
 # Told how many of how many are done.
 Progress = Callable[[int, int], None]
@@ -34,18 +33,6 @@ _EMBEDDED = 4 * EMBEDDING_BATCH
 # A vector is kept as float16, and made one of length 1 again at every write: its numbers, which are
 # at most 1, may differ by this.
 _TOLERANCE = 1e-3
-
-
-def untold(done: int, of: int) -> None:
-    """Nobody wants to know."""
-
-
-class Scannable(Protocol):
-    """What can be listed."""
-
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
-        """As `Store` says."""
-        ...
 
 
 async def memories_in(backend: Backend) -> dict[UUID, Memory]:
@@ -61,32 +48,50 @@ async def copy(
     source: Backend,
     target: Backend,
     info: StoreInfo,
-    generator: EmbeddingGenerator | None = None,
-    progress: Progress = untold,
-    *,
-    besides: Mapping[UUID, Memory] | None = None,
-    vectors: Sequence[Backend] = (),
+    generator: EmbeddingGenerator | None,
+    progress: Progress,
 ) -> dict[UUID, Memory]:
-    """Let `target` have all memories of `source`, which are returned by key, but for those that are
-    as in `besides`, and those that cannot be merged with what is there. `target` is made as `info`
-    says if it is not there.
+    """Let `target` have all memories of `source`, which are returned by key, but for those that
+    cannot be merged with what is there. `target` is made as `info` says if it is not there.
 
-    Vectors are copied as they are. With a `generator` the texts are embedded, unless one of the
-    stores `vectors`, which have its model, has theirs. Raises ReplacedStoreError if `target` is of
-    another model than `info`.
+    Vectors are copied as they are; with a `generator` the texts are embedded. Raises
+    ReplacedStoreError if `target` is of another model than `info`.
     """
     await target.run(lambda store: None, create=info)
     memories = await memories_in(source)
-    wanted = [key for key in memories if memories[key] != (besides or {}).get(key)]
-    done = 0
-    for keys in batches(wanted, generator):
+    for keys in _batches(list(memories), generator, progress):
         found = await source.run(lambda store, keys=keys: store.get(keys)) or {}
         some = list(found.values())
         await target.run(lambda store, some=some: rename_taken(store, some), create=info)
-        await put(some, target, info, generator, vectors)
-        done += len(keys)
-        progress(done, len(wanted))
+        await put(some, target, info, generator)
     return memories
+
+
+async def fill(
+    source: Backend | DamagedFiles,
+    target: Backend,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    progress: Progress,
+    vectors: Sequence[Backend] = (),
+) -> int:
+    """Let `target` have what `source` has and nothing else, until few of its texts are missing;
+    returns how many it had. The rest is as `put` says. Raises StorageError if there is no source.
+    """
+    while True:
+        found = await target.run(payloads) or {}
+        wanted = await source.run(payloads)
+        if wanted is None:
+            raise StorageError(f"The agent {info.agent!r} has no memory here.")
+        stale, late = changes(found, wanted)
+        await take_out(target, stale)
+        done = len(wanted) - len(late)
+        progress(done, len(wanted))
+        for keys in _batches(late, generator, progress, done):
+            some = await source.run(lambda store, keys=keys: store.get(keys)) or {}
+            await put(list(some.values()), target, info, generator, vectors)
+        if len(wanted.keys() - found.keys()) <= EMBEDDING_BATCH:
+            return len(wanted)
 
 
 async def put(
@@ -105,43 +110,43 @@ async def put(
         for backend in (*vectors, target):
             known |= await backend.run(lambda store: store.get(keys)) or {}
         texts = [memory.content for memory in memories if memory.key not in known]
-        made = await generator.generate_batch(texts) if texts else []
+        new = await generator.generate_batch(texts) if texts else []
         by_text = {memory.content: memory.embedding for memory in known.values()}
-        by_text |= zip(texts, made, strict=True)
+        by_text |= zip(texts, new, strict=True)
         for memory in memories:
             memory.embedding = by_text[memory.content]
     await target.run(lambda store: _merge_in(store, memories), create=info)
 
 
-def payloads(store: Scannable) -> Payloads:
+def payloads(store: Store | DamagedFiles) -> Payloads:
     """By key, what a store holds of each memory beside its vector; quick, and unverified."""
     return {record.key: record.payload for page in store.scan(False) for record in page}
 
 
-def stale(found: Payloads, wanted: Payloads) -> list[UUID]:
-    """Of what was `found` in a copy, the keys of what was deleted from the original since: its
-    texts, and those that were stored again, which have another id.
+def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
+    """What has to be done in a copy that holds what was `found`: the keys to delete, of texts that
+    were deleted from the original since, or stored again, which gave them another id; and the keys
+    to write, of those it lacks or has as they were before.
     """
-    return [
+
+    def as_kept(payload: Mapping[str, Any]) -> list[Any]:
+        return [payload.get(name) for name in ("id", "timestamp", "tags", "metadata")]
+
+    stale = [
         key
         for key, payload in found.items()
         if key not in wanted or wanted[key].get("id") != payload.get("id")
     ]
-
-
-def late_in(wanted: Payloads, found: Payloads) -> list[UUID]:
-    """Of what is `wanted`, the keys of what a copy in which this was `found` lacks, or has as it
-    was before.
-    """
-
-    def as_kept(payload: Mapping[str, Any]) -> list[Any]:
-        return [payload.get(name) for name in ("timestamp", "tags", "metadata")]
-
-    return [
-        key
-        for key, payload in wanted.items()
-        if key not in found or as_kept(payload) != as_kept(found[key])
+    late = [
+        key for key in wanted if key not in found or as_kept(wanted[key]) != as_kept(found[key])
     ]
+    return stale, late
+
+
+async def take_out(backend: Backend, keys: Sequence[UUID]) -> None:
+    """Delete the texts with these keys, if there are any."""
+    if keys:
+        await backend.run(lambda store: store.delete(list(store.get(keys).values())))
 
 
 async def missing(
@@ -149,22 +154,20 @@ async def missing(
     source: Backend,
     target: Backend,
     same_model: bool,
-    progress: Progress = untold,
+    progress: Progress,
 ) -> list[str]:
     """What `target` lacks of the memories that were `copied` from `source`, a sentence for each,
     after comparing them all: texts with their hashes, tags, times and, with the `same_model`,
     vectors. What was changed in the source since then does not count.
     """
-    problems, done = [], 0
-    for keys in batches(list(copied), None):
+    problems: list[str] = []
+    for keys in _batches(list(copied), None, progress):
         present = await source.run(lambda store, keys=keys: store.get(keys)) or {}
         copies = await target.run(lambda store, keys=keys: store.get(keys)) or {}
         for key, memory in present.items():
             fault = _fault(memory, copies.get(key), same_model)
             if fault and memory.dict_for_storage() == copied[key].dict_for_storage():
                 problems.append(f"{memory.id}: {fault}.")
-        done += len(keys)
-        progress(done, len(copied))
     return problems
 
 
@@ -188,7 +191,7 @@ async def remove(backend: Backend, agreed: Callable[[Store], bool]) -> bool:
     async with only_rebuild(backend, 0):
         disk.remove(folder.removed)
         removed = await backend.run(work) or False
-        disk.remove(embedded_in(backend).folder.path)
+        disk.remove(target_in(backend, EMBEDDED).folder.path)
     disk.remove(folder.removed)
     return removed
 
@@ -202,11 +205,14 @@ def lacking(memory: Memory, copy: Memory | None) -> str | None:
     return "its time is an older one" if copy.timestamp < memory.timestamp else None
 
 
-def batches(keys: Sequence[T], generator: EmbeddingGenerator | None) -> Iterator[Sequence[T]]:
-    """`keys` in the units of a copy, with what has to embed their texts."""
+def _batches(
+    keys: Sequence[UUID], generator: EmbeddingGenerator | None, progress: Progress, done: int = 0
+) -> Iterator[Sequence[UUID]]:
     size = _EMBEDDED if generator else _COPIED
     for start in range(0, len(keys), size):
-        yield keys[start : start + size]
+        some = keys[start : start + size]
+        yield some
+        progress(done + start + len(some), done + len(keys))
 
 
 def _merge_in(store: Store, memories: Sequence[Memory]) -> None:

@@ -4,18 +4,15 @@ Others store and forget meanwhile. When all is copied, the alias stands for the 
 where calls wait until it is ready: what changed is taken along, and nothing can change any more.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
-from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import StorageError, explained
-from ..memory import Memory
 from ..server.backend import ServerBackend
-from ..store import Backend, EmbeddingModel, Store, StoreInfo
+from ..store import Backend, EmbeddingModel, StoreInfo
 from ..workers import run_blocking
-from .copy import Progress, copy, memories_in, missing, payloads, stale
+from .copy import Progress, fill, memories_in, missing
 
 if TYPE_CHECKING:
     from ..server.shards import Shards
@@ -41,42 +38,34 @@ async def rebuild(
     with explained(_AS_IT_WAS):
         begun = await unfinished(server, info.model)
         new = await _shards(server, lambda shards: shards.claim(info))
-        target = server.beside(new)
-        put = partial(copy, server.beside(present), target, new, generator, progress, vectors=begun)
-        before = await put()
-        await _require_all(before, server.beside(present), target, generator is None, progress)
+        source, target = server.beside(present), server.beside(new)
+        before = await memories_in(source)
+        await fill(source, target, new, generator, progress, begun)
+        lacks = await missing(before, source, target, generator is None, progress)
+        if lacks:
+            raise StorageError(f"The new collection lacks memories, and is not used. {lacks[0]}")
         current = await server.info()
         if current is None or current.shard != present.shard:
             raise StorageError("Another has rebuilt this store meanwhile. It is as they left it.")
         try:
             await _shards(server, lambda shards: shards.switch(new))
-            after = await memories_in(server.beside(present))
-            await _take_out(target, (key for key in before if before[key] != after.get(key)))
-            await put(besides=before)
+            number = await fill(source, target, new, generator, progress, begun)
         except BaseException:
             await _shards(server, lambda shards: shards.switch(present))
             raise
     # From here on others may have stored in it, whether or not the server's answer arrives.
     with explained(_ALMOST):
         await _shards(server, lambda shards: shards.finish(new))
-    for shard in await _shards(server, lambda shards: shards.names()):
-        if shard != new.shard:
-            await _shards(server, lambda shards, shard=shard: shards.remove_shard(shard))
-    return len(after)
+    await _shards(server, lambda shards: shards.clear(keep=new.shard))
+    return number
 
 
 async def unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
     """What is left, or under way, of rebuilds, with this `model` or any."""
     server = _server(backend)
-    found = await _shards(server, lambda shards: shards.unfinished())
-    return [server.beside(info) for info in found if model in (None, info.model)]
-
-
-async def forget_in_unfinished(backend: Backend) -> None:
-    """Delete in what rebuilds have begun what was deleted from the store since."""
-    for begun in await unfinished(backend):
-        found = await begun.run(payloads) or {}
-        await _take_out(begun, stale(found, await backend.run(payloads) or {}))
+    found = await _shards(server, lambda shards: shards.all())
+    begun = [info for info in found if not info.ready and model in (None, info.model)]
+    return [server.beside(info) for info in begun]
 
 
 async def restore(backend: ServerBackend) -> str | None:
@@ -85,25 +74,6 @@ async def restore(backend: ServerBackend) -> str | None:
     """
     info = await _shards(backend, lambda shards: shards.restore())
     return info.shard if info else None
-
-
-async def _require_all(
-    copied: dict[UUID, Memory],
-    source: Backend,
-    target: Backend,
-    same_model: bool,
-    progress: Progress,
-) -> None:
-    problems = await missing(copied, source, target, same_model, progress)
-    if problems:
-        raise StorageError(f"The new collection lacks memories, and is not used. {problems[0]}")
-
-
-async def _take_out(backend: Backend, keys: Iterable[UUID]) -> None:
-    def work(store: Store) -> None:
-        store.delete(list(store.get(keys).values()))
-
-    await backend.run(work)
 
 
 async def _shards(server: ServerBackend, work: "Callable[[Shards], T]") -> T:

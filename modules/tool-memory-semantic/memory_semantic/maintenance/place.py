@@ -14,19 +14,16 @@ from ..files.lock import NAMES, Lock, take_lock
 from ..store import EmbeddingModel
 from ..workers import run_blocking
 
-_EMBEDDED, _COPIED = "embedded", "copied"
+# What is made with an embedding model, and what of the vectors that there are.
+EMBEDDED, COPIED = "embedded", "copied"
 # How often those look that wait for another rebuild, which takes seconds.
 _POLL_SECONDS = 0.05
 
 
-def embedded_in(backend: FileBackend) -> FileBackend:
-    """The store that is made beside that of `backend` with an embedding model."""
-    return _beside(backend, _EMBEDDED)
-
-
-def copied_in(backend: FileBackend) -> FileBackend:
-    """The store that is made beside that of `backend` of the vectors that it has."""
-    return _beside(backend, _COPIED)
+def target_in(backend: FileBackend, kind: str) -> FileBackend:
+    """The store of this `kind`, EMBEDDED or COPIED, that is made beside that of `backend`."""
+    folder = backend.folder
+    return FileBackend(AgentFolder(folder.rebuild / kind, folder.agent_id), backend.lock_seconds)
 
 
 def is_resumable(
@@ -61,8 +58,8 @@ async def only_rebuild(backend: FileBackend, patience: float) -> AsyncIterator[N
         try:
             yield
         finally:
-            await embedded_in(backend).close()
-            await copied_in(backend).close()
+            for kind in (EMBEDDED, COPIED):
+                await target_in(backend, kind).close()
             await run_blocking(lambda _: _clear(backend))
             _leave(folder)
 
@@ -79,27 +76,18 @@ async def _only_one(folder: AgentFolder, patience: float) -> Lock:
 
 
 def _clear(backend: FileBackend) -> None:
-    rebuild, embedded = backend.folder.rebuild, embedded_in(backend).folder.path
-    if not is_resumable(embedded_in(backend)):
-        disk.remove(embedded)
-    for folder, kept in ((rebuild, (*NAMES, _EMBEDDED)), (embedded.parent, (embedded.name,))):
-        for entry in list(folder.iterdir()) if folder.exists() else ():
-            if entry.name not in kept:
-                disk.remove(entry)
+    rebuild = backend.folder.rebuild
+    kept = (*NAMES, EMBEDDED) if is_resumable(target_in(backend, EMBEDDED)) else NAMES
+    for entry in list(rebuild.iterdir()):
+        if entry.name not in kept:
+            disk.remove(entry)
     disk.remove(rebuild.with_suffix(".tmp"))
 
 
 def _leave(folder: AgentFolder) -> None:
     """Remove the folder of rebuilds, unless one can be resumed. Others may begin one meanwhile."""
-    with suppress(OSError):
-        (folder.rebuild / _EMBEDDED).rmdir()
-    if not (folder.rebuild / _EMBEDDED).exists():
+    if not (folder.rebuild / EMBEDDED).exists():
         with suppress(OSError):
             for name in reversed(NAMES):
                 (folder.rebuild / name).unlink()
             folder.rebuild.rmdir()
-
-
-def _beside(backend: FileBackend, kind: str) -> FileBackend:
-    folder = backend.folder
-    return FileBackend(AgentFolder(folder.rebuild / kind, folder.agent_id), backend.lock_seconds)

@@ -15,25 +15,23 @@ On a server a new collection takes the place of the present one: see `on_server`
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TypeVar
-from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, explained
 from ..files import disk
 from ..files.backend import FileBackend
-from ..files.folder import require_space
 from ..files.info import Manifest
-from ..limits import EMBEDDING_BATCH
+from ..files.store import FileStore
 from ..memory import Memory
-from ..store import Backend, StoreInfo
+from ..store import Backend, EmbeddingModel, Store, StoreInfo
 from ..workers import run_blocking, work_here
 from . import on_server
-from .copy import Payloads, Progress, batches, late_in, memories_in, payloads, put, stale, untold
-from .place import copied_in, embedded_in, is_resumable, only_rebuild
-from .sources import DamagedFiles, Present, Source, WholeFiles
+from .copy import Payloads, Progress, changes, fill, memories_in, payloads, put, take_out
+from .damaged import DamagedFiles
+from .place import COPIED, EMBEDDED, is_resumable, only_rebuild, target_in
 
 T = TypeVar("T")
 
@@ -43,11 +41,15 @@ _HIDDEN = (
 )
 
 
+def _untold(done: int, of: int) -> None:
+    """Nobody wants to know."""
+
+
 async def rebuild(
     backend: Backend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None,
-    progress: Progress = untold,
+    progress: Progress = _untold,
 ) -> int:
     """Make the store as `info` says, with vectors of `generator`, which has the model of `info`;
     with None the vectors are copied. Returns how many memories there are.
@@ -59,22 +61,22 @@ async def rebuild(
         return await on_server.rebuild(backend, info, generator, progress)
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
-            target = embedded_in(backend) if generator else copied_in(backend)
-            return await _replace(WholeFiles(backend), target, info, generator, progress)
+            target = target_in(backend, EMBEDDED if generator else COPIED)
+            return await _replace(backend, target, info, generator, progress)
 
 
 async def repair(
     backend: FileBackend,
     info: StoreInfo,
     generator: EmbeddingGenerator,
-    progress: Progress = untold,
+    progress: Progress = _untold,
 ) -> int:
     """As `rebuild`, from the texts that can be read in files that are damaged, or another engine's.
     What is replaced is kept, in a folder `damaged-…` beside the database.
     """
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
-            files, target = DamagedFiles(backend), embedded_in(backend)
+            files, target = DamagedFiles(backend), target_in(backend, EMBEDDED)
             return await _replace(files, target, info, generator, progress)
 
 
@@ -85,7 +87,8 @@ async def erase(backend: Backend) -> None:
     the erasure is still due.
     """
     if not isinstance(backend, FileBackend):
-        await on_server.forget_in_unfinished(backend)
+        for begun in await _unfinished(backend):
+            await _forget_in(begun, backend)
         return
     try:
         with explained(_HIDDEN):
@@ -103,7 +106,7 @@ async def give_up(backend: Backend) -> None:
         return
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
-            disk.remove(embedded_in(backend).folder.path)
+            disk.remove(target_in(backend, EMBEDDED).folder.path)
 
 
 async def unembedded(
@@ -115,35 +118,42 @@ async def unembedded(
     memories = {memory.key: memory for memory in among or ()}
     if among is None:
         memories = await memories_in(backend)
-    if isinstance(backend, FileBackend):
-        begun = [embedded_in(backend)] if is_resumable(embedded_in(backend), info.model) else []
-    else:
-        begun = await on_server.unfinished(backend, info.model)
-    for unfinished in begun:
-        known = await unfinished.run(payloads) or {}
+    for begun in await _unfinished(backend, info.model):
+        known = await begun.run(payloads) or {}
         memories = {key: memory for key, memory in memories.items() if key not in known}
     return list(memories.values())
+
+
+async def _unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
+    if not isinstance(backend, FileBackend):
+        return await on_server.unfinished(backend, model)
+    target = target_in(backend, EMBEDDED)
+    return [target] if is_resumable(target, model) else []
+
+
+async def _forget_in(begun: Backend, backend: Backend) -> None:
+    found = await begun.run(payloads) or {}  # first: what is stored meanwhile is not among it
+    stale, _ = changes(found, await backend.run(payloads) or {})
+    await take_out(begun, stale)
 
 
 async def _erase(backend: FileBackend) -> None:
     """With the lock of rebuilds."""
     # Opened, not read from the manifest: that removes the shard which a killed run has replaced.
     info = await backend.run(lambda store: store.info)
-    unfinished = embedded_in(backend)
-    if is_resumable(unfinished):
-        wanted = await backend.run(payloads) or {}
+    for begun in await _unfinished(backend):
         try:
-            await _take_out(unfinished, stale(await unfinished.run(payloads) or {}, wanted))
-            await erase(unfinished)
+            await _forget_in(begun, backend)
+            await erase(begun)
         except DamagedStoreError:  # it is of no use
-            await unfinished.close()
-            disk.remove(unfinished.folder.path)
+            await begun.close()
+            disk.remove(target_in(backend, EMBEDDED).folder.path)
     if info and info.erasing:
-        await _replace(WholeFiles(backend), copied_in(backend), info, None, untold)
+        await _replace(backend, target_in(backend, COPIED), info, None, _untold)
 
 
 async def _replace(
-    source: Source,
+    source: FileBackend | DamagedFiles,
     target: FileBackend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None,
@@ -154,7 +164,10 @@ async def _replace(
         disk.remove(target.folder.path)
     await target.run(lambda store: None, create=info)
     while True:
-        await _fill(source, target, info, generator, progress)
+        await fill(source, target, info, generator, progress)
+        begun = await target.info()
+        if begun and begun.erasing:  # what was deleted meanwhile
+            await erase(target)
         found = await _settled(target)
         number = await _completed(source.run(partial(_swap, target, info, generator, found)))
         if number is not None:
@@ -162,62 +175,34 @@ async def _replace(
             return number
 
 
-async def _fill(
-    source: Source,
-    target: FileBackend,
-    info: StoreInfo,
-    generator: EmbeddingGenerator | None,
-    progress: Progress,
-) -> None:
-    """Let `target` have what `source` has, until few of its texts are missing."""
-    number = EMBEDDING_BATCH + 1
-    while number > EMBEDDING_BATCH:
-        wanted = await source.run(payloads)
-        found = await target.run(payloads) or {}
-        await _take_out(target, stale(found, wanted))
-        late = late_in(wanted, found)
-        done, number = len(wanted) - len(late), len(wanted.keys() - found.keys())
-        progress(done, len(wanted))
-        for keys in batches(late, generator):
-            require_space(target.folder.path)  # an open store does not look again
-            memories = await source.run(lambda present, keys=keys: present.get(keys))
-            await put(list(memories.values()), target, info, generator)
-            done += len(keys)
-            progress(done, len(wanted))
-
-
 def _swap(
     target: FileBackend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None,
     found: Payloads,
-    present: Present,
+    present: Store | DamagedFiles,
 ) -> int | None:
     """Under the lock of the store. `found` is what the `target` holds; returns how many memories
     there are, None if the target holds any that were deleted meanwhile.
     """
+    assert isinstance(present, FileStore | DamagedFiles)
     wanted = payloads(present)
-    if stale(found, wanted):
+    stale, late = changes(found, wanted)
+    if stale:
         return None
-    late = list(present.get(late_in(wanted, found)).values())
+
+    async def add() -> None:
+        await put(list(present.get(late).values()), target, info, generator)
+        await _settled(target)
+
     if late:
         work_here()  # the workers may all be waiting for what this thread holds
-        asyncio.run(_add(late, target, info, generator))
+        asyncio.run(add())
     manifest = target.folder.manifest()
     if manifest is None or manifest.memories != len(wanted):
         raise StorageError("The new shard does not hold all memories. Run it again.")
     present.replace_shard(target.folder.database / manifest.shard, manifest)
     return len(wanted)
-
-
-async def _add(
-    memories: Sequence[Memory],
-    target: FileBackend,
-    info: StoreInfo,
-    generator: EmbeddingGenerator | None,
-) -> None:
-    await put(memories, target, info, generator)
-    await _settled(target)
 
 
 async def _settled(target: FileBackend) -> Payloads:
@@ -227,15 +212,6 @@ async def _settled(target: FileBackend) -> Payloads:
     await target.close()
     await run_blocking(lambda _: disk.settle(target.folder.database / manifest.shard))
     return found
-
-
-async def _take_out(target: FileBackend, keys: Sequence[UUID]) -> None:
-    """Leave no byte of these texts in the `target`, nor of what it was to be rid of before."""
-    if keys:
-        await target.run(lambda store: store.delete(list(store.get(keys).values())))
-    manifest = await target.info()
-    if manifest and manifest.erasing:
-        await erase(target)
 
 
 async def _completed(running: Awaitable[T]) -> T:

@@ -64,7 +64,21 @@ class ServerBackend:
 
         def operation(cancelled: Event) -> T | None:
             with explained(UNCHANGED):
-                return self._run(work, create, expect, self.shards(cancelled))
+                shards = self.shards(cancelled)
+                if self._beside:
+                    return work(shards.beside(self._beside))
+                for tries_left in (2, 1, 0):
+                    info = expect or shards.present() or (shards.create(create) if create else None)
+                    if info is None:
+                        break
+                    if create and info.model != create.model:
+                        raise ReplacedStoreError("The store was given another model meanwhile.")
+                    try:
+                        return work(shards.store(info))
+                    except ReplacedStoreError:
+                        if expect or not tries_left:
+                            raise
+                return None
 
         return await run_blocking(operation)
 
@@ -88,25 +102,3 @@ class ServerBackend:
         from .shards import Shards
 
         return Shards(self._agent_id, self.url, self.config, cancelled or Event())
-
-    def _run(
-        self,
-        work: Callable[[Store], T],
-        create: StoreInfo | None,
-        expect: ServerInfo | None,
-        shards: "Shards",
-    ) -> T | None:
-        if self._beside:
-            return work(shards.beside(self._beside))
-        for tries_left in (2, 1, 0):
-            info = expect or shards.present() or (shards.create(create) if create else None)
-            if info is None:
-                break
-            if create and info.model != create.model:
-                raise ReplacedStoreError("The store was given another model meanwhile.")
-            try:
-                return work(shards.store(info))
-            except ReplacedStoreError:
-                if expect or not tries_left:
-                    raise
-        return None

@@ -54,14 +54,14 @@ class Connection:
             stop=tenacity.stop_after_attempt(TRIES),
             wait=_seconds_to_wait,
             retry=tenacity.retry_if_exception(_may_pass),
-            sleep=tenacity.sleep_using_event(cancelled),
-            before=self._stop_if_cancelled,
+            sleep=self.pause,
             reraise=True,
         )
 
-    def wait(self, seconds: float) -> bool:
-        """Pause; whether the call was cancelled meanwhile."""
-        return self._cancelled.wait(seconds)
+    def pause(self, seconds: float) -> None:
+        """Wait so long. Raises StorageError once the call is cancelled."""
+        if self._cancelled.wait(seconds):
+            raise StorageError("The call was cancelled while it waited.")
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
         """The answer to `request`, which is made again if what stops it may pass.
@@ -82,10 +82,6 @@ class Connection:
         except Exception as error:
             failure = StorageError(f"{self._server} {_silence(error)}")
         raise failure  # not from those, which hold what the server said
-
-    def _stop_if_cancelled(self, state: tenacity.RetryCallState) -> None:
-        if self._cancelled.is_set() and state.attempt_number > 1:
-            raise StorageError("The call was cancelled while it waited.")
 
 
 @cache

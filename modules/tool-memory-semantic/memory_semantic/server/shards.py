@@ -19,9 +19,9 @@ from qdrant_client import models
 
 from ..errors import DamagedStoreError, StorageError
 from ..store import Store, StoreInfo
-from .collection import INDEXES, parameters
 from .connection import Connection, ExistsError, MissingError
 from .info import NOW_READY, ServerInfo
+from .requests import INDEXES, parameters
 from .settings import ServerConfig
 from .store import ServerStore
 
@@ -59,11 +59,12 @@ class Shards:
                 )
             if found.ready:
                 return found
-            if time.monotonic() > end or self._connection.wait(_POLL_SECONDS):
+            if time.monotonic() > end:
                 raise StorageError(
                     f"The store of {self._agent_id!r} is being rebuilt. Try again in a while; if "
                     "it stays so, that was interrupted: agent-memory doctor --repair"
                 )
+            self._connection.pause(_POLL_SECONDS)
 
     def store(self, info: ServerInfo) -> ServerStore:
         """The agent's store, which `present` said to be `info`."""
@@ -82,8 +83,8 @@ class Shards:
         """Make a store as `info` describes, or let another do it who does so at the same moment.
         It is there as soon as the alias stands for it.
         """
-        numbers = re.match(r"(\d+)\.(\d+)", version := self.version())
-        if not numbers or (int(numbers[1]), int(numbers[2])) < _OLDEST:
+        version = self.version()
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) < _OLDEST:
             needed = ".".join(map(str, _OLDEST))
             raise StorageError(
                 f"The Qdrant server has version {version or 'unknown'}, and {needed} is needed. "
@@ -131,10 +132,6 @@ class Shards:
         found = [self._described(self._name(shard)) for shard in self.names()]
         return [info for info in found if info]
 
-    def unfinished(self) -> list[ServerInfo]:
-        """What is left, or under way, of collections that are not ready."""
-        return [info for info in self.all() if not info.ready]
-
     def restore(self) -> ServerInfo | None:
         """Where the alias stands for nothing that is ready, let it stand for the newest collection
         that is; returns that.
@@ -147,7 +144,7 @@ class Shards:
                 self.switch(info)
                 return info
         if self._is_empty():  # what an interrupted removal left
-            self._remove_all()
+            self.clear()
         return None
 
     def remove(self, agreed: Callable[[Store], bool]) -> bool:
@@ -165,14 +162,16 @@ class Shards:
         finally:
             if not agrees:
                 self.switch(present)
-                self.remove_shard(closed.shard)
+                self._remove(closed.shard)
         if agrees:
-            self._remove_all()
+            self.clear()
         return agrees
 
-    def remove_shard(self, shard: str) -> None:
-        """Delete this collection for good, and the alias if it stands for it."""
-        self._ask(lambda client: client.delete_collection(self._name(shard)))
+    def clear(self, keep: str = "") -> None:
+        """Delete the collections of all shards but `keep` for good, and an alias of one of them."""
+        for shard in self.names():
+            if shard != keep:
+                self._remove(shard)
 
     def names(self) -> list[str]:
         """The shards of the agent that are on the server, also those that no alias stands for."""
@@ -199,9 +198,8 @@ class Shards:
         """Whether there is nothing of the agent, but what an interrupted creation leaves."""
         return not any(self.beside(info).count() for info in self.all())
 
-    def _remove_all(self) -> None:
-        for shard in self.names():
-            self.remove_shard(shard)
+    def _remove(self, shard: str) -> None:
+        self._ask(lambda client: client.delete_collection(self._name(shard)))
 
     def _described(self, name: str) -> ServerInfo | None:
         """What the collection says of itself; None if there is none."""

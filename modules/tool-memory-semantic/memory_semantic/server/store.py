@@ -19,7 +19,7 @@ from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from .connection import Connection, RefusedError
 from .info import ServerInfo
-from .query import WORDS, any_of, condition, similarity, sparse
+from .requests import WORDS, any_of, condition, similarity, sparse
 
 T = TypeVar("T")
 

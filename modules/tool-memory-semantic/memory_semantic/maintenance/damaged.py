@@ -1,12 +1,12 @@
-"""What a rebuild on this machine makes the new shard of: a store, or the texts in damaged files."""
+"""A store that cannot be trusted: the texts that are still in its files."""
 
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from ..errors import UNCHANGED, StorageError, explained
@@ -15,66 +15,24 @@ from ..files import info as manifests
 from ..files.backend import FileBackend
 from ..files.info import Manifest
 from ..files.lock import take_lock
-from ..files.store import FileStore
 from ..memory import Memory, utc_now
-from ..store import Record, Store
+from ..store import Record
 from ..workers import run_blocking
-from .copy import Scannable
 from .salvage import Salvaged, salvage
 
 T = TypeVar("T")
 
 
-class Present(Scannable, Protocol):
-    """What is there, while the lock is held."""
-
-    def get(self, keys: Iterable[UUID]) -> Mapping[UUID, Memory]:
-        """As `Store` says; in damaged files there are no vectors."""
-        ...
-
-    def replace_shard(self, folder: Path, manifest: Manifest) -> None:
-        """As `FileStore` says."""
-        ...
-
-
-class Source(Protocol):
-    """Where that is."""
-
-    async def run(self, work: Callable[[Present], T]) -> T:
-        """The result of `work`, off the event loop and under the lock."""
-        ...
-
-
-class WholeFiles:
-    """A store that is in order."""
-
-    def __init__(self, backend: FileBackend) -> None:
-        self._backend = backend
-
-    async def run(self, work: Callable[[Present], T]) -> T:
-        """As `Source` says. Raises StorageError if there is no store."""
-
-        def whole(store: Store) -> tuple[T]:
-            assert isinstance(store, FileStore)
-            return (work(store),)
-
-        done = await self._backend.run(whole)
-        if done is None:
-            agent = self._backend.folder.agent_id
-            raise StorageError(f"The agent {agent!r} has no memory here.", UNCHANGED)
-        return done[0]
-
-
 class DamagedFiles:
-    """A store that cannot be trusted: the texts that are still in its files."""
+    """What a repair makes the new shard of. To be read and replaced within `run` alone."""
 
     def __init__(self, backend: FileBackend) -> None:
         self._backend = backend
         self._folder = backend.folder
         self._memories: dict[UUID, Memory] = {}
 
-    async def run(self, work: Callable[[Present], T]) -> T:
-        """As `Source` says."""
+    async def run(self, work: Callable[["DamagedFiles"], T]) -> T:
+        """The result of `work` on this, off the event loop and under the lock."""
 
         def locked(cancelled: Event) -> T:
             end = time.monotonic() + self._backend.lock_seconds
@@ -100,13 +58,13 @@ class DamagedFiles:
             return found[manifest.shard]
         return max(found.values(), key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
 
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
-        """What can be read now; there are no vectors."""
+    def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
+        """As `Store` says: what can be read now; there are no vectors."""
         self._memories = {memory.key: memory for memory in self.salvaged().memories}
         yield [Record(key, memory.dict_for_storage()) for key, memory in self._memories.items()]
 
-    def get(self, keys: Iterable[UUID]) -> Mapping[UUID, Memory]:
-        """Those of the texts with these keys that the last `scan` has read."""
+    def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
+        """As `Store` says, of what the last `scan` has read."""
         return {key: self._memories[key] for key in keys if key in self._memories}
 
     def replace_shard(self, folder: Path, manifest: Manifest) -> None:
@@ -129,5 +87,4 @@ class DamagedFiles:
 
 async def readable(backend: FileBackend) -> Salvaged:
     """What can be read of a damaged store."""
-    files = DamagedFiles(backend)
-    return await files.run(lambda _: files.salvaged())
+    return await DamagedFiles(backend).run(DamagedFiles.salvaged)
