@@ -1,13 +1,11 @@
-"""Which model embeds: a store keeps its own; a new one gets what the settings name, or the best
-that works without setting up.
-"""
+"""Which model embeds: the store's own; for a new store the one that the settings name, if any."""
 
 import logging
 import os
 from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
-from ..limits import DEFAULT_MODEL, LEXICAL_WEIGHT, LOCAL_MODEL
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
 from ..settings import StorageConfig
 from ..store import EmbeddingModel, StoreInfo
 from .generator import EmbeddingGenerator
@@ -24,11 +22,13 @@ def choose(
     """The model for the store that `info` describes, None being a new one; `given` instead of what
     the settings name. Raises StorageError if that is not the model of the store.
     """
-    made = info.model if info else None
+    model, dimensions = config.embedding_model, config.dimensions
+    if info:
+        model = model or info.model.model
+        if info.model.dimensions != DIMENSIONS.get(info.model.model, info.model.dimensions):
+            dimensions = dimensions or info.model.dimensions  # which must have been asked for
     generator = given or EmbeddingGenerator(
-        config.embedding_model or (made.model if made else _default(agent, config)),
-        base_url=config.base_url,
-        dimensions=config.dimensions or (made.unusual_dimensions() if made else None),
+        model or _default(agent, config), base_url=config.base_url, dimensions=dimensions
     )
     if info:
         require_same(info, model_of(generator, info.model.dimensions))
@@ -41,7 +41,7 @@ def choose(
 
 
 def model_of(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
-    """What `generator` makes, with so many `dimensions` if it does not know that yet."""
+    """What `generator` is, with so many `dimensions` if it does not know that yet."""
     return EmbeddingModel(generator.model, generator.version, generator.dimensions or dimensions)
 
 
@@ -76,9 +76,6 @@ def new_info(
 
 
 def _default(agent: str, config: StorageConfig) -> str:
-    """OpenAI's model where there is a key for it, or a service of the user's own; else the
-    built-in one, which needs neither.
-    """
     if config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
         return DEFAULT_MODEL
     logger.info(

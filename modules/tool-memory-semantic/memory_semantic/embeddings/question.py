@@ -5,7 +5,6 @@ their rarities first: while it is open, if the model can embed there; else by wh
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
@@ -13,19 +12,19 @@ from .choice import model_of, require_same
 from .generator import EmbeddingGenerator
 
 
-class _Run(Protocol):
-    def __call__(self, work: Callable[[Store], list[float]], /) -> Awaitable[list[float]]: ...
-
-
 async def prepare(
-    query: str, generator: EmbeddingGenerator, info: StoreInfo, weight: float, run: _Run
+    query: str,
+    generator: EmbeddingGenerator,
+    info: StoreInfo,
+    weight: float,
+    run: Callable[[Callable[[Store], list[float]]], Awaitable[list[float]]],
 ) -> Callable[[Store], Question]:
     """What makes the question once the store that `info` describes is open. `weight` is how much
     shared words count there, if it has words; `run` works on the store.
 
     Raises EmbeddingError, and StorageError if the vector is not one of the store's model.
     """
-    words = ranking.asked(query) if info.words and weight else []
+    words = ranking.indexed(query) if info.words and weight else []
     if not words:
         vector = await _embedded(query, generator, info)
         return lambda _: Question(vector)
