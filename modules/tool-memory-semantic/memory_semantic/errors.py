@@ -79,8 +79,8 @@ def exhausted(doing: str, number: int, outcome: str = "") -> ResourceError:
 
 @contextmanager
 def explained(outcome: str) -> Iterator[None]:
-    """Let an error in the block that is the store's, or the system's, be a StorageError that says
-    at its end what was changed: `outcome`, unless a block inside has said so.
+    """Make an error in the block, if it is the store's or the system's, a StorageError that ends by
+    saying what was changed: `outcome`, unless a block inside has said so.
     """
     try:
         yield

@@ -26,13 +26,12 @@ from .limits import RECENCY_BOOST, RECENCY_WINDOW
 from .memory import Memory
 
 # Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
-# those that hold most of the words. With all 100,000 of a large store it would take 0.35 s.
+# those that hold most of the words. With all of 100,000 it would take 0.35 s.
 CANDIDATES = 10_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: a third of the memories or more contain it. Half or a quarter
-# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is
-# common: of three, a third is one.
+# A word of lower rarity is common: a third of the memories or more contain it; half or a quarter
+# found as much in benchmarks/recall. In a store of fewer memories no word is.
 COMMON = math.log(3)
 COMMON_FROM = 20
 # How much more shared words count in a question that the built-in model cannot read. With this
@@ -40,8 +39,7 @@ COMMON_FROM = 20
 _UNREADABLE = 50
 
 _WORD = re.compile(r"\w+")
-# Han with its iteration mark, Hangul, and kana with the mark for long vowels. NFKC makes these of
-# the forms of half width and of compatibility.
+# Han with its iteration mark, Hangul, and kana with the mark for long vowels, in NFKC.
 _HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7a3"
 _CHARACTERS = f"{_HAN}{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc"

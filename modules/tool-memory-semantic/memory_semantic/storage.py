@@ -10,7 +10,7 @@ from uuid import UUID
 
 from . import check
 from .check import NewMemory
-from .embeddings.choice import choose, lexical_weight, model_of, new_info, require_same
+from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
 from .errors import UNCHANGED, ReplacedStoreError, StorageError
@@ -71,8 +71,7 @@ class MemoryStorage:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
 
         A text that is known already stays one memory: the tags are merged, the time is renewed, and
-        `metadata`, at most 10 short texts about it, takes the place of what was told before. The
-        memory is on disk when this returns.
+        `metadata`, at most 10 short texts about it, is replaced. It is on disk when this returns.
         """
         return (await self.upsert([(content, tags, metadata)]))[0].id
 
@@ -207,11 +206,10 @@ class MemoryStorage:
 
         async def attempt(info: StoreInfo | None) -> list[Stored]:
             generator = self.generator(info)
-            vectors = dict(zip(texts, await generator.generate_batch(texts), strict=True))
+            vectors = dict(zip(texts, await vectors_of(texts, generator, info), strict=True))
             for memory in memories:
                 memory.embedding = vectors.get(memory.content, [])
             if info:
-                require_same(info, model_of(generator, info.model.dimensions))
                 return await self._run_at(info, work)
             created = new_info(self.agent_id, self.config, generator, self._clock())
             return await self.backend.run(work, create=created) or []

@@ -16,9 +16,6 @@ from .memory import Memory
 
 T = TypeVar("T")
 
-# Characters of a text in an error about it.
-_SHOWN = 40
-
 
 class EmbeddingModel(NamedTuple):
     """What made the vectors of a store: they can be compared with no others."""
@@ -91,9 +88,8 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Stored:
-    """What became of one stored text. `known` means that the memory existed: its tags were merged
-    with the new ones and the later time stands; `changed` is False if it had both already.
-    `model` is the store's embedding model.
+    """What became of one stored text. `known` means that the memory existed and was merged;
+    `changed` is False if that made no difference. `model` is the store's embedding model.
     """
 
     id: str
@@ -119,9 +115,7 @@ class Store(Protocol):
         ...
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """Store each memory, merged with what is known of its text (`merge`); they are durable on
-        return. One without a vector keeps the one that the store has.
-        """
+        """Store memories, merged with what is known (`merging`); they are durable on return."""
         ...
 
     def nearest(
@@ -192,8 +186,7 @@ def search(
     store: Store, question: Question, where: Where, limit: int, now: datetime
 ) -> list[Memory]:
     """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of all,
-    or among those of the last seven days, whose scores are raised. (Of memories that are equally
-    similar the engine chooses which make the cut.)
+    or of the last seven days, whose scores are raised.
     """
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
@@ -213,7 +206,7 @@ def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
     found = store.newest(2 * len(ids), Where(ids=tuple(ids))) if ids else []
     texts: dict[str, str] = {}
     for memory in found:
-        text = repr(memory.content[:_SHOWN] + ("…" if len(memory.content) > _SHOWN else ""))
+        text = repr(memory.content[:40] + ("…" if len(memory.content) > 40 else ""))
         if memory.id in texts:
             raise StorageError(
                 f"Two memories have the id {memory.id}: {texts[memory.id]} and {text}. "

@@ -70,15 +70,16 @@ class _MemoryTool:
             if masked + masked_output:
                 output["masked_secrets"] = masked + masked_output
             return ToolResult(output=output)
-        except AgentMemoryError as error:
-            return _failure(str(error), error)
         except Exception as error:
-            number = shortage(error)
-            if number:
-                return _failure(f"{self.name} failed: {explanation(number)}", error)
-            # Its text may quote what was to be stored: only its kind is told.
-            logger.error("%s failed: %s", self.name, type(error).__name__)
-            return _failure(f"{self.name} failed unexpectedly ({type(error).__name__}).", error)
+            kind, number = type(error).__name__, shortage(error)
+            if isinstance(error, AgentMemoryError):
+                message = str(error)
+            elif number:
+                message = f"{self.name} failed: {explanation(number)}"
+            else:  # its text may quote what was to be stored: only its kind is told
+                logger.error("%s failed: %s", self.name, kind)
+                message = f"{self.name} failed unexpectedly ({kind})."
+            return ToolResult(success=False, error={"message": message, "type": kind})
 
     # `arguments` are those of the schema, in its order, checked where they are used.
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
@@ -160,9 +161,9 @@ class MemorySearchTool(_MemoryTool):
         else:
             limit = DEFAULT_RESULTS if limit is None else limit
             memories = await storage.search(query, limit, since, tags)
-        query_time_ms = round((time.perf_counter() - started) * 1000)
+        spent = round((time.perf_counter() - started) * 1000)
         await self._emit(
-            "memory:searched", storage, results_count=len(memories), query_time_ms=query_time_ms
+            "memory:searched", storage, results_count=len(memories), query_time_ms=spent
         )
         # These tools, as they are today, need not have stored them.
         contents = [without_tags(memory.content) for memory in memories]
@@ -186,9 +187,8 @@ async def _masked(
 
 
 def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
-    """The memories as the model reads them, their contents at most 10,000 characters in all.
-
-    Room that short ones leave is shared among the long ones, which say that they are cut.
+    """The memories as the model reads them, their contents at most 10,000 characters in all: room
+    that short ones leave is shared among the long ones, which say that they are cut.
     """
     room, share = MAX_ANSWER_CHARS, {}
     for rank, memory in enumerate(sorted(memories, key=lambda memory: len(memory.content))):
@@ -212,7 +212,3 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
             )
         answers.append(answer)
     return answers
-
-
-def _failure(message: str, error: Exception) -> ToolResult:
-    return ToolResult(success=False, error={"message": message, "type": type(error).__name__})

@@ -31,7 +31,7 @@ def choose(
         model or _default(agent, config), base_url=config.base_url, dimensions=dimensions
     )
     if info:
-        require_same(info, model_of(generator, info.model.dimensions))
+        _require_same(info, generator)
         if info.endpoint and not generator.endpoint:
             raise StorageError(
                 f"The store of {agent!r} was embedded by the service at {info.endpoint}, but no "
@@ -40,13 +40,24 @@ def choose(
     return generator
 
 
-def model_of(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
-    """What `generator` is, with so many `dimensions` if it does not know that yet."""
+async def vectors_of(
+    texts: list[str], generator: EmbeddingGenerator, info: StoreInfo | None
+) -> list[list[float]]:
+    """The vectors of `texts`. Raises EmbeddingError, and StorageError if they are not of the model
+    of the store that `info` describes.
+    """
+    vectors = await generator.generate_batch(texts)
+    if info:
+        _require_same(info, generator)
+    return vectors
+
+
+def _model(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
     return EmbeddingModel(generator.model, generator.version, generator.dimensions or dimensions)
 
 
-def require_same(info: StoreInfo, model: EmbeddingModel) -> None:
-    """Raise StorageError unless the store that `info` describes has this model."""
+def _require_same(info: StoreInfo, generator: EmbeddingGenerator) -> None:
+    model = _model(generator, info.model.dimensions)
     if info.model != model:
         raise StorageError(
             f"The store of {info.agent!r} was made with the embedding model {info.model}, but "
@@ -68,7 +79,7 @@ def new_info(
     """What a new store for the vectors of `generator`, which has made some, is."""
     return StoreInfo(
         agent=agent,
-        embedding=model_of(generator),
+        embedding=_model(generator),
         endpoint=generator.endpoint,
         words=lexical_weight(config, generator.model) > 0,
         created=created,

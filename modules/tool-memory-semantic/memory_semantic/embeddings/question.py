@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
-from .choice import model_of, require_same
+from .choice import vectors_of
 from .generator import EmbeddingGenerator
 
 
@@ -26,7 +26,7 @@ async def prepare(
     """
     words = ranking.indexed(query) if info.words and weight else []
     if not words:
-        vector = await _embedded(query, generator, info)
+        [vector] = await vectors_of([query], generator, info)
         return lambda _: Question(vector)
 
     def without_common(rarities: Sequence[float]) -> str:
@@ -43,13 +43,7 @@ async def prepare(
         return ask
     if info.common is None:
         rarities = await run(lambda store: store.rarities(words))
-        vector = await _embedded(without_common(rarities), generator, info)
+        [vector] = await vectors_of([without_common(rarities)], generator, info)
         return lambda _: Question(vector, words, weight, sum(rarities))
-    vector = await _embedded(ranking.without_common(query, info.common), generator, info)
+    [vector] = await vectors_of([ranking.without_common(query, info.common)], generator, info)
     return lambda store: Question(vector, words, weight, sum(store.rarities(words)))
-
-
-async def _embedded(text: str, generator: EmbeddingGenerator, info: StoreInfo) -> list[float]:
-    vector = await generator.generate(text)
-    require_same(info, model_of(generator))
-    return vector
