@@ -50,7 +50,7 @@ class NewerStoreError(StorageError):
 
 
 class ReplacedStoreError(StorageError):
-    """The store was given another embedding model, or deleted, while this call was running."""
+    """The store was given another embedding model while this call was running."""
 
 
 class DamagedStoreError(StorageError):

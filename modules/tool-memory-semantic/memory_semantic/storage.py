@@ -28,8 +28,8 @@ T = TypeVar("T")
 Tags = Sequence[str] | None
 Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
-# Texts are embedded before the store is opened. If it has another model by then, or was deleted,
-# that is done again; one that changes over and over within one call is not met in life.
+# Texts are embedded before the store is opened. If it has another model by then, that is done
+# again; a model that changes over and over within one call is not met in life.
 _TRIES = 3
 
 
@@ -219,7 +219,7 @@ class MemoryStorage:
     async def _run_at(self, info: StoreInfo, work: Callable[[Store], T]) -> T:
         done = await self.backend.run(work, expect=info)
         if done is None:
-            raise ReplacedStoreError("The store was deleted meanwhile.")
+            raise StorageError("The store was deleted while this call was running.", UNCHANGED)
         return done
 
     async def _with_info(self, attempt: Callable[[StoreInfo | None], Awaitable[T]]) -> T:
@@ -228,8 +228,8 @@ class MemoryStorage:
                 return await attempt(await self.info())
         raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
 
-    # Where a memory may be elsewhere, no store is made, and nobody is told that there is nothing.
     def _require_none_elsewhere(self) -> None:
+        # Where a memory may be elsewhere, no store is made and nobody is told that there is none.
         if self.config.doubt:
             raise StorageError(
                 f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
