@@ -74,7 +74,7 @@ def test_of_equal_scores_and_times_the_lower_id_comes_first() -> None:
     ],
 )
 def test_a_question_shares_tokens_with_a_memory(stored: str, question: str) -> None:
-    assert set(ranking.indexed(stored)) & set(ranking.asked(question))
+    assert set(ranking.indexed(stored)) & set(ranking.indexed(question))
 
 
 @pytest.mark.parametrize("text", ["Cafe\u0301 naïve PG_POOL_MAX 7", "데이터를 S3로 옮겼다", ""])

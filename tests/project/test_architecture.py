@@ -18,7 +18,7 @@ LAYERS = (
     ("store",),
     ("ranking",),
     (
-        *("check", "errors", "identity", "limits", "masking", "memory", "network", "origin"),
+        *("check", "errors", "identity", "limits", "masking", "memory", "network"),
         *("plaintext", "posix", "resources", "settings", "workers"),
     ),
 )

@@ -84,7 +84,7 @@ async def backend(qdrant: QdrantServer, clock: Clock) -> ServerBackend:
 
 @pytest.mark.parametrize("weight", [0.5, 1, 50])
 async def test_the_similarity_is_that_of_the_ranking(backend: ServerBackend, weight: float) -> None:
-    words = ranking.asked("red fox unheard")
+    words = ranking.indexed("red fox unheard")
 
     def work(store: Store) -> tuple[list[float], list[Memory]]:
         rarities = store.rarities(words)
@@ -109,7 +109,7 @@ async def test_a_point_without_a_vector_is_in_no_answer(
 ) -> None:
     [fox, *_] = memories(Clock())
     qdrant.client.delete_vectors(ALIAS.rpartition("/")[2], ["shard-1"], [fox.key.hex])
-    words = ranking.asked("red fox")
+    words = ranking.indexed("red fox")
     found = await backend.run(
         lambda store: store.nearest(
             Question([1.0, 0.0], words, 50, sum(store.rarities(words))), [Where()], 10

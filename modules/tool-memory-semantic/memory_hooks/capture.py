@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
+from memory_semantic.identity import origin
 from memory_semantic.limits import CAPTURED
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID
-from memory_semantic.origin import origin
 from memory_semantic.workers import run_blocking
 
 from . import extract

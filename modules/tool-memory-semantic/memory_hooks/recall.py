@@ -17,10 +17,10 @@ from typing import Any
 
 from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
+from memory_semantic.identity import project_of
 from memory_semantic.limits import MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
-from memory_semantic.origin import project_of
 from memory_semantic.plaintext import without_tags
 
 from .display import show

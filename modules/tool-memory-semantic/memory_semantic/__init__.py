@@ -1,15 +1,16 @@
 """Semantic memory for agents: store a text today, find it by meaning in a later session.
 
-The classes are loaded at first use, so that mounting the Amplifier module imports neither the
+Most classes are loaded at first use, so that mounting the Amplifier module imports neither the
 vector engine nor an embedding model.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
+
 if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
-    from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
     from .memory import Memory
     from .storage import MemoryStorage
 
@@ -24,13 +25,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AgentMemoryError": "errors",
-    "EmbeddingError": "errors",
     "EmbeddingGenerator": "embeddings.generator",
-    "InputError": "errors",
     "Memory": "memory",
     "MemoryStorage": "storage",
-    "StorageError": "errors",
 }
 
 

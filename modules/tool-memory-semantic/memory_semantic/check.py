@@ -1,6 +1,7 @@
 """The rules for what goes in: texts, tags, ids, limits, times, addresses."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,6 @@ from .limits import (
     MAX_CONTENT_CHARS,
     MAX_METADATA,
     MAX_METADATA_CHARS,
-    MAX_RESULTS,
     MAX_TAG_CHARS,
     MAX_TAGS,
 )
@@ -27,16 +27,13 @@ class NewMemory(Memory):
 
 
 def clean_text(value: object, name: str) -> str:
-    """`value` as it is stored, if it is a text of 1 to 10,000 characters: see `plaintext.normal`;
-    `name` is what errors call it. Raises InputError as `trimmed_text` does.
-    """
+    """`value` as it is stored (`plaintext.normal`). Raises InputError as `trimmed_text` does."""
     return trimmed_text(normal(value) if isinstance(value, str) else value, name)
 
 
 def trimmed_text(value: object, name: str) -> str:
-    """`value` trimmed, if it is a text of 1 to 10,000 characters; `name` is what errors call it.
-
-    Raises InputError otherwise, also when nothing in it is visible or it is not valid Unicode.
+    """`value` trimmed; `name` is what errors call it. Raises InputError for anything but a text of
+    1 to 10,000 characters, one of them visible, in valid Unicode.
     """
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {_kind(value)}.")
@@ -56,9 +53,8 @@ def trimmed_text(value: object, name: str) -> str:
 
 
 def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) -> list[str]:
-    """Tags as `clean` makes them, lower-cased and without repeats, in order; None means none.
-
-    Raises InputError for anything but a list of at most 20 texts of 1 to 50 characters.
+    """Tags, each `clean` and in lower case, without repeats; None means none. Raises InputError for
+    anything but a list of at most 20 texts of 1 to 50 characters.
     """
     if value is None:
         return []
@@ -76,10 +72,8 @@ def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) 
 
 
 def clean_metadata(value: object) -> dict[str, str]:
-    """What is told of a memory; None means nothing.
-
-    Raises InputError for anything but a dict of at most 10 texts of 1 to 200 characters, under
-    names of 1 to 50.
+    """What is told of a memory; None means nothing. Raises InputError for anything but a dict of at
+    most 10 texts of 1 to 200 characters, under names of 1 to 50.
     """
     if value is None:
         return {}
@@ -98,9 +92,8 @@ def clean_metadata(value: object) -> dict[str, str]:
 
 
 def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
-    """Memories of `agent` from texts, (text, tags) and (text, tags, metadata).
-
-    Raises InputError for anything else, and for a text or a tag that is not possible.
+    """Memories of `agent` from texts, (text, tags) and (text, tags, metadata). Raises InputError
+    for anything else.
     """
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise InputError("Give a list of texts, or of (text, tags) pairs.")
@@ -112,8 +105,8 @@ def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
 
 
 def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
-    """`memories` as those of `agent`, with their ids and times. Raises InputError as `clean_items`,
-    and for an id that cannot be one.
+    """`memories` as those of `agent`, with their ids and times. Raises InputError as `clean_items`
+    does.
     """
     cleaned = []
     for memory in memories:
@@ -159,9 +152,7 @@ def clean_ids(value: object) -> list[str]:
 
 
 def clean_local(value: str) -> str:
-    """`value` trimmed, and `local` however it is written: nobody who writes `Local` means the
-    name of something elsewhere.
-    """
+    """`value` trimmed, and `local` however it is written: no other model is called `Local`."""
     value = value.strip()
     return value.lower() if value.lower() == LOCAL_MODEL else value
 
@@ -172,31 +163,20 @@ def clean_base_url(
     """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
     InputError for no address, and for one with a password in it, which would end in logs.
     """
-    if not (value and value.strip()):
+    address = (value or "").strip()
+    if not address:
         return None
-    try:
-        parts = urlsplit(value.strip())  # which drops line breaks inside
-        whole = value.strip().isprintable() and " " not in value.strip()
-        valid = (
-            whole
-            and parts.scheme in ("http", "https")
-            and parts.hostname
-            and "@" not in parts.netloc
-        )
-        valid = valid and parts.port != 0  # raises ValueError for one that is none
-    except ValueError:
-        valid = False
-    if not valid:
-        raise InputError(f"{name} must be an address such as {example}, without a password.")
-    return value.strip()
+    with suppress(ValueError):  # for a host or a port that is none
+        parts = urlsplit(address)  # which drops line breaks inside
+        whole = address.isprintable() and " " not in address and "@" not in parts.netloc
+        if whole and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return address
+    raise InputError(f"{name} must be an address such as {example}, without a password.")
 
 
-def clean_limit(value: object, maximum: int | None = MAX_RESULTS) -> int:
-    """How many results: `maximum`, if there is one, for any whole number above it. InputError below
-    1.
-    """
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not isinstance(value, int | float) or not whole or value < 1:
+def clean_limit(value: object, maximum: int | None) -> int:
+    """How many results: any whole number from 1, at most `maximum`. Raises InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 or value < 1:
         allowed = f"from 1 to {maximum}" if maximum else "of 1 or more"
         raise InputError(f"limit must be a whole number {allowed}.")
     return int(min(value, maximum or value))
@@ -204,18 +184,15 @@ def clean_limit(value: object, maximum: int | None = MAX_RESULTS) -> int:
 
 def clean_since(value: object) -> datetime | None:
     """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
-
     Raises InputError for anything else.
     """
     if value is None:
         return None
-    try:
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
         if isinstance(value, datetime):
             return as_utc(value)
-        if isinstance(value, str):
-            return as_utc(datetime.fromisoformat(value.strip()))
-    except (ValueError, OverflowError):
-        pass
     raise InputError(
         "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
     )

@@ -32,10 +32,8 @@ class EmbeddingError(AgentMemoryError):
 
 
 class StorageError(AgentMemoryError):
-    """The store of an agent could not be opened, read or written as it should be.
-
-    `outcome` is the last sentence of the message: what was changed. It is empty until `explained`
-    has added it.
+    """The store of an agent could not be opened, read or written as it should be. `outcome` is the
+    last sentence of the message: what was changed. It is empty until `explained` has added it.
     """
 
     def __init__(self, message: str, outcome: str = "") -> None:
@@ -73,15 +71,16 @@ def damage(agent: str, sign: str) -> DamagedStoreError:
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
-def exhausted(doing: str, number: int) -> ResourceError:
+def exhausted(doing: str, number: int, outcome: str = "") -> ResourceError:
     """The error for a `shortage` of this number, which ended the `doing` of something."""
-    return ResourceError(f"{doing}: {explanation(number)} The store's files are not the cause.")
+    cause = f"{explanation(number)} The store's files are not the cause."
+    return ResourceError(f"{doing}: {cause}", outcome)
 
 
 @contextmanager
 def explained(outcome: str) -> Iterator[None]:
-    """Let an error in the block that is the store's, or the system's, be a StorageError that says
-    at its end what was changed: `outcome`, unless a block inside has said so.
+    """Make an error in the block, if it is the store's or the system's, a StorageError that ends by
+    saying what was changed: `outcome`, unless a block inside has said so.
     """
     try:
         yield
@@ -92,8 +91,6 @@ def explained(outcome: str) -> Iterator[None]:
     except (OSError, MemoryError) as error:
         number = shortage(error)
         if number:
-            lacking = exhausted("The store cannot be used now", number)
-            raise ResourceError(str(lacking), outcome) from error
-        assert isinstance(error, OSError)
-        reason = error.strerror or type(error).__name__
+            raise exhausted("The store cannot be used now", number, outcome) from error
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error

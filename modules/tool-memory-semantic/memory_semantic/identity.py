@@ -1,12 +1,16 @@
-"""Whose memory a call uses. Resolved at each call, because a host may name the agent late."""
+"""Whose memory a call uses, and what a session tells of itself. Resolved at each call, because a
+host may name the agent late.
+"""
 
 import os
 import re
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from .errors import InputError
+from .limits import MAX_METADATA_CHARS
 
 ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
 # The settings of a module that name the agent, the stronger first.
@@ -24,10 +28,7 @@ overrides:
 
 
 def validate_agent_id(agent_id: object) -> str:
-    """`agent_id` itself, if it can name a store: 1 to 64 of a-z, 0-9, `_` and `-`.
-
-    Raises InputError otherwise; the message suggests the lower-case spelling where that helps.
-    """
+    """`agent_id` itself. Raises InputError unless it is 1 to 64 of a-z, 0-9, `_` and `-`."""
     if not isinstance(agent_id, str):
         raise InputError(
             f"agent_identity must be a text, not {reprlib.repr(agent_id):.40}: put it in quotes, "
@@ -69,6 +70,18 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
         "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
         f"Ask the user to set one, {_HOW_TO_SET}"
     )
+
+
+def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
+    """The metadata of what `stored_by` stores in the session of `coordinator`."""
+    session, project = coordinator.session_id, project_of(coordinator)
+    known = {"stored_by": stored_by, "session": session, "project": project, **more}
+    return {name: str(text)[:MAX_METADATA_CHARS] for name, text in known.items() if text}
+
+
+def project_of(coordinator: Any) -> str:
+    """The project that a session works on: the name of its working directory."""
+    return Path(coordinator.get_capability("session.working_dir") or ".").absolute().name
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -7,12 +7,10 @@ from datetime import timedelta
 MAX_CONTENT_CHARS = 10_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
-# What is told of a memory beside it, so that a person sees where it comes from: what stored it, the
-# session, the project, its kind. Short, because every answer of the engine carries it.
+# What is told of a memory beside it: where it comes from. Every answer of the engine carries it.
 MAX_METADATA = 10
 MAX_METADATA_CHARS = 200
-# The tag of a memory that was stored without anyone asking for it. Whoever stores the text as well
-# takes it off, so that it is not forgotten with the others.
+# The tag of a memory that nobody asked to store; whoever stores the text as well takes it off.
 CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
 MAX_BATCH = 1_000
@@ -47,8 +45,7 @@ DIMENSIONS = {
 }
 
 # Patience. A try at the embeddings service may take 10 s, three tries are made, and a service may
-# ask for at most 10 s between them. The file lock is polled often, because it is held for about
-# 30 ms.
+# ask for at most 10 s between them.
 EMBEDDING_TRY_SECONDS = 10.0
 EMBEDDING_TRIES = 3
 EMBEDDING_MAX_WAIT_SECONDS = 10.0
@@ -57,7 +54,6 @@ EMBEDDING_BATCH = 32
 # The answer to such a request is below 3 MB; one that never ends must not fill the memory.
 EMBEDDING_MAX_BYTES = 32_000_000
 LOCK_SECONDS = 30.0
-LOCK_POLL_SECONDS = 0.005
 # Calls that embed here, or wait for a server, at once in this process; more queue up behind them.
 WORKERS = 16
 

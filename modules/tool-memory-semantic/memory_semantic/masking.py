@@ -13,9 +13,8 @@ from typing import Any
 from .limits import MAX_CONTENT_CHARS, MAX_TAGS
 from .plaintext import normal, without_tags
 
-# What a maker puts before its credentials: what such a shape is called where it is masked, and its
-# pattern. Lengths are lower bounds, because they have grown.
-# No letter or digit may stand before one. Repetitions that something has to follow are bounded.
+# What a maker puts before its credentials: the name of such a shape, and its pattern. Lengths are
+# lower bounds, because they have grown. Repetitions that something has to follow are bounded.
 PREFIXED: dict[str, str] = {
     # Code hosts
     "GitHub token": r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,}",
@@ -207,9 +206,8 @@ def _named(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def mask(text: str) -> tuple[str, int]:
-    """`text` with every credential that it shows replaced by what it was, and how many were.
-
-    It gets no longer, so that a text that can be stored can be stored without them.
+    """`text` with every credential that it shows replaced by what it was, and how many were. It
+    gets no longer, so that a text that can be stored can be stored without them.
     """
     masked = 0
     for search in (_prefixed, *_PLACED, _named):
@@ -239,9 +237,7 @@ def mask_all(value: Any) -> tuple[Any, int]:
 
 
 def mask_given(value: Any) -> tuple[Any, int]:
-    """The same for a text to be stored or searched for, or for tags. What cannot be either, and is
-    refused later, stays as it is: masking it would only take time.
-    """
+    """The same for a text or tags; what is too large for that, and so refused, stays as it is."""
     texts = value if isinstance(value, list) else [value]
     possible = len(texts) <= MAX_TAGS and all(
         isinstance(text, str) and len(normal(text)) <= MAX_CONTENT_CHARS for text in texts

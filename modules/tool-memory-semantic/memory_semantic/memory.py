@@ -15,15 +15,13 @@ MEMORY_ID = re.compile(r"mem-(?:[0-9a-f]{12}|[0-9a-f]{8})")
 
 
 def new_memory_id() -> str:
-    """A fresh id: `mem-` and 12 hexadecimal digits.
-
-    Two of 100,000 memories share one in 2 of 100,000 stores, so nobody looks whether it is free.
-    """
+    """A fresh id: `mem-` and 12 hexadecimal digits."""
+    # Two of 100,000 memories share one in 2 of 100,000 stores: nobody looks whether it is free.
     return f"mem-{secrets.token_hex(6)}"
 
 
 def utc_now() -> datetime:
-    """The current time, aware, in UTC. The default clock wherever one can be given."""
+    """The current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
@@ -38,20 +36,15 @@ def timestamp_text(moment: datetime) -> str:
 
 
 def point_id(content: str) -> UUID:
-    """The key of a text in the store: the first 128 bits of its SHA-256.
-
-    The same text is the same point by construction, and a text that was damaged on disk no longer
-    fits its key.
+    """The key of a text in the store, by its SHA-256: the same text is the same point by
+    construction, and a text that was damaged on disk no longer fits its key.
     """
     return UUID(bytes=sha256(content.encode()).digest()[:16])
 
 
 class Memory(BaseModel):
-    """One remembered text.
-
-    `timestamp` is when it was last stored, aware and in UTC. `embedding` is empty on memories that
-    come out of a store. `score` is set by a search only; `ranking` says how. `metadata` is what
-    was told of it when it was last stored.
+    """One remembered text. `timestamp` is when it was last stored, in UTC, `metadata` what was told
+    of it then. `score` is set by a search only; `embedding` is empty on what it finds.
     """
 
     id: str = Field(default_factory=new_memory_id)
@@ -81,7 +74,7 @@ class Memory(BaseModel):
         return cls.model_validate(payload)
 
     def dict_for_storage(self) -> dict[str, Any]:
-        """The memory as the engine keeps it beside the vector: everything but embedding, score."""
+        """The memory as the engine keeps it beside the vector."""
         payload = {
             "id": self.id,
             "agent_id": self.agent_id,

@@ -38,9 +38,8 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 def merge_all(
     new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo
 ) -> tuple[list[Memory], list[Stored]]:
-    """What storing `new`, one after the other, comes to where some texts are `known`: the memories
-    to write, and what becomes of each of `new`. Raises StorageError for one that is neither known
-    nor has a vector.
+    """The memories to write if `new` are stored one after the other where some texts are `known`,
+    and what becomes of each. Raises StorageError for one that is neither known nor has a vector.
     """
     merged: dict[UUID, Memory] = {}
     for memory in new:

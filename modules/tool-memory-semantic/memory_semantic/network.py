@@ -13,8 +13,8 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSLKEYLOGFILE")
 
 
 def obstacle(error: Exception, setting: str) -> str:
-    """What keeps the client of a service from being made, which is the environment or the address
-    in `setting`. The error's own words may hold the password of a proxy.
+    """What of the environment, or of the address in `setting`, keeps a client from being made. The
+    error's own words may hold the password of a proxy.
     """
     if isinstance(error, OSError):
         check = " and ".join(_set_of(_CERTIFICATES)) or "the package certifi"

@@ -31,20 +31,16 @@ from .memory import Memory
 CANDIDATES = 2_000
 # The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: a third of the memories or more contain it. Half or a quarter
-# found as much on the tuning part of benchmarks/recall. In a store of fewer memories no word is
-# common: of three, a third is one.
+# A word of lower rarity is common: a third of the memories or more contain it; half or a quarter
+# found as much in benchmarks/recall. In a store of fewer memories no word is.
 COMMON = math.log(3)
 COMMON_FROM = 20
-# A question is embedded without its common words only if so many others are left.
-_LEFT = 2
 # How much more shared words count in a question that the built-in model cannot read. With this
 # weight the cosine decides between memories that share the same.
 _UNREADABLE = 50
 
 _WORD = re.compile(r"\w+")
-# Han with its iteration mark, Hangul, and kana with the mark for long vowels. NFKC makes these of
-# the forms of half width and of compatibility.
+# Han with its iteration mark, Hangul, and kana with the mark for long vowels, in NFKC.
 _HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7a3"
 _CHARACTERS = f"{_HAN}{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc"
@@ -78,60 +74,45 @@ def words(text: str) -> list[int]:
 
 
 def indexed(text: str) -> list[int]:
-    """The tokens that are stored with a memory, as numbers of 32 bits, sorted: its `words`, and the
+    """The tokens of a memory, or of a question, as numbers of 32 bits, sorted: its `words`, and the
     pieces of those that hold Korean, Chinese or Japanese.
     """
     return sorted(set(map(_number, _tokens(text))))
 
 
-def asked(text: str) -> list[int]:
-    """The tokens of a question: as `indexed`. A whole Korean word finds memories of 1.3, too."""
-    return indexed(text)
-
-
 def unreadable(text: str) -> bool:
-    """Whether the built-in model can make little of `text`: most of it is Korean, Chinese or
-    Japanese.
-    """
+    """Whether most of `text` is Korean, Chinese or Japanese, unknown to the built-in model."""
     tokens = _tokens(text)
     return 2 * sum(1 for token in tokens if _CJK.search(token)) > len(tokens)
 
 
 def weight_of(question: str, weight: float) -> float:
-    """How much shared words count for `question` with the built-in model: `weight`, or 50 times
-    that if the question is `unreadable`.
-    """
+    """How much shared words count with the built-in model: more if it is `unreadable`."""
     return weight * _UNREADABLE if unreadable(question) else weight
 
 
 def without_common(question: str, common: Container[int]) -> str:
-    """The text to embed for `question`: without the words whose tokens are `common`.
-
-    It is the question as it is, if that has none of them or fewer than 2 other words.
+    """`question` without the words whose tokens are `common`: the text to embed. Itself, if it has
+    none of them or fewer than 2 others.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
     left = [word for word in found if _number(word.casefold()) not in common]
-    if len(left) < _LEFT or len(left) == len(found):
+    if len(left) < 2 or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)
     return " ".join(kept.split())
 
 
 def score(similarity: float, timestamp: datetime, now: datetime) -> float:
-    """`similarity` within 0 to 1, times 1.2 if `timestamp` is younger than 7 days.
-
-    It is capped because storage in 16 bits can exceed 1 by 2e-5.
-    """
-    similarity = min(max(similarity, 0.0), 1.0)
+    """`similarity` within 0 to 1, times 1.2 if `timestamp` is younger than 7 days."""
+    similarity = min(max(similarity, 0.0), 1.0)  # with vectors of 16 bits it can be 1.00002
     return similarity * RECENCY_BOOST if now - timestamp < RECENCY_WINDOW else similarity
 
 
 def rank(memories: Iterable[Memory], now: datetime, limit: int) -> list[Memory]:
-    """The best `limit` of `memories`, best first; their `score`, a similarity so far, becomes the
-    final one in place.
-
-    Equal scores: the newer first, then by id.
+    """The best `limit` of `memories`, best first, of equals the newer, then by id. In their `score`
+    the similarity becomes the final score.
     """
     ranked = list(memories)
     for memory in ranked:

@@ -25,7 +25,6 @@ _ADVICE = {
 _NAMES = {os.strerror(number): number for number in _ADVICE}
 # How the engine ends the words of the system, and how Rust prints an error for itself.
 _NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
-_NO_THREAD = "can't start new thread"
 
 
 def require_memory(size: int) -> None:
@@ -38,26 +37,24 @@ def require_memory(size: int) -> None:
 
 def require_descriptors(number: int) -> None:
     """Raise OSError (EMFILE) unless this process can open so many files more."""
-    import resource  # which Windows has not; what is said there is in posix.py
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit != resource.RLIM_INFINITY and limit - len(list(Path("/dev/fd").iterdir())) < number:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    _require("RLIMIT_NOFILE", number + len(list(Path("/dev/fd").iterdir())), errno.EMFILE)
 
 
 def require_file_size(size: int) -> None:
     """Raise OSError (EFBIG) unless this process may write files of `size` bytes."""
-    import resource
+    _require("RLIMIT_FSIZE", size, errno.EFBIG)
 
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if limit != resource.RLIM_INFINITY and limit < size:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+def _require(name: str, needed: int, error: int) -> None:
+    import resource  # which Windows has not; what is said there is in posix.py
+
+    limit, _ = resource.getrlimit(getattr(resource, name))
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise OSError(error, os.strerror(error))
 
 
 def shortage(error: BaseException) -> int | None:
-    """The error number of what this process, or the machine, had no more of, if `error` comes from
-    that; None if it has another cause.
-    """
+    """The error number of what there was no more of, if `error` comes from that; else None."""
     numbers = (_number(each) for each in _causes(error))
     return next((number for number in numbers if number in _ADVICE), None)
 
@@ -90,7 +87,7 @@ def _number(error: BaseException) -> int | None:
     if isinstance(error, MemoryError):
         return errno.ENOMEM
     text = str(error)
-    if text == _NO_THREAD:
+    if text == "can't start new thread":
         return errno.EAGAIN
     found = _NUMBER.findall(text)
     if found:

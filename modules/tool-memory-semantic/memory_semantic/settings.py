@@ -29,9 +29,7 @@ _DOUBT = (
 
 
 def clean_place(url: str) -> str:
-    """Where memories are: the address of a Qdrant server, else this machine. Raises InputError for
-    what is no address.
-    """
+    """The address of a Qdrant server, or `HERE`. Raises InputError for what is no address."""
     place = clean_local(url) or HERE
     if place != HERE:
         clean_base_url(place, "qdrant_url", "http://localhost:6333")
@@ -39,9 +37,7 @@ def clean_place(url: str) -> str:
 
 
 def expanded(path: str, name: str) -> Path:
-    """`path`, absolute, in the home of the moment if it begins with `~`; `name` is what errors call
-    it. Raises InputError if it cannot be a folder.
-    """
+    """`path`, absolute; `name` is what errors call it. Raises InputError if it can be no folder."""
     home = os.environ.get("HOME")
     if path.startswith("~") and home is not None and not Path(home).is_absolute():
         raise InputError(f"HOME is {home!r:.80}, which is no folder. Set it to your home folder.")
@@ -51,10 +47,6 @@ def expanded(path: str, name: str) -> Path:
         return Path(path).expanduser().absolute()
     except (RuntimeError, FileNotFoundError):
         raise InputError(f"{name} is in a home or a current folder that is not there.") from None
-
-
-def _folder(root: str) -> str:
-    return str(expanded(root, "storage_root"))
 
 
 def variable(name: str) -> str:
@@ -69,7 +61,7 @@ class Settings(BaseModel):
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> Self:
-        """What `parsed` makes of `config`. Raises InputError for a value that is wrong."""
+        """As `parsed` says."""
         return parsed(config, cls)
 
 
@@ -80,14 +72,14 @@ class StorageConfig(Settings):
     `base_url` is the address of an OpenAI-compatible service, `dimensions` a vector length to ask
     it for. `lexical_weight` is how much shared words count beside the meaning; None stands for 1
     with the built-in model and 0 with others. `lock_timeout` is the seconds that a call waits for
-    other calls on the same store.
-    `mask_secrets` is for the tools: whether they mask credentials; `read_only` too: whether a
-    session gets `memory_search` alone.
-    `qdrant_url` is the address of a Qdrant server that keeps the memories instead, by default what
-    AGENT_MEMORY_QDRANT_URL says; `local` stands for this machine.
+    others. For the tools: `mask_secrets`, whether they mask credentials; `read_only`, whether
+    a session gets `memory_search` alone. `qdrant_url` is the address of a Qdrant server that keeps
+    the memories, by default what AGENT_MEMORY_QDRANT_URL says; `local` stands for this machine.
     """
 
-    storage_root: Annotated[str, AfterValidator(_folder)] = "~/.amplifier/memory"
+    storage_root: Annotated[
+        str, AfterValidator(lambda root: str(expanded(root, "storage_root")))
+    ] = "~/.amplifier/memory"
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = None
     base_url: Annotated[str, AfterValidator(clean_base_url)] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
@@ -111,10 +103,8 @@ class StorageConfig(Settings):
 
 
 def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
-    """The settings in `config`, without those that a module has of its `own`.
-
-    Raises InputError for a name that is neither the core's nor the module's: a misspelt setting
-    would not be in force, and nobody would know.
+    """The settings in `config`, without those that a module has of its `own`. Raises InputError for
+    a name that is neither's: a misspelt setting would not be in force, and nobody would know.
     """
     known = {*StorageConfig.model_fields, *own}
     given = {str(name): value for name, value in (config or {}).items()}
@@ -135,15 +125,14 @@ def _no_setting(name: str, known: Collection[str]) -> str:
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
-    """Those of the settings in `config` that the model or dataclass `into` has. Numbers and truth
-    may be texts, and blank texts are ignored, because Amplifier expands `${VAR}` to a text, and an
-    unset one to a blank. Raises InputError for a value that is wrong.
+    """Those of the settings in `config` that the model or dataclass `into` has; any may be a text,
+    a blank one counting as unset: so Amplifier expands `${VAR}`. Raises InputError for a wrong one.
     """
-    given = {
+    values = {
         name: value.strip() if isinstance(value, str) else value
         for name, value in (config or {}).items()
-        if value is not None and not (isinstance(value, str) and not value.strip())
     }
+    given = {name: value for name, value in values.items() if value is not None and value != ""}
     try:
         settings = TypeAdapter(into).validate_python(given)
     except ValidationError as error:

@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from .check import (
-    NewMemory,
-    clean_id,
-    clean_ids,
-    clean_items,
-    clean_limit,
-    clean_memories,
-    clean_since,
-    clean_tags,
-    clean_text,
-)
-from .embeddings.choice import choose, lexical_weight, model_of, new_info, require_same
+from . import check
+from .check import NewMemory
+from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
 from .errors import UNCHANGED, ReplacedStoreError, StorageError
@@ -49,7 +40,7 @@ class MemoryStorage:
     the place of the model that they name, `clock` that of the time. Making one creates and contacts
     nothing. Safe from many tasks, threads and processes.
 
-    Bad input is an InputError; EmbeddingError and StorageError say what else went wrong.
+    Raises InputError for what it is given, EmbeddingError and StorageError for the rest.
     """
 
     def __init__(
@@ -80,26 +71,25 @@ class MemoryStorage:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
 
         A text that is known already stays one memory: the tags are merged, the time is renewed, and
-        `metadata`, at most 10 short texts about it, takes the place of what was told before. The
-        memory is on disk when this returns.
+        `metadata`, at most 10 short texts about it, is replaced. It is on disk when this returns.
         """
         return (await self.upsert([(content, tags, metadata)]))[0].id
 
     async def store_many(self, items: Iterable[Item]) -> list[str]:
-        """Remember up to 1,000 texts, each alone or with its tags, in one write; ids in order."""
+        """Remember up to 1,000 texts in one write; returns their ids, in order."""
         return [stored.id for stored in await self.upsert(items)]
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
         """As `store_many`, but telling of each text what became of it."""
-        return await self._put(clean_items(items, self.agent_id, self._clock()), frozenset())
+        return await self._put(check.clean_items(items, self.agent_id, self._clock()), frozenset())
 
     async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
-        A text that is known keeps its id and its vector; tags are merged, the later time stands.
-        A memory whose id another text has here gets a new one.
+        A text that is known is merged, and keeps its id and its vector. A memory whose id another
+        text has here gets a new one.
         """
-        restored = clean_memories(memories, self.agent_id)
+        restored = check.clean_memories(memories, self.agent_id)
 
         def look(store: Store) -> Collection[UUID]:
             use_former_texts(store, restored)
@@ -120,15 +110,15 @@ class MemoryStorage:
         At most `limit` of them (above `max_query_results` counts as that); only those stored at or
         after `since`; with `tags` only those that carry any of them.
         """
-        query = clean_text(query, "query")
-        limit = clean_limit(limit, self.config.max_query_results)
-        where = Where(since=clean_since(since), tags=tuple(clean_tags(tags)))
+        query = check.clean_text(query, "query")
+        limit = check.clean_limit(limit, self.config.max_query_results)
+        where = Where(check.clean_since(since), tags=tuple(check.clean_tags(tags)))
 
         async def attempt(info: StoreInfo | None) -> list[Memory]:
             if info is None:
                 return await self.run(lambda _: [], [])  # which finds a lost manifest
             weight = lexical_weight(self.config, info.model.model)
-            run = partial(self._run_expected, info)
+            run = partial(self._run_at, info)
             ask = await prepare(query, self.generator(info), info, weight, run)
             return await run(lambda store: search(store, ask(store), where, limit, self._clock()))
 
@@ -136,8 +126,8 @@ class MemoryStorage:
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
-        memory_id = clean_id(memory_id)
-        found = await self.run(lambda store: with_ids(store, [memory_id]), [])
+        ids = check.clean_ids([memory_id])
+        found = await self.run(lambda store: with_ids(store, ids), [])
         return found[0] if found else None
 
     async def get_recent(
@@ -149,16 +139,16 @@ class MemoryStorage:
     ) -> list[Memory]:
         """The `limit` memories stored last, newest first; any number from 1.
 
-        Only those stored from `since` to `until`, both included; with `tags` only those that carry
-        any of them.
+        Only those stored from `since` to `until`, both included; `tags` as in `search`.
         """
-        limit = clean_limit(limit, None)
-        where = Where(clean_since(since), clean_since(until), tuple(clean_tags(tags)))
+        limit = check.clean_limit(limit, None)
+        times = check.clean_since(since), check.clean_since(until)
+        where = Where(*times, tuple(check.clean_tags(tags)))
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
         """Erase the memories with these ids, from the disk too; returns how many there were."""
-        doomed = clean_ids(ids)
+        doomed = check.clean_ids(ids)
 
         def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
@@ -178,14 +168,14 @@ class MemoryStorage:
         return await self.run(lambda store: store.count(), 0)
 
     async def check(self) -> list[str]:
-        """What is wrong with the store, a sentence each, after comparing everything in it."""
+        """What is wrong with the store, a sentence each, after comparing all that is in it."""
         from .maintenance.examine import examine
 
         return await self.run(examine, [])
 
     async def close(self) -> None:
-        """Return when this process has nothing of the store open, as it may for a quarter of a
-        second after a burst of calls. The next call opens it again.
+        """Close what may stay open for a quarter of a second after a burst of calls; the next call
+        opens it again.
         """
         await self.backend.close()
 
@@ -207,10 +197,7 @@ class MemoryStorage:
         """The model for the store that `info` describes, None being a new one."""
         return choose(self.agent_id, self.config, info, self._embeddings)
 
-    # How a call gets at the store: with vectors of its model, which is known before it is open.
-
     async def _put(self, memories: Sequence[NewMemory], known: Collection[UUID]) -> list[Stored]:
-        """Store memories, those whose keys are `known` without embedding them again."""
         texts = list({memory.content: None for memory in memories if memory.key not in known})
 
         def work(store: Store) -> list[Stored]:
@@ -219,34 +206,30 @@ class MemoryStorage:
 
         async def attempt(info: StoreInfo | None) -> list[Stored]:
             generator = self.generator(info)
-            vectors = dict(zip(texts, await generator.generate_batch(texts), strict=True))
+            vectors = dict(zip(texts, await vectors_of(texts, generator, info), strict=True))
             for memory in memories:
                 memory.embedding = vectors.get(memory.content, [])
             if info:
-                require_same(info, model_of(generator, info.model.dimensions))
-                return await self._run_expected(info, work)
+                return await self._run_at(info, work)
             created = new_info(self.agent_id, self.config, generator, self._clock())
             return await self.backend.run(work, create=created) or []
 
         return await self._with_info(attempt) if memories else []
 
-    async def _run_expected(self, info: StoreInfo, work: Callable[[Store], T]) -> T:
-        done = await self.backend.run(lambda store: (work(store),), expect=info)
+    async def _run_at(self, info: StoreInfo, work: Callable[[Store], T]) -> T:
+        done = await self.backend.run(work, expect=info)
         if done is None:
             raise StorageError("The store was deleted while this call was running.", UNCHANGED)
-        return done[0]
+        return done
 
     async def _with_info(self, attempt: Callable[[StoreInfo | None], Awaitable[T]]) -> T:
-        """The result of `attempt` at what the store is; again if it was replaced meanwhile."""
         for _ in range(_TRIES):
             with suppress(ReplacedStoreError):
                 return await attempt(await self.info())
         raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
 
     def _require_none_elsewhere(self) -> None:
-        """Where a memory may be elsewhere, no store is made, and nobody is told that there is
-        nothing: here, though a server is to be used; on a server, though nothing of ours names it.
-        """
+        # Where a memory may be elsewhere, no store is made and nobody is told that there is none.
         if self.config.doubt:
             raise StorageError(
                 f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"

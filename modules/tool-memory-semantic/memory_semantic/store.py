@@ -1,10 +1,7 @@
-"""A store: what it is, what can be asked of it, and the rules that hold wherever it is kept.
-
-`files` keeps it on this machine, `server` on a Qdrant server. Both merge, verify and rank by what
-is here.
-"""
+"""A store: what it is, what can be asked of it, and how it is searched, wherever it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -14,13 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from . import ranking
 from .errors import StorageError, damage
-from .limits import DIMENSIONS, RECENCY_WINDOW
+from .limits import RECENCY_WINDOW
 from .memory import Memory
 
 T = TypeVar("T")
-
-# Characters of a text in an error about it.
-_SHOWN = 40
 
 
 class EmbeddingModel(NamedTuple):
@@ -29,11 +23,6 @@ class EmbeddingModel(NamedTuple):
     model: str
     version: str | None  # of the built-in model; the names of others carry it
     dimensions: int
-
-    def unusual_dimensions(self) -> int | None:
-        """The vector length if it must have been asked for: it is not what the model gives."""
-        usual = DIMENSIONS.get(self.model, self.dimensions)
-        return None if usual == self.dimensions else self.dimensions
 
     def __str__(self) -> str:
         version = f" ({self.version})" if self.version else ""
@@ -44,9 +33,9 @@ class StoreInfo(BaseModel):
     """What a store is. `memories` is about how many it holds.
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
-    `words` tells whether it holds the words of the texts, for the lexical part of the ranking;
-    `common` are those that more than a third of the memories contain, None if that is not kept.
-    `erasing` means that it may hold bytes of memories that were deleted.
+    `words` tells whether it holds the words of the texts, `common` which of them more than a third
+    of the memories contain (None if that is not kept), `erasing` whether it may hold bytes of
+    memories that were deleted.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -88,9 +77,7 @@ class Question(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What the engine holds of a memory. `words` is what is read back of them, None if the store
-    has none.
-    """
+    """What the engine holds of a memory; `words` is None if the store has none."""
 
     key: UUID
     payload: dict[str, Any]
@@ -101,9 +88,8 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Stored:
-    """What became of one stored text. `known` means that the memory existed: its tags were merged
-    with the new ones and the later time stands; `changed` is False if it had both already.
-    `model` is the store's embedding model.
+    """What became of one stored text. `known` means that the memory existed and was merged;
+    `changed` is False if that made no difference. `model` is the store's embedding model.
     """
 
     id: str
@@ -129,9 +115,7 @@ class Store(Protocol):
         ...
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """Store each memory, merged with what is known of its text (`merge`); they are durable on
-        return. One without a vector keeps the one that the store has.
-        """
+        """Store memories, merged with what is known (`merging`); they are durable on return."""
         ...
 
     def nearest(
@@ -159,9 +143,7 @@ class Store(Protocol):
         ...
 
     def delete(self, memories: Sequence[Memory]) -> None:
-        """Take these memories out of every answer. Where their bytes may outlive that,
-        `maintenance.erase` removes them.
-        """
+        """Take these memories out of every answer; `maintenance.erase` removes their bytes."""
         ...
 
 
@@ -179,38 +161,32 @@ class Backend(Protocol):
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """The result of `work` on the open store, off the event loop; None if there is no store.
-
-        With `create` there always is one: it is made where there is none. Raises ReplacedStoreError
-        if the store is of another model than `expect`, or than `create`.
+        """The result of `work` on the open store, off the event loop; None if there is no store,
+        and `create` does not say what to make. Raises ReplacedStoreError if the store is of another
+        model than `create` or `expect`.
         """
         ...
 
     async def close(self) -> None:
-        """Return when this process has nothing of the store open; the next call opens it again."""
+        """Close what this process has open of the store; the next call opens it again."""
         ...
 
 
 def memory_of(record: Record, agent: str) -> Memory:
-    """The memory in a record, if its text is the very one that was stored. Raises
-    DamagedStoreError otherwise.
-    """
-    try:
+    """The memory in a record. Raises DamagedStoreError if its text is not what was stored."""
+    with suppress(ValueError):
         memory = Memory.from_storage(record.payload)
-    except ValueError:
-        memory = None
-    if memory is None or memory.key != record.key:
-        raise damage(agent, "a memory in it is not what was stored")
-    memory.embedding, memory.score = record.vector, record.score
-    return memory
+        if memory.key == record.key:
+            memory.embedding, memory.score = record.vector, record.score
+            return memory
+    raise damage(agent, "a memory in it is not what was stored")
 
 
 def search(
     store: Store, question: Question, where: Where, limit: int, now: datetime
 ) -> list[Memory]:
     """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of all,
-    or among those of the last seven days, whose scores are raised. (Of memories that are equally
-    similar the engine chooses which make the cut.)
+    or of the last seven days, whose scores are raised.
     """
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
@@ -228,17 +204,13 @@ def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
     """The memories with these ids. Raises StorageError if two have one."""
     # Twice as many as there are ids: if two have one, all of the answer may be theirs.
     found = store.newest(2 * len(ids), Where(ids=tuple(ids))) if ids else []
-    by_id: dict[str, Memory] = {}
+    texts: dict[str, str] = {}
     for memory in found:
-        other = by_id.setdefault(memory.id, memory)
-        if other is not memory:
+        text = repr(memory.content[:40] + ("…" if len(memory.content) > 40 else ""))
+        if memory.id in texts:
             raise StorageError(
-                f"Two memories have the id {memory.id}: {_beginning(other)} and "
-                f"{_beginning(memory)}. Run `agent-memory doctor --repair`, which gives one of "
-                "them a new id."
+                f"Two memories have the id {memory.id}: {texts[memory.id]} and {text}. "
+                "Run `agent-memory doctor --repair`, which gives one of them a new id."
             )
+        texts[memory.id] = text
     return found
-
-
-def _beginning(memory: Memory) -> str:
-    return repr(memory.content[:_SHOWN] + ("…" if len(memory.content) > _SHOWN else ""))

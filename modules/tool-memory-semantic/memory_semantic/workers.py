@@ -21,29 +21,24 @@ T = TypeVar("T")
 _this = threading.local()
 
 
+def work_here() -> None:
+    """From now on this thread does blocking work itself, as a worker does."""
+    _this.is_worker = True
+
+
 @cache
 def _executor() -> ThreadPoolExecutor:
-    def begin() -> None:
-        _this.is_worker = True
-
-    return ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory", initializer=begin)
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory", initializer=work_here)
 
 
 # Threads do not survive a fork: the child makes its own.
 os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
-def work_here() -> None:
-    """From now on this thread does blocking work itself, as a worker does."""
-    _this.is_worker = True
-
-
 async def run_blocking(work: Callable[[Event], T]) -> T:
-    """The result of `work(cancelled)` from a worker thread.
-
-    If the caller is cancelled, it stops waiting at once and `cancelled` is set: work that only
-    waits should give up then, work that writes should complete. A worker does the work itself: all
-    others may be waiting for what it holds.
+    """The result of `work(cancelled)` from a worker thread; a worker does it itself, because all
+    others may be waiting for what it holds. If the caller is cancelled, it stops waiting at once
+    and `cancelled` is set: work that only waits should give up then, work that writes should not.
     """
     cancelled = Event()
     if getattr(_this, "is_worker", False):

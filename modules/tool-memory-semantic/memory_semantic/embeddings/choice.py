@@ -1,13 +1,11 @@
-"""Which model embeds: a store keeps its own; a new one gets what the settings name, or the best
-that works without setting up.
-"""
+"""Which model embeds: the store's own; for a new store the one that the settings name, if any."""
 
 import logging
 import os
 from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
-from ..limits import DEFAULT_MODEL, LEXICAL_WEIGHT, LOCAL_MODEL
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
 from ..settings import StorageConfig
 from ..store import EmbeddingModel, StoreInfo
 from .generator import EmbeddingGenerator
@@ -24,14 +22,16 @@ def choose(
     """The model for the store that `info` describes, None being a new one; `given` instead of what
     the settings name. Raises StorageError if that is not the model of the store.
     """
-    made = info.model if info else None
+    model, dimensions = config.embedding_model, config.dimensions
+    if info:
+        model = model or info.model.model
+        if info.model.dimensions != DIMENSIONS.get(info.model.model, info.model.dimensions):
+            dimensions = dimensions or info.model.dimensions  # which must have been asked for
     generator = given or EmbeddingGenerator(
-        config.embedding_model or (made.model if made else _default(agent, config)),
-        base_url=config.base_url,
-        dimensions=config.dimensions or (made.unusual_dimensions() if made else None),
+        model or _default(agent, config), base_url=config.base_url, dimensions=dimensions
     )
     if info:
-        require_same(info, model_of(generator, info.model.dimensions))
+        _require_same(info, generator)
         if info.endpoint and not generator.endpoint:
             raise StorageError(
                 f"The store of {agent!r} was embedded by the service at {info.endpoint}, but no "
@@ -40,13 +40,24 @@ def choose(
     return generator
 
 
-def model_of(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
-    """What `generator` makes, with so many `dimensions` if it does not know that yet."""
+async def vectors_of(
+    texts: list[str], generator: EmbeddingGenerator, info: StoreInfo | None
+) -> list[list[float]]:
+    """The vectors of `texts`. Raises EmbeddingError, and StorageError if they are not of the model
+    of the store that `info` describes.
+    """
+    vectors = await generator.generate_batch(texts)
+    if info:
+        _require_same(info, generator)
+    return vectors
+
+
+def _model(generator: EmbeddingGenerator, dimensions: int = 0) -> EmbeddingModel:
     return EmbeddingModel(generator.model, generator.version, generator.dimensions or dimensions)
 
 
-def require_same(info: StoreInfo, model: EmbeddingModel) -> None:
-    """Raise StorageError unless the store that `info` describes has this model."""
+def _require_same(info: StoreInfo, generator: EmbeddingGenerator) -> None:
+    model = _model(generator, info.model.dimensions)
     if info.model != model:
         raise StorageError(
             f"The store of {info.agent!r} was made with the embedding model {info.model}, but "
@@ -68,7 +79,7 @@ def new_info(
     """What a new store for the vectors of `generator`, which has made some, is."""
     return StoreInfo(
         agent=agent,
-        embedding=model_of(generator),
+        embedding=_model(generator),
         endpoint=generator.endpoint,
         words=lexical_weight(config, generator.model) > 0,
         created=created,
@@ -76,9 +87,6 @@ def new_info(
 
 
 def _default(agent: str, config: StorageConfig) -> str:
-    """OpenAI's model where there is a key for it, or a service of the user's own; else the
-    built-in one, which needs neither.
-    """
     if config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
         return DEFAULT_MODEL
     logger.info(

@@ -18,10 +18,10 @@ _OPENAI_HOST = "api.openai.com"
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one, else the name that the service at `base_url` (OpenAI's
-    by default, or what OPENAI_BASE_URL says) knows it by. `api_key` defaults to OPENAI_API_KEY;
-    a service at another address may need none. `dimensions` asks the service for that vector
-    length; the attribute of that name is the length in use, None until it is known.
+    `model` is `local` for the built-in one, else its name at the service at `base_url` (by default
+    OPENAI_BASE_URL, or OpenAI's). `api_key` defaults to OPENAI_API_KEY; a service at another
+    address may need none. `dimensions` asks the service for that vector length; the attribute is
+    the length in use, None until it is known.
 
     Nothing is loaded or contacted before the first text. Safe from many tasks, threads and event
     loops; connections to a service stay open for the next call until their event loop ends.
@@ -57,17 +57,15 @@ class EmbeddingGenerator:
         return (await self.generate_batch([content]))[0]
 
     async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
-        """The vectors of several texts, in their order, all of one length, each of norm 1.
-
-        Raises EmbeddingError if there is no key, if the service refuses, if it still fails at the
-        third try, or if its answer is not such vectors.
+        """The vectors of several texts, in their order, all of one length, each of norm 1. Raises
+        EmbeddingError if there is no key, or no such answer after three tries.
         """
         texts = list(contents)
         return self._checked(await self._embed(texts) if texts else [])
 
     async def load(self) -> bool:
-        """Make `embed_now` possible, which takes half a second; whether it is, which it never is
-        for a service or a subclass. Raises EmbeddingError if the model cannot be loaded.
+        """Make `embed_now` possible, and return whether it is: never for a service or a subclass.
+        Raises EmbeddingError if the model cannot be loaded.
         """
         if self.model != LOCAL_MODEL or type(self)._embed is not EmbeddingGenerator._embed:
             return False

@@ -24,9 +24,8 @@ def model_version() -> str:
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """One vector of 256 numbers, not normalised, for each text, in 0.02 ms.
-
-    Raises EmbeddingError if a text holds nothing that the model has a token for, or as `load`.
+    """One vector of 256 numbers, not normalised, for each text, in 0.02 ms. Raises EmbeddingError
+    if a text holds nothing that the model has a token for, or as `load`.
     """
     tokenizer, token_vectors = load()
     vectors = []
@@ -40,9 +39,8 @@ def embed(texts: list[str]) -> list[list[float]]:
 
 @cache
 def load() -> tuple[Any, Any]:
-    """The model's tokenizer, and the vector of each token.
-
-    Raises EmbeddingError if there is no memory for them, or the package's files are missing.
+    """The model's tokenizer, and the vector of each token. Raises EmbeddingError if there is no
+    memory for them, or the package's files are missing.
     """
     package = find_spec("wordllama")  # finds a top-level package without importing it
     try:
@@ -57,7 +55,6 @@ def load() -> tuple[Any, Any]:
         return Tokenizer.from_file(str(tokens)), weights["embedding.weight"]
     except Exception as error:
         number = shortage(error)
-        cause = "Its files cannot be read. Reinstall the package wordllama."
-        if number:
-            cause = explanation(number)
+        broken = "Its files cannot be read. Reinstall the package wordllama."
+        cause = explanation(number) if number else broken
         raise EmbeddingError(f"The built-in model cannot be loaded: {cause} {UNCHANGED}") from error

@@ -5,29 +5,28 @@ their rarities first: while it is open, if the model can embed there; else by wh
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
-from .choice import model_of, require_same
+from .choice import vectors_of
 from .generator import EmbeddingGenerator
 
 
-class _Run(Protocol):
-    def __call__(self, work: Callable[[Store], list[float]], /) -> Awaitable[list[float]]: ...
-
-
 async def prepare(
-    query: str, generator: EmbeddingGenerator, info: StoreInfo, weight: float, run: _Run
+    query: str,
+    generator: EmbeddingGenerator,
+    info: StoreInfo,
+    weight: float,
+    run: Callable[[Callable[[Store], list[float]]], Awaitable[list[float]]],
 ) -> Callable[[Store], Question]:
     """What makes the question once the store that `info` describes is open. `weight` is how much
     shared words count there, if it has words; `run` works on the store.
 
     Raises EmbeddingError, and StorageError if the vector is not one of the store's model.
     """
-    words = ranking.asked(query) if info.words and weight else []
+    words = ranking.indexed(query) if info.words and weight else []
     if not words:
-        vector = await _embedded(query, generator, info)
+        [vector] = await vectors_of([query], generator, info)
         return lambda _: Question(vector)
 
     def without_common(rarities: Sequence[float]) -> str:
@@ -44,13 +43,7 @@ async def prepare(
         return ask
     if info.common is None:
         rarities = await run(lambda store: store.rarities(words))
-        vector = await _embedded(without_common(rarities), generator, info)
+        [vector] = await vectors_of([without_common(rarities)], generator, info)
         return lambda _: Question(vector, words, weight, sum(rarities))
-    vector = await _embedded(ranking.without_common(query, info.common), generator, info)
+    [vector] = await vectors_of([ranking.without_common(query, info.common)], generator, info)
     return lambda store: Question(vector, words, weight, sum(store.rarities(words)))
-
-
-async def _embedded(text: str, generator: EmbeddingGenerator, info: StoreInfo) -> list[float]:
-    vector = await generator.generate(text)
-    require_same(info, model_of(generator))
-    return vector

@@ -43,10 +43,8 @@ _IDLE_SECONDS = 60.0
 async def embed(
     texts: list[str], model: str, api_key: str, base_url: str | None, dimensions: int | None
 ) -> list[list[float]]:
-    """The vectors of `texts` as the service at `base_url`, None for OpenAI's, gives them.
-
-    Each request is tried three times if what stops it may pass. Raises EmbeddingError, whose text
-    holds neither the key nor what was to be embedded.
+    """The vectors of `texts` as the service at `base_url`, None for OpenAI's, gives them. Raises
+    EmbeddingError, whose text holds neither the key nor what was to be embedded.
     """
     for name in _HEADERS:
         if not os.environ.get(name, "").isascii():
@@ -91,25 +89,21 @@ async def _connections() -> httpx2.AsyncClient:
             _keepers.pop(owner, None)
     owner = (os.getpid(), asyncio.get_running_loop())
     if owner not in _keepers:
-        client = DefaultAsyncHttpxClient(
-            verify=_certificates(),
-            limits=httpx2.Limits(keepalive_expiry=_IDLE_SECONDS),
-            follow_redirects=False,
-        )
-        _keepers[owner] = _keep(owner, client)
+        _keepers[owner] = _keep(owner)
     return await anext(_keepers[owner])
 
 
-async def _keep(
-    owner: _Owner, client: httpx2.AsyncClient
-) -> AsyncGenerator[httpx2.AsyncClient, None]:
+async def _keep(owner: _Owner) -> AsyncGenerator[httpx2.AsyncClient, None]:
     # An event loop that ends closes its asynchronous generators first, and so the connections.
+    limits = httpx2.Limits(keepalive_expiry=_IDLE_SECONDS)
     try:
-        while True:
-            yield client
+        async with DefaultAsyncHttpxClient(
+            verify=_certificates(), limits=limits, follow_redirects=False
+        ) as client:
+            while True:
+                yield client
     finally:
         _keepers.pop(owner, None)
-        await client.aclose()
 
 
 @cache
@@ -142,13 +136,11 @@ def _seconds_to_wait(state: RetryCallState) -> float:
     """What the service asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
     error = state.outcome.exception() if state.outcome else None
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
-    try:
+    seconds = -1.0
+    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
+        seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+    with suppress(ValueError):
         seconds = float(asked)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            seconds = -1
     if not seconds >= 0:  # nor is nan
         seconds = 0.5 * 2 ** (state.attempt_number - 1)
     return min(seconds, EMBEDDING_MAX_WAIT_SECONDS)
