@@ -406,14 +406,3 @@ def test_help_comes_without_loading_what_works(root: Path) -> None:
     )
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert output.splitlines()[-1] == "[]"
-
-
-def test_the_core_knows_nothing_of_the_command(root: Path) -> None:
-    code = (
-        "import sys, asyncio, importlib, pkgutil, memory_semantic\n"
-        "for found in pkgutil.iter_modules(memory_semantic.__path__):\n"
-        "    importlib.import_module(f'memory_semantic.{found.name}')\n"
-        "print([name for name in ('agent_memory', 'click', 'rich', 'plotly', 'openTSNE', 'lz4')"
-        " if name in sys.modules])"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -541,21 +540,6 @@ print(asyncio.run(main()))
     first, second = (int(processes.finish(each)) for each in both)
     assert int((folder / "count").read_text()) == first + second
     assert min(first, second) * 10 > max(first, second)
-
-
-def test_a_stopped_process_is_a_time_out_for_others_that_names_it(
-    folder: Path, door: Door[CountingVisit]
-) -> None:
-    holder = start(folder, HOLD)
-    assert holder.stdout and holder.stdout.readline()
-    holder.send_signal(signal.SIGSTOP)
-    try:
-        with pytest.raises(StorageError, match=rf"now by process {holder.pid}\)"):
-            asyncio.run(door.run(CountingVisit.add, 0.3))
-    finally:
-        holder.send_signal(signal.SIGCONT)
-    holder.communicate("\n")
-    assert asyncio.run(door.run(CountingVisit.add, 5)) == 1
 
 
 # The lock

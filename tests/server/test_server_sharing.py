@@ -283,20 +283,6 @@ async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_ag
     assert await storage.count() == times // 3
 
 
-async def test_two_texts_with_one_id_are_both_kept(
-    qdrant: QdrantServer, storage: MemoryStorage
-) -> None:
-    same, _, third = await storage.store_many(["ours", "theirs", "third"])
-    qdrant.client.set_payload(ALIAS, {"id": same}, [point_id("theirs").hex])
-    for call in (storage.get(same), storage.delete([same]), storage.delete([third, same])):
-        with pytest.raises(
-            StorageError, match=rf"Two memories have the id {same}.*doctor.*Nothing"
-        ):
-            await call
-    assert await storage.count() == 3
-    assert await storage.delete([third]) == 1
-
-
 def unit(vector: list[float]) -> list[float]:
     return [number / math.hypot(*vector) for number in vector]
 
