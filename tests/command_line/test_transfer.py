@@ -24,8 +24,6 @@ from hypothesis import strategies as st
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.check import clean_tags, clean_text
 
-pytestmark = pytest.mark.usefixtures("no_lingering")
-
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Command:

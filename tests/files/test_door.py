@@ -56,11 +56,6 @@ def door(folder: Path) -> Iterator[Door[CountingVisit]]:
 
 
 @pytest.fixture
-def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0)
-
-
-@pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lingers until it has a reason not to."""
     monkeypatch.setattr(door_module, "LINGER_SECONDS", 30)
@@ -375,16 +370,12 @@ async def test_after_a_burst_the_store_stays_open_for_a_moment(
     assert await door.run(CountingVisit.add, 5) == 4
 
 
-async def test_the_moment_ends(door: Door[CountingVisit], folder: Path) -> None:
+async def test_the_moment_ends(
+    door: Door[CountingVisit], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
     await burst(door)
     await until(lambda: is_free(folder))
-
-
-async def test_without_lingering_each_call_enters(
-    door: Door[CountingVisit], folder: Path, no_lingering: None
-) -> None:
-    await burst(door)
-    assert CountingVisit.entered == CountingVisit.closed == 3
 
 
 async def test_who_lingers_gives_way_at_once(

@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,6 @@ from qdrant_server import DROP, QdrantServer, Rule
 ALIAS = "agent-memory.sam"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 READ = f"POST /collections/{ALIAS}/points"
-
-
-@pytest.fixture
-def qdrant() -> Iterator[QdrantServer]:
-    with QdrantServer() as running:
-        yield running
 
 
 @pytest.fixture
