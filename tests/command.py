@@ -12,6 +12,27 @@ from click.testing import CliRunner, Result
 
 EXECUTABLE = Path(sys.executable).with_name("agent-memory")
 
+# For root no permission counts, unless it gives up the right to that.
+AS_ANYBODY = (
+    ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
+)
+
+
+def invoke(*arguments: str, input: str | None = None, code: int = 0) -> Result:
+    """What a command printed in this process; its exit code must be `code`."""
+    result = CliRunner().invoke(cli, arguments, input=input)
+    unexpected = result.exception and not isinstance(result.exception, SystemExit)
+    assert not unexpected and result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def settings(**config: str) -> Path:
+    """Amplifier's settings of the person, with this config of the memory tools; their file."""
+    path = Path("~/.amplifier/settings.yaml").expanduser()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
+    return path
+
 
 class Command:
     """Runs commands on the memory of `sam` under `root`."""
@@ -20,11 +41,8 @@ class Command:
         self.root = root
 
     def run(self, *arguments: str, input: str | None = None, code: int = 0) -> Result:
-        """What a command printed; its exit code must be `code`."""
-        result = CliRunner().invoke(cli, self._all(arguments), input=input)
-        unexpected = result.exception and not isinstance(result.exception, SystemExit)
-        assert not unexpected and result.exit_code == code, (result.output, result.exception)
-        return result
+        """As `invoke`."""
+        return invoke(*self._all(arguments), input=input, code=code)
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         """The JSON that a command printed."""

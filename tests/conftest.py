@@ -4,7 +4,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from amplifier_core import HookResult
@@ -13,6 +13,9 @@ from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
+
+if TYPE_CHECKING:
+    from qdrant_server import QdrantServer
 
 MakeStorage = Callable[..., MemoryStorage]
 
@@ -41,6 +44,7 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "AMPLIFIER_AGENT_IDENTITY",
         "AGENT_MEMORY_QDRANT_URL",
         "AGENT_MEMORY_QDRANT_API_KEY",
+        "AMPLIFIER_SESSION_ORIGIN",
         "QDRANT_URL",
     ):
         monkeypatch.delenv(name, raising=False)
@@ -93,6 +97,18 @@ def storage(make_storage: MakeStorage) -> MemoryStorage:
 
 
 @pytest.fixture
+def memory(root: Path) -> dict[str, Any]:
+    """The config of the memory tools of `sam`."""
+    return {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+
+
+@pytest.fixture
+def sam(root: Path) -> MemoryStorage:
+    """The storage of `sam`, today."""
+    return MemoryStorage("sam", {"storage_root": str(root), "embedding_model": "local"})
+
+
+@pytest.fixture
 def command(root: Path) -> Command:
     """The command line, on the memory of `sam`."""
     return Command(root)
@@ -102,6 +118,21 @@ def command(root: Path) -> Command:
 def server() -> Iterator[EmbeddingsServer]:
     with EmbeddingsServer() as running:
         yield running
+
+
+@pytest.fixture
+def qdrant() -> Iterator["QdrantServer"]:
+    """A stand-in for a Qdrant server."""
+    from qdrant_server import QdrantServer
+
+    with QdrantServer() as running:
+        yield running
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Qdrant server that fails is asked again at once."""
+    monkeypatch.setattr("memory_semantic.server.connection._seconds_to_wait", lambda state: 0.01)
 
 
 class Tools:
@@ -139,13 +170,12 @@ MakeTools = Callable[..., Awaitable[Tools]]
 
 
 @pytest.fixture
-def make_tools(root: Path) -> MakeTools:
+def make_tools(memory: dict[str, Any]) -> MakeTools:
     """The tools of `sam`, by default with the built-in model."""
 
     async def make(**config: Any) -> Tools:
         coordinator = MockCoordinator()
-        settings = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
-        await mount(coordinator, {**settings, **config})
+        await mount(coordinator, {**memory, **config})
         return Tools(coordinator)
 
     return make

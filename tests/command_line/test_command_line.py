@@ -15,10 +15,8 @@ import click
 import pytest
 from agent_memory.cli import cli
 from click.testing import CliRunner
-from command import EXECUTABLE, Command
+from command import EXECUTABLE, Command, invoke
 from conftest import Clock, MakeStorage, MakeTools
-
-pytestmark = pytest.mark.usefixtures("no_lingering")
 
 
 def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
@@ -135,9 +133,7 @@ def test_agents_goes_on_past_a_damaged_one(command: Command, root: Path) -> None
 
 class TestWhichAgent:
     def run(self, root: Path, *arguments: str, code: int = 0) -> str:
-        result = CliRunner().invoke(cli, [*arguments, "--root", str(root)])
-        assert result.exit_code == code, result.output
-        return result.output
+        return invoke(*arguments, "--root", str(root), code=code).output
 
     def test_the_only_one_needs_no_name(self, root: Path, command: Command) -> None:
         command.run("store", "something")
@@ -406,14 +402,3 @@ def test_help_comes_without_loading_what_works(root: Path) -> None:
     )
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert output.splitlines()[-1] == "[]"
-
-
-def test_the_core_knows_nothing_of_the_command(root: Path) -> None:
-    code = (
-        "import sys, asyncio, importlib, pkgutil, memory_semantic\n"
-        "for found in pkgutil.iter_modules(memory_semantic.__path__):\n"
-        "    importlib.import_module(f'memory_semantic.{found.name}')\n"
-        "print([name for name in ('agent_memory', 'click', 'rich', 'plotly', 'openTSNE', 'lz4')"
-        " if name in sys.modules])"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

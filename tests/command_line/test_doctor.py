@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 from agent_memory.cli import cli
 from click.testing import CliRunner
-from command import Command
+from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from memory_semantic.files.shard import ENGINE
 from memory_semantic.memory import Memory
 from memory_semantic.store import Store
-
-pytestmark = pytest.mark.usefixtures("no_lingering")
+from stores import copy_sparse, cut, empty, garble, remove
 
 REPAIR = "agent-memory doctor --repair"
 
@@ -46,13 +45,6 @@ def findings(command: Command, *arguments: str, code: int = 0) -> dict[str, list
         if finding["state"] != "ok":
             unwell.setdefault(finding["subject"], []).append(finding)
     return unwell
-
-
-def settings(**config: str) -> Path:
-    path = Path("~/.amplifier/settings.yaml").expanduser()
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
-    return path
 
 
 def shard(storage: MemoryStorage) -> Path:
@@ -257,22 +249,6 @@ class TestFoldersOfOurOwn:
         assert "Unexpected file topics" in command.run("store", "A new beginning.", code=1).stderr
 
 
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def garble(path: Path) -> None:
-    path.write_bytes(os.urandom(path.stat().st_size))
-
-
 DAMAGE = [
     ("mutable_id_tracker.mappings", remove),
     ("mutable_id_tracker.versions", cut),
@@ -426,7 +402,7 @@ class TestRepair:
         storage = make_storage()
         old = shard(storage)
         kept = command.root.with_name("kept")
-        subprocess.run(["cp", "-a", "--sparse=always", old, kept], check=True)
+        copy_sparse(old, kept)
         command.run("forget", memories[0].id, "--yes")
         kept.rename(old)  # as if the process had been killed before it was removed
         file_in(storage, "version.info").unlink()

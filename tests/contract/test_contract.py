@@ -269,6 +269,7 @@ async def test_ids_come_in_the_order_of_the_texts(plain: MemoryStorage) -> None:
     memories = await whole(plain)
     assert [memories[text].id for text in "abc"] == ids[:3]
     assert memories["a"].tags == ["later"] and memories["b"].tags == ["tag"]
+    assert await plain.store_many([]) == []
 
 
 async def test_a_thousand_at_once(plain: MemoryStorage, clock: Clock) -> None:
@@ -405,6 +406,7 @@ async def test_times_and_tags_keep_what_they_say(plain: MemoryStorage, clock: Cl
         ({"tags": ["c"]}, {"two", "four"}),
         ({"tags": ["a", " B "]}, {"one", "two"}),
         ({"tags": ["d"]}, set()),
+        ({"tags": []}, {"one", "two", "three", "four"}),
         ({"tags": ["a", "c"], "since": first + MOMENT}, {"two", "four"}),
     ]
     for where, texts in expected:
@@ -541,6 +543,7 @@ async def test_the_tools_work_as_everywhere(make_tools: MakeTools, place: Place)
     tools = await make_tools(**place.config)
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored["memory_id"]
+    assert re.fullmatch(r"mem-[0-9a-f]{12}", memory_id)
     assert stored == {"memory_id": memory_id, "status": "stored", "embedding_model": "local"}
     again = await tools.call("memory_store", content="We chose PostgreSQL.")
     assert again["memory_id"] == memory_id and "already known" in again["status"]

@@ -48,7 +48,7 @@ def test_the_first_that_is_set_is_not_passed_over_when_it_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "sam", "project-alpha", "x_1", "007", "a" * 64])
-def test_possible_names(name: str) -> None:
+def test_accepts_valid_names(name: str) -> None:
     assert validate_agent_id(name) == name
     assert MemoryStorage(name).agent_id == name
 
@@ -61,7 +61,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_impossible_names(name: Any) -> None:
+def test_rejects_invalid_names(name: Any) -> None:
     with pytest.raises(ValueError, match="agent_identity"):
         MemoryStorage(name)
 

@@ -21,6 +21,7 @@ from credentials import (
 from embeddings_server import EmbeddingsServer
 from memory_semantic import masking
 from memory_semantic.masking import mask
+from stores import bytes_of
 
 COMMON = {**PLACED, **NAMED}
 
@@ -124,7 +125,7 @@ async def test_a_store_masks_before_anything_else_sees_it(tools: Tools, root: Pa
     [memory] = found["memories"]
     assert memory["content"] == "The sandbox key is (masked API key)."
     assert memory["tags"] == ["api", "id-(masked aws key)"]
-    on_disk = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
+    on_disk = bytes_of(root)
     assert KEY[8:].encode() not in on_disk and b"AKIA" not in on_disk
     assert KEY not in str(tools.events)
 

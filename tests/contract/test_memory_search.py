@@ -3,7 +3,6 @@
 import json
 import math
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,25 +29,25 @@ async def test_a_result_has_what_the_model_needs_and_no_more(tools: Tools) -> No
     json.dumps(output)  # nothing in it that JSON has no word for
 
 
-async def test_no_store_is_no_result_and_makes_none(tools: Tools, root: Path) -> None:
-    assert (await tools.call("memory_search", query="anything"))["memories"] == []
-    assert not root.exists()
-
-
 @pytest.mark.parametrize("limit", [1, 5, 20, 21, 1000, 1e9, 3.0, None])
-async def test_limits_that_count(tools: Tools, make_storage: MakeStorage, limit: Any) -> None:
+async def test_accepts_limits_and_cuts_them_to_twenty(
+    tools: Tools, make_storage: MakeStorage, limit: Any
+) -> None:
     await make_storage().store_many([f"fact {i}" for i in range(25)])
     output = await tools.call("memory_search", query="fact", limit=limit)
     assert len(output["memories"]) == min(limit or 5, 20)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "5", True, math.nan, math.inf, [5]])
-async def test_limits_that_do_not(tools: Tools, limit: Any) -> None:
+async def test_rejects_invalid_limits(tools: Tools, make_storage: MakeStorage, limit: Any) -> None:
     assert "1 to 20" in await tools.refused("memory_search", query="x", limit=limit)
+    if limit != "5":
+        with pytest.raises(ValueError):
+            await make_storage().get_recent(limit)
 
 
 @pytest.mark.parametrize("query", [None, "", "  ", "\u200b", 7, ["x"], "x" * 100_000, "\ud800"])
-async def test_bad_queries(tools: Tools, query: Any) -> None:
+async def test_rejects_invalid_queries(tools: Tools, query: Any) -> None:
     assert "query" in await tools.refused("memory_search", query=query)
     assert "query" in await tools.refused("memory_search")
 
@@ -91,17 +90,8 @@ BAD_TIMES = ["yesterday", "", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+
 
 
 @pytest.mark.parametrize("since", BAD_TIMES)
-async def test_times_that_are_none(tools: Tools, since: Any) -> None:
+async def test_rejects_invalid_times(tools: Tools, since: Any) -> None:
     assert "ISO 8601" in await tools.refused("memory_search", query="x", since=since)
-
-
-async def test_tags_keep_memories_that_carry_any_of_them(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    await storage.store_many([("one", ["a"]), ("two", ["b", "c"]), ("three", []), ("four", ["d"])])
-    found = await storage.search("number", tags=["A ", "c"])
-    assert {memory.content for memory in found} == {"one", "two"}
-    assert await storage.search("number", tags=["none such"]) == []
-    assert len(await storage.search("number", tags=[])) == 4
 
 
 async def test_an_answer_is_bounded_and_short_memories_come_whole(
@@ -151,16 +141,3 @@ async def test_memories_that_look_like_instructions_stay_data(tools: Tools) -> N
     await tools.call("memory_store", content=content)
     output = await tools.call("memory_search", query="instructions")
     assert [memory["content"] for memory in output["memories"]] == [content]
-
-
-async def test_recent_memories_newest_first(make_storage: MakeStorage, clock: Clock) -> None:
-    storage = make_storage()
-    for content in ("first", "second", "third"):
-        await storage.store(content)
-        clock.advance(seconds=1)
-    assert [memory.content for memory in await storage.get_recent(2)] == ["third", "second"]
-    assert len(await storage.get_recent(100)) == 3
-    for limit in (0, -1, True, 2.5):
-        with pytest.raises(ValueError):
-            await storage.get_recent(limit)  # type: ignore[arg-type]
-    assert await storage.get("mem-00000000") is None

@@ -1,14 +1,13 @@
 """The order of results is exactly the formula of `ranking`, whatever a store holds."""
 
 import asyncio
-import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Clock, MakeStorage
+from conftest import Clock
 from exact import WORDS, Exact, Model
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, ranking
 from memory_semantic.ranking import score
@@ -161,46 +160,6 @@ async def ages(storage: MemoryStorage, clock: Clock, by_age: dict[str, timedelta
     clock.now = now
 
 
-@pytest.mark.parametrize("seed", range(6))
-async def test_the_best_are_those_that_a_full_scan_finds(
-    root: Path, clock: Clock, seed: int
-) -> None:
-    source = random.Random(seed)
-
-    def vector() -> list[float]:
-        return [source.gauss(0, 1) for _ in range(256)]
-
-    texts = [f"memory {i}" for i in range(source.choice([1, 3, 40, 120]))]
-    vectors = {text: vector() for text in [*texts, "question"]}
-    moments = [timedelta(days=source.uniform(-1, 14)) for _ in range(5)]
-    stored_at = {text: clock.now - source.choice(moments) for text in texts}
-    storage = MemoryStorage(
-        "sam", {"storage_root": str(root)}, embeddings=Given(vectors), clock=clock
-    )
-    now = clock.now
-    for moment in sorted(set(stored_at.values())):
-        clock.now = moment
-        await storage.store_many([text for text in texts if stored_at[text] == moment])
-    clock.now = now
-
-    for limit in (1, 2, 5, 20):
-        for since in (None, now - timedelta(days=3), now - timedelta(days=10)):
-            scan = {
-                text: score(cosine(vectors[text], vectors["question"]), stored_at[text], now)
-                for text in texts
-                if since is None or stored_at[text] >= since
-            }
-            best = sorted(scan.values(), reverse=True)[:limit]
-            found = await storage.search("question", limit=limit, since=since)
-            assert len(found) == len(best)
-            for memory, expected in zip(found, best, strict=True):
-                assert memory.score is not None
-                assert memory.score == pytest.approx(scan[memory.content], abs=BAND)
-                assert memory.score == pytest.approx(expected, abs=BAND)
-            keys = [(-(memory.score or 0), -memory.timestamp.timestamp()) for memory in found]
-            assert keys == sorted(keys)
-
-
 async def test_a_recent_memory_far_down_by_cosine_is_not_missed(root: Path, clock: Clock) -> None:
     old = {f"old {i}": [1.0, 0.70 - i * 1e-3] for i in range(30)}
     vectors = {**old, "recent": [1.0, 0.95], "question": [1.0, 0.0]}
@@ -227,16 +186,3 @@ async def test_of_equal_scores_the_newer_comes_first(root: Path, clock: Clock) -
     found = await storage.search("question", limit=6)
     assert [memory.content for memory in found] == ["alike", *names[:5]]
     assert [memory.score for memory in found[1:]] == [0.0] * 5
-
-
-async def test_the_boost_ends_when_seven_days_are_over(
-    make_storage: MakeStorage, clock: Clock
-) -> None:
-    storage = make_storage()
-    await storage.store("We chose PostgreSQL.")
-    clock.advance(days=7, microseconds=-1)
-    [young] = await storage.search("We chose PostgreSQL.")
-    clock.advance(microseconds=1)
-    [old] = await storage.search("We chose PostgreSQL.")
-    assert young.score == pytest.approx(1.2, abs=1e-4)
-    assert old.score == pytest.approx(1.0, abs=1e-4)

@@ -9,6 +9,7 @@ from agent_memory.cli import cli
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from click.testing import CliRunner
+from command import settings
 from conftest import MakeStorage, MakeTools
 from memory_semantic import InputError
 from memory_semantic.settings import StorageConfig, core_settings
@@ -114,10 +115,7 @@ def test_all_wrong_values_are_told_at_once_and_none_is_repeated() -> None:
 
 
 def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:
-    path = Path("~/.amplifier/settings.yaml").expanduser()
-    path.parent.mkdir()
-    config = {"agent_identity": "sam", "embeding_model": "local", "storage_root": str(root)}
-    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
+    settings(agent_identity="sam", embeding_model="local", storage_root=str(root))
     words = "There is no setting 'embeding_model'. Did you mean 'embedding_model'?"
     for arguments in (
         *(["store", "x"], ["search", "x"], ["list"], ["agents"], ["stats"], ["export", "-"]),

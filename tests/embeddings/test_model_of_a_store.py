@@ -100,25 +100,3 @@ async def test_of_two_first_stores_with_different_models_the_later_follows_the_e
     [stored] = await MemoryStorage("sam", {"storage_root": str(root)}).upsert(["second"])
     assert stored.model == "local" and len(server.requests) == 1
     assert len(await make_storage().search("second")) == 2
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("max_query_results", 0),
-        ("max_query_results", 21),
-        ("dimensions", 0),
-        ("storage_root", ["x"]),
-        ("embedding_model", 7),
-        ("lock_timeout", "long"),
-    ],
-)
-def test_a_wrong_setting_is_named(key: str, value: object) -> None:
-    with pytest.raises(ValueError, match=key):
-        MemoryStorage("sam", {key: value})
-
-
-def test_blank_settings_are_not_set() -> None:
-    storage = MemoryStorage("sam", {"storage_root": "", "embedding_model": " ", "dimensions": None})
-    assert storage.config.embedding_model is None
-    assert storage.config.storage_root == str(Path.home() / ".amplifier/memory")

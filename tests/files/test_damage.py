@@ -4,9 +4,7 @@ There is no store of an earlier engine to open: 0.9 is the first that this proje
 """
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
+from stores import copy_sparse, cut, empty, remove
 
 FACTS = [f"fact number {i}" for i in range(20)]
 
@@ -143,24 +142,7 @@ async def test_a_text_that_was_changed_on_disk_is_not_passed_off_as_the_memory(
             await call
 
 
-def delete(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def halve(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def copy_sparse(source: Path, target: Path) -> None:
-    """The engine's files are mostly holes; copying those as zeros takes a hundred times longer."""
-    subprocess.run(["cp", "-a", "--sparse=always", source, target], check=True)
-
-
-@pytest.mark.parametrize("harm", [delete, empty, halve])
+@pytest.mark.parametrize("harm", [remove, empty, cut])
 async def test_every_file_of_a_store_in_turn(
     make_storage: MakeStorage, database: Path, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -54,11 +53,6 @@ def door(folder: Path) -> Iterator[Door[CountingVisit]]:
     door.close()
     assert CountingVisit.entered == CountingVisit.closed
     assert "agent-memory" not in [thread.name for thread in threading.enumerate()]
-
-
-@pytest.fixture
-def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0)
 
 
 @pytest.fixture
@@ -376,16 +370,12 @@ async def test_after_a_burst_the_store_stays_open_for_a_moment(
     assert await door.run(CountingVisit.add, 5) == 4
 
 
-async def test_the_moment_ends(door: Door[CountingVisit], folder: Path) -> None:
+async def test_the_moment_ends(
+    door: Door[CountingVisit], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
     await burst(door)
     await until(lambda: is_free(folder))
-
-
-async def test_without_lingering_each_call_enters(
-    door: Door[CountingVisit], folder: Path, no_lingering: None
-) -> None:
-    await burst(door)
-    assert CountingVisit.entered == CountingVisit.closed == 3
 
 
 async def test_who_lingers_gives_way_at_once(
@@ -541,21 +531,6 @@ print(asyncio.run(main()))
     first, second = (int(processes.finish(each)) for each in both)
     assert int((folder / "count").read_text()) == first + second
     assert min(first, second) * 10 > max(first, second)
-
-
-def test_a_stopped_process_is_a_time_out_for_others_that_names_it(
-    folder: Path, door: Door[CountingVisit]
-) -> None:
-    holder = start(folder, HOLD)
-    assert holder.stdout and holder.stdout.readline()
-    holder.send_signal(signal.SIGSTOP)
-    try:
-        with pytest.raises(StorageError, match=rf"now by process {holder.pid}\)"):
-            asyncio.run(door.run(CountingVisit.add, 0.3))
-    finally:
-        holder.send_signal(signal.SIGCONT)
-    holder.communicate("\n")
-    assert asyncio.run(door.run(CountingVisit.add, 5)) == 1
 
 
 # The lock

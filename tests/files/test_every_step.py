@@ -20,6 +20,7 @@ import pytest
 from memory_semantic import MemoryStorage, maintenance
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
+from stores import copy_sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -185,7 +186,7 @@ def test_at_every_step(base: Path, tmp_path: Path, operation: str, stride: int, 
         if operation == "create":
             root.mkdir()
         else:
-            subprocess.run(["cp", "-a", "--sparse=always", base, root], check=True)
+            copy_sparse(base, root)
         answer, happened = operate(root, method, argument, harm, call, step)
         outcome = verify(root, operation, answer)
         asyncio.run(storage(root).close())

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 import time
@@ -21,6 +20,7 @@ from memory_semantic.maintenance import examine, traces
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
 from processes import finish, run, start
+from stores import bytes_of, copy_sparse
 
 Between = Callable[[Callable[[], Any]], None]
 
@@ -42,10 +42,6 @@ async def erase_later(backend):
 sys.modules[maintenance.erase.__module__].erase = erase_later
 print(asyncio.run(storage().delete(arguments)))
 """
-
-
-def bytes_of(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def test_one_is_shown_asked_for_and_gone(command: Command, root: Path) -> None:
@@ -152,9 +148,9 @@ def test_what_stays_on_the_disk_is_said(
 ) -> None:
     stored = command.json("store", "Kept by an earlier repair.")
     database = storage.folder.database
-    os.system(f"cp -a --sparse=always {database} {database.with_name('damaged-20260101-000000')}")
-    result = command.run("forget", stored["memory_id"], "--yes", code=1)
     kept = database.with_name("damaged-20260101-000000")
+    copy_sparse(database, kept)
+    result = command.run("forget", stored["memory_id"], "--yes", code=1)
     assert f"rm -r {kept}" in result.stderr and "Deleted from the store" in result.stderr
     assert command.json("list") == []
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from memory_semantic import MemoryStorage
 from plain_vectors import PlainVectors
+from stores import copy_sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -50,7 +51,7 @@ def test_every_file_overwritten(tmp_path: Path) -> None:
     def outcome(number: int) -> tuple[str, str]:
         path = files[number]
         root = tmp_path / f"damaged {number}"
-        subprocess.run(["cp", "-a", "--sparse=always", base, root], check=True)
+        copy_sparse(base, root)
         used = min(path.stat().st_size, 2 * 32 * 20)  # of the sparse files only the beginning is
         with (root / path.relative_to(base)).open("r+b") as file:
             for place in (0, used // 2):

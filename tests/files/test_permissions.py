@@ -6,12 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import EXECUTABLE, Command
-
-# For root no permission counts, unless it gives up the right to that.
-AS_ANYBODY = (
-    ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
-)
+from command import AS_ANYBODY, EXECUTABLE, Command, settings
 
 
 def run(*arguments: str, code: int) -> "subprocess.CompletedProcess[str]":
@@ -101,11 +96,7 @@ def test_a_memory_that_another_user_has_made(command: Command, root: Path) -> No
 
 def test_a_root_that_is_a_file(command: Command, root: Path) -> None:
     root.write_text("")
-    settings = Path("~/.amplifier/settings.yaml").expanduser()
-    settings.parent.mkdir()
-    settings.write_text(
-        f"overrides: {{tool-memory-semantic: {{config: {{storage_root: {root}}}}}}}"
-    )
+    settings(storage_root=str(root))
     for words in (["agents"], ["list"], ["list", "--agent", "sam"]):
         result = subprocess.run([EXECUTABLE, *words], capture_output=True, text=True)
         assert result.returncode == 1 and "Not a directory" in result.stderr, words

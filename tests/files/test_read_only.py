@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import EXECUTABLE, Command
+from command import AS_ANYBODY, EXECUTABLE, Command
 from qdrant_server import QdrantServer
-from test_permissions import AS_ANYBODY
 
 READ_ONLY = "read-only"
 

@@ -8,7 +8,6 @@ import errno
 import os
 import random
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from memory_semantic.files.shard import Shard
 from memory_semantic.maintenance import Salvaged
 from memory_semantic.maintenance import salvage as read_files
 from plain_vectors import PlainVectors
+from stores import copy_sparse, empty, remove
 
 LONG = "".join(random.Random(1).choices("abcdefgh ijklmnop ÄÖÜ 漢字 🎉👩‍👩‍👧 ]}", k=9_000))
 RENEWED = "a fact to renew"
@@ -65,7 +65,7 @@ def stored(template: tuple[Path, dict[str, Memory]]) -> dict[str, Memory]:
 @pytest.fixture
 def shard(template: tuple[Path, dict[str, Memory]], root: Path) -> Path:
     """A copy of the template's, in a store of its own, to be damaged."""
-    subprocess.run(["cp", "-a", "--sparse=always", template[0], root], check=True)
+    copy_sparse(template[0], root)
     return root / "sam/qdrant.db/shard-2"
 
 
@@ -105,14 +105,6 @@ def used(path: Path) -> int:
     return len(path.read_bytes().rstrip(b"\0"))
 
 
-def delete(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def halve(path: Path) -> None:
     os.truncate(path, used(path) // 2)
 
@@ -148,7 +140,7 @@ def alter(path: Path, fact: str, whole: bytes, altered: bytes) -> None:
     path.write_bytes(page)
 
 
-HARMS = pytest.mark.parametrize("harm", [delete, empty, halve, clear, overwrite, overwrite_all])
+HARMS = pytest.mark.parametrize("harm", [remove, empty, halve, clear, overwrite, overwrite_all])
 Harm = Callable[[Path], None]
 
 

@@ -15,6 +15,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from processes import finish, run, start
+from stores import bytes_of
 
 
 def modes(folder: Path) -> set[str]:
@@ -121,7 +122,7 @@ async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, roo
 
 
 @pytest.mark.parametrize("name", ["a file", "loop", "x" * 5000])
-async def test_a_root_that_can_be_no_folder(
+async def test_rejects_a_root_that_cannot_be_a_folder(
     make_storage: MakeStorage, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "a file").write_text("x")
@@ -145,7 +146,7 @@ async def test_a_root_whose_parents_are_missing_or_that_is_relative(
 
 
 @pytest.mark.parametrize("root_of", ["~no-such-user/x", "a\0b", "${HOME}/x"])
-def test_a_root_that_is_no_path(make_storage: MakeStorage, root_of: str) -> None:
+def test_rejects_a_root_that_is_not_a_path(make_storage: MakeStorage, root_of: str) -> None:
     with pytest.raises(ValueError, match="storage_root"):
         make_storage(storage_root=root_of)
 
@@ -286,18 +287,14 @@ async def test_erased_is_erased_from_the_disk(make_storage: MakeStorage, root: P
     await storage.store_many([f"kept fact {i}" for i in range(20)])
     before = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}
     secret = await storage.store("The unforgettable zanzibar incident.")
-    assert b"zanzibar" in every_byte(root)
+    assert b"zanzibar" in bytes_of(root)
     assert await storage.delete([secret, "mem-00000000"]) == 1
-    assert b"zanzibar" not in every_byte(root)
+    assert b"zanzibar" not in bytes_of(root)
     assert await storage.get(secret) is None
     after = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}
     assert after == before
     assert await storage.delete([secret]) == 0 and await storage.delete([]) == 0
     assert await storage.store("The unforgettable zanzibar incident.") != secret
-
-
-def every_byte(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 Usage = namedtuple("Usage", "total used free")

@@ -1,7 +1,6 @@
 """Several at once on one memory: tasks, threads, processes, forks; killed, cancelled, waiting."""
 
 import asyncio
-import fcntl
 import json
 import os
 import threading
@@ -25,29 +24,11 @@ asyncio.run(main())
 """
 
 
-async def test_what_one_process_stores_another_finds(root: Path, make_storage: MakeStorage) -> None:
-    run(root, 'asyncio.run(storage().store("We chose PostgreSQL for the users table."))')
-    output = run(
-        root,
-        "found = asyncio.run(storage().search('Which database did our team pick?'))\n"
-        "print(found[0].content)",
-    )
-    assert output.strip() == "We chose PostgreSQL for the users table."
-
-
 async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage) -> None:
-    processes = [start(root, STORE_MANY, f"worker {i}", 15) for i in range(4)]
+    processes = [start(root, STORE_MANY, f"worker {i}", 8) for i in range(4)]
     ids = [line for process in processes for line in finish(process).split()]
-    assert len(set(ids)) == 60
+    assert len(set(ids)) == 32
     assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
-
-
-async def test_fifty_calls_at_once_in_one_process(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    ids = await asyncio.gather(*(storage.store(f"fact {i}") for i in range(50)))
-    assert len(set(ids)) == 50 == await storage.count()
-    found = await asyncio.gather(*(storage.search(f"fact {i}") for i in range(50)))
-    assert all(len(memories) == 5 for memories in found)
 
 
 def test_threads_with_event_loops_of_their_own(make_storage: MakeStorage) -> None:
@@ -63,16 +44,6 @@ def test_threads_with_event_loops_of_their_own(make_storage: MakeStorage) -> Non
     for thread in threads:
         thread.join()
     assert len(set(ids)) == 30 == asyncio.run(make_storage().count())
-
-
-async def test_the_same_text_at_once_is_one_memory_with_all_tags(
-    make_storage: MakeStorage,
-) -> None:
-    storage = make_storage()
-    ids = await asyncio.gather(*(storage.store("the fact", [f"tag {i}"]) for i in range(10)))
-    assert len(set(ids)) == 1
-    memory = await storage.get(ids[0])
-    assert memory is not None and set(memory.tags) == {f"tag {i}" for i in range(10)}
 
 
 async def test_nothing_acknowledged_is_lost_when_a_process_is_killed(
@@ -117,24 +88,6 @@ async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(
     assert await waiting
 
 
-async def test_a_call_cancelled_while_it_waits_stores_nothing_and_leaves_the_line(
-    root: Path, make_storage: MakeStorage
-) -> None:
-    storage = make_storage()
-    await storage.store("x")
-    with take_lock(root / "sam" / "qdrant.db", time.monotonic() + 5, threading.Event()):
-        waiting = asyncio.create_task(storage.store("never"))
-        await asyncio.sleep(0.2)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        await asyncio.sleep(0.1)
-        with (root / "sam/qdrant.db/queue").open() as queue:
-            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody is in the line
-    assert await storage.count() == 1
-    assert await storage.store("later")
-
-
 async def test_a_call_cancelled_at_any_moment_leaves_a_whole_store(
     make_storage: MakeStorage,
 ) -> None:
@@ -170,27 +123,6 @@ print(asyncio.run(storage().count()))
 """,
     )
     assert output.split() == ["2", "3"]
-
-
-def test_a_forked_child_does_not_hold_the_lock_of_its_parent(root: Path) -> None:
-    output = run(
-        root,
-        """
-import pathlib, threading, time
-from memory_semantic.files.lock import take_lock
-from memory_semantic.limits import WORKERS
-asyncio.run(storage().store("x"))
-with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5, threading.Event()):
-    child = os.fork()
-    if child == 0:
-        time.sleep(30)
-        os._exit(0)
-print(asyncio.run(storage(lock_timeout=2).count()))
-os.kill(child, 9)
-os.waitpid(child, 0)
-""",
-    )
-    assert output.split() == ["1"]
 
 
 def test_calls_leave_no_thread_or_descriptor_behind(root: Path) -> None:
@@ -230,6 +162,14 @@ async def test_the_event_loop_goes_on_while_a_call_waits(
         await asyncio.to_thread(os.getpid)  # the host's threads are free as well
         assert time.monotonic() - before < 0.5
     assert all(await asyncio.gather(*calls))
+
+
+async def test_the_lock_of_one_agent_does_not_stop_another(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage("sam").store("x")
+    with take_lock(root / "sam" / "qdrant.db", time.monotonic() + 5, threading.Event()):
+        assert await make_storage("alice", lock_timeout=1).store("y")
 
 
 def test_many_agents_at_once_need_few_descriptors(root: Path) -> None:

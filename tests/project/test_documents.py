@@ -146,16 +146,6 @@ def test_commands_in_the_readme_exist() -> None:
         assert set(re.findall(r"--[a-z-]+", rest)) <= options
 
 
-def test_only_two_files_know_the_vector_engine() -> None:
-    users = {path.name for path in SOURCES if "import qdrant_edge" in path.read_text()}
-    assert users == {"shard.py", "query.py"}
-
-
-def test_only_the_server_knows_its_client() -> None:
-    users = {path.parent.name for path in SOURCES if "qdrant_client" in path.read_text()}
-    assert users == {"server"}
-
-
 @pytest.mark.parametrize("path", BEHAVIORS, ids=lambda path: path.stem)
 def test_a_behavior_points_to_what_is_there(path: Path) -> None:
     header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
@@ -189,11 +179,6 @@ def test_what_remembers_by_itself_is_not_in_the_bundle() -> None:
     assert ours == ["agent-memory:behaviors/memory-core"]
     for name in re.findall(r"behaviors/([a-z-]+)\.yaml", README):
         assert (REPOSITORY / f"behaviors/{name}.yaml").is_file()
-
-
-def test_the_core_knows_of_no_hook() -> None:
-    others = [path for path in SOURCES if path.parent.name != "memory_hooks"]
-    assert not [path.name for path in others if "memory_hooks" in path.read_text()]
 
 
 @pytest.mark.parametrize("block", blocks(README, "yaml"))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,15 +14,17 @@ from agent_memory.cli import cli
 from agent_memory.options import complete_agent
 from click import Context
 from click.testing import CliRunner, Result
+from command import invoke, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, maintenance
 from memory_semantic.memory import point_id, utc_now
-from memory_semantic.server import connection
 from memory_semantic.server.backend import ServerBackend
 from memory_semantic.server.shards import Shards
 from memory_semantic.store import EmbeddingModel, StoreInfo
 from qdrant_server import QdrantServer
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 ALIAS = "agent-memory.sam"
 SWITCH = "POST /collections/aliases"
@@ -30,11 +32,9 @@ TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
 
 
 @pytest.fixture
-def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
-    monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.01)
-    with QdrantServer() as running:
-        monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", running.url)
-        yield running
+def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServer:
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", qdrant.url)
+    return qdrant
 
 
 @pytest.fixture
@@ -57,20 +57,11 @@ def run(*arguments: str, input: str | None = None, code: int = 0) -> Result:
     """The command for `sam`, where the settings say."""
     named = "--agent" in arguments or arguments[0] in ("agents", "completion")
     options = [*arguments, *([] if named else ["--agent", "sam"])]
-    result = CliRunner().invoke(cli, options, input=input)
-    unexpected = result.exception and not isinstance(result.exception, SystemExit)
-    assert not unexpected and result.exit_code == code, (result.output, result.exception)
-    return result
+    return invoke(*options, input=input, code=code)
 
 
 def as_json(*arguments: str, code: int = 0) -> Any:
     return json.loads(run(*arguments, "--json", code=code).stdout)
-
-
-def settings(**config: str) -> None:
-    path = Path("~/.amplifier/settings.yaml").expanduser()
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
 
 
 def memories(storage: MemoryStorage) -> dict[str, Memory]:
@@ -141,8 +132,7 @@ class TestAsWithFiles:
         assert all(text in page.read_text() for text in TEXTS)
 
     def test_the_only_agent_needs_no_name(self, ids: list[str]) -> None:
-        result = CliRunner().invoke(cli, ["list", "--json"])
-        assert len(json.loads(result.stdout)) == 3
+        assert len(json.loads(invoke("list", "--json").stdout)) == 3
 
     def test_root_means_this_machine(
         self, ids: list[str], qdrant: QdrantServer, root: Path, storage: MemoryStorage
@@ -261,16 +251,13 @@ class TestDoctor:
         qdrant.client.set_payload(ALIAS, {"id": ids[0]}, [str(point_id(TEXTS[2]))])
         assert f"The id {ids[0]} belongs to 2 memories" in unwell(code=1)["store"]["text"]
         assert "doctor --repair" in run("show", ids[0], code=1).stderr
+        run("doctor", "--repair", input="n\n", code=1)
+        assert unwell(code=1)
         assert "1 memory with a new id" in run("doctor", "--repair", "--yes").stderr
         after = memories(storage)
         assert after.keys() == before.keys() and len({m.id for m in after.values()}) == 3
         assert after[TEXTS[0]] == before[TEXTS[0]] and after[TEXTS[1]] == before[TEXTS[1]]
         assert unwell() == {}
-
-    def test_a_repair_asks(self, ids: list[str], qdrant: QdrantServer) -> None:
-        qdrant.client.set_payload(ALIAS, {"id": ids[0]}, [str(point_id(TEXTS[2]))])
-        run("doctor", "--repair", input="n\n", code=1)
-        assert unwell(code=1)
 
     def test_no_repair_is_promised_for_a_text_that_was_altered(
         self, ids: list[str], qdrant: QdrantServer

@@ -6,38 +6,32 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from uuid import UUID
 
+import command
 import pytest
 from agent_memory.cli import cli
 from click.testing import CliRunner, Result
+from command import invoke
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.files import disk
-from memory_semantic.server import connection
 from memory_semantic.store import Record
 from plain_vectors import PlainVectors
 from qdrant_server import QdrantServer, Rule
+from stores import bytes_of
 
-pytestmark = pytest.mark.usefixtures("no_lingering")
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 ALIAS = "agent-memory.sam"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 SHARD = "DELETE /collections/agent-memory.sam.shard-1"
 AGAIN = "Run it again to resume"
-
-
-@pytest.fixture
-def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
-    monkeypatch.setattr(connection, "_seconds_to_wait", lambda state: 0.01)
-    with QdrantServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -54,20 +48,14 @@ def there(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> Me
 
 def settings(**config: str) -> Path:
     """Those of the person who moves; the memories of this machine are where the tests have them."""
-    path = Path("~/.amplifier/settings.yaml").expanduser()
-    path.parent.mkdir(exist_ok=True)
-    ours = {"agent_identity": "sam", "storage_root": str(path.parents[2] / "memory"), **config}
-    path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": ours}}}))
-    return path
+    root = Path("~").expanduser().parent / "memory"
+    return command.settings(agent_identity="sam", storage_root=str(root), **config)
 
 
 def move(*arguments: str, answers: str | None = None, code: int = 0) -> Result:
     """With --yes, unless there are `answers`."""
     options = [*arguments] if answers is not None else [*arguments, "--yes"]
-    result = CliRunner().invoke(cli, ["move", *options], input=answers)
-    unexpected = result.exception and not isinstance(result.exception, SystemExit)
-    assert not unexpected and result.exit_code == code, (result.output, result.exception)
-    return result
+    return invoke("move", *options, input=answers, code=code)
 
 
 def fill(storage: MemoryStorage, number: int) -> dict[str, Memory]:
@@ -114,10 +102,6 @@ def found_by(storage: MemoryStorage) -> list[Any]:
 def tree(folder: Path) -> dict[str, bytes]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {str(p): p.read_bytes() for p in files if p.name not in ("lock", "queue")}
-
-
-def bytes_of(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def nothing_on(qdrant: QdrantServer) -> bool:

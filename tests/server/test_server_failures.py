@@ -28,12 +28,11 @@ FULL = "No space left on device: WAL buffer size exceeds available disk space"
 
 
 @pytest.fixture
-def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
+def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServer:
     """A server that wants a key, which the environment has."""
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
-    with QdrantServer() as running:
-        running.api_key = KEY
-        yield running
+    qdrant.api_key = KEY
+    return qdrant
 
 
 @pytest.fixture
@@ -457,7 +456,7 @@ async def test_without_the_client_a_sentence_tells_how_to_install_it(
 
 
 @pytest.mark.parametrize("key", ["qd-ключ", "qd-a\nb"])
-def test_a_key_that_can_be_none_is_named(
+def test_rejects_a_key_that_no_header_can_hold(
     make_storage: MakeStorage, qdrant: QdrantServer, key: str
 ) -> None:
     with pytest.raises(ValueError, match="AGENT_MEMORY_QDRANT_API_KEY") as caught:

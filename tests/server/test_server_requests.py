@@ -1,7 +1,6 @@
 """How often a call asks the server, and what is asked: each request is a wait of the agent's."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,12 +16,6 @@ ALIAS = "/collections/agent-memory.sam"
 INFO, READ, WRITE = ("GET", ALIAS), ("POST", f"{ALIAS}/points"), ("PUT", f"{ALIAS}/points")
 QUERY, SCROLL = ("POST", f"{ALIAS}/points/query/batch"), ("POST", f"{ALIAS}/points/scroll")
 COUNT, DELETE = ("POST", f"{ALIAS}/points/count"), ("POST", f"{ALIAS}/points/delete")
-
-
-@pytest.fixture
-def qdrant() -> Iterator[QdrantServer]:
-    with QdrantServer() as running:
-        yield running
 
 
 @pytest.fixture

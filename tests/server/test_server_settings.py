@@ -1,7 +1,6 @@
 """The settings of a memory on a server: where they come from, and what becomes of them."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,11 @@ SHARD = f"{ALIAS}.shard-1"
 
 
 @pytest.fixture
-def qdrant(monkeypatch: pytest.MonkeyPatch) -> Iterator[QdrantServer]:
+def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServer:
     """A server that wants a key, which the environment has."""
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
-    with QdrantServer() as running:
-        running.api_key = KEY
-        yield running
+    qdrant.api_key = KEY
+    return qdrant
 
 
 def test_nothing_is_loaded_or_asked_before_the_first_call(root: Path, qdrant: QdrantServer) -> None:
@@ -183,7 +181,7 @@ async def test_what_an_interrupted_creation_left_here_is_no_memory(
         *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
     ],
 )
-async def test_addresses_that_are_none(
+async def test_rejects_invalid_addresses(
     make_storage: MakeStorage, make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     with pytest.raises(ValueError, match="qdrant_url") as caught:

@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,6 @@ from qdrant_server import DROP, QdrantServer, Rule
 ALIAS = "agent-memory.sam"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 READ = f"POST /collections/{ALIAS}/points"
-
-
-@pytest.fixture
-def qdrant() -> Iterator[QdrantServer]:
-    with QdrantServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -281,20 +275,6 @@ async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_ag
         with pytest.raises(StorageError, match=r"restored while.*deleting it again is safe"):
             await storage.delete([doomed])
     assert await storage.count() == times // 3
-
-
-async def test_two_texts_with_one_id_are_both_kept(
-    qdrant: QdrantServer, storage: MemoryStorage
-) -> None:
-    same, _, third = await storage.store_many(["ours", "theirs", "third"])
-    qdrant.client.set_payload(ALIAS, {"id": same}, [point_id("theirs").hex])
-    for call in (storage.get(same), storage.delete([same]), storage.delete([third, same])):
-        with pytest.raises(
-            StorageError, match=rf"Two memories have the id {same}.*doctor.*Nothing"
-        ):
-            await call
-    assert await storage.count() == 3
-    assert await storage.delete([third]) == 1
 
 
 def unit(vector: list[float]) -> list[float]:

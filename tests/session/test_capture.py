@@ -10,96 +10,25 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from amplifier_core import AmplifierSession, HookResult
-from amplifier_core.testing import MockCoordinator
-from amplifier_module_hooks_memory_semantic_capture import mount
-from conftest import MakeStorage
+from amplifier_core import AmplifierSession
+from captured import DECISION, RULE, converse, emit, kept, store, until_stored
+from conversation import each_loop
 from memory_hooks import capture
 from memory_hooks.capture import NAME
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files.lock import take_lock
-from scripted import LOOPS, REPOSITORY, scripted_session
-
-DECISION = "We decided to keep users in PostgreSQL because of JSONB."
-RULE = "From now on, never deploy on Fridays."
-
-each_loop = pytest.mark.parametrize("loop", LOOPS)
-
-
-@pytest.fixture
-def memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.delenv("AMPLIFIER_SESSION_ORIGIN", raising=False)
-    return {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
-
-
-@pytest.fixture
-def sam(make_storage: MakeStorage, memory: dict[str, Any]) -> MemoryStorage:
-    settings = {name: value for name, value in memory.items() if name != "agent_identity"}
-    return MemoryStorage("sam", settings)
-
-
-@dataclass
-class Seen:
-    """What there was to see of a session: events, lines for the person, requests to the model."""
-
-    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)
-    requests: list[Any] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-
-    def show_message(self, message: str, *args: Any, **kwargs: Any) -> None:
-        self.shown.append(message)
-
-
-async def converse(
-    memory: dict[str, Any] | None,
-    *prompts: str | Callable[[AmplifierSession], Any],
-    turns: list[Any] | None = None,
-    settings: dict[str, Any] | None = None,
-    **options: Any,
-) -> Seen:
-    """A session with these prompts; what is no text is called with the session."""
-    seen = Seen()
-
-    async def record(event: str, data: dict[str, Any]) -> HookResult:
-        seen.events.append((event, data))
-        return HookResult()
-
-    async with scripted_session(turns or [], memory, hooks={NAME: settings or {}}, **options) as s:
-        s.coordinator.display_system = seen
-        for event in capture.EVENTS:
-            s.coordinator.hooks.register(event, record, name=event)
-        for prompt in prompts:
-            started = time.perf_counter()
-            await (s.execute(prompt) if isinstance(prompt, str) else prompt(s))
-            seen.seconds.append(time.perf_counter() - started)
-        seen.requests = s.coordinator.get("providers")["scripted"].requests
-    return seen
-
-
-def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
-    return lambda session: session.coordinator.hooks.emit(event, data)
-
-
-async def kept(storage: MemoryStorage) -> list[str]:
-    return sorted(each.content for each in await storage.get_recent(100))
+from scripted import REPOSITORY
 
 
 async def only(storage: MemoryStorage) -> Memory:
     [memory] = await storage.get_recent(100)
     return memory
-
-
-def store(content: str) -> list[dict[str, Any]]:
-    return [{"tool": "memory_store", "arguments": {"content": content}}]
 
 
 # What is captured, and whose words it is captured from.
@@ -118,12 +47,7 @@ async def test_a_decision_is_remembered_in_the_next_session(
 async def test_it_is_stored_while_the_session_goes_on(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    async def wait(_: AmplifierSession) -> None:
-        async with asyncio.timeout(20):
-            while not await sam.count():
-                await asyncio.sleep(0.02)
-
-    await converse(memory, DECISION, wait)
+    await converse(memory, DECISION, lambda session: until_stored(sam))
 
 
 async def test_a_killed_process_keeps_what_its_turns_held(
@@ -312,9 +236,7 @@ async def test_nobody_is_told_while_typing(memory: dict[str, Any], sam: MemorySt
     told = []
 
     async def look(session: AmplifierSession) -> None:
-        async with asyncio.timeout(20):
-            while not await sam.count():
-                await asyncio.sleep(0.02)
+        await until_stored(sam)
         await asyncio.sleep(0.1)
         told.append(list(session.coordinator.display_system.shown))
 
@@ -390,19 +312,3 @@ async def test_what_is_late_at_the_end_is_given_up_with_one_warning(
     assert len(seen.shown) == 1 and "too long" in seen.shown[0]
     await asyncio.sleep(0.2)
     assert await kept(sam) == ["Something."]
-
-
-async def test_mounting_opens_nothing(root: Path) -> None:
-    coordinator = MockCoordinator()
-    for _ in range(2):
-        cleanup = await mount(coordinator, {"agent_identity": "sam", "storage_root": str(root)})
-        await cleanup()
-    assert not root.exists()
-
-
-def test_mounting_loads_neither_the_engine_nor_a_model() -> None:
-    script = (
-        "import sys, amplifier_module_hooks_memory_semantic_capture\n"
-        "assert not {'qdrant_edge', 'wordllama', 'openai', 'numpy'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

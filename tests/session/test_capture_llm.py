@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from captured import DECISION, RULE, converse, emit, kept, store, until_stored
+from conversation import Conversation, each_loop
 from memory_hooks import extract
 from memory_hooks.extract import parse, turn
 from memory_semantic import MemoryStorage
-from test_capture import DECISION, RULE, Seen, converse, each_loop, emit, kept, memory, sam, store
-
-__all__ = ["memory", "sam"]  # fixtures
 
 CONFIRMED = "Postgres it is for the shop backend."
 LLM = {"extract": "llm"}
@@ -28,7 +27,7 @@ def decided(statement: str, quote: str, kind: str = "decision") -> dict[str, str
 
 async def asked(
     memory: dict[str, Any], *prompts: Any, reply: str = "Done.", said: str, **options: Any
-) -> Seen:
+) -> Conversation:
     """A session in which the model replies to each prompt, and says that at the end."""
     turns = [*[reply] * len(prompts), said]
     return await converse(memory, *prompts, turns=turns, settings=LLM, **options)
@@ -68,16 +67,8 @@ async def test_a_request_is_made_every_five_turns_and_costs_little(
     paragraphs = "\n\n".join([long] * 4)
     turns = [*["reply " * 2_000] * 5, answer(decided(DECISION, DECISION)), "Done."]
     prompts = [paragraphs, paragraphs, paragraphs, paragraphs, DECISION]
-    drained = asyncio.Event()
-
-    async def wait(_: Any) -> None:
-        async with asyncio.timeout(20):
-            while not await sam.count():
-                await asyncio.sleep(0.02)
-        drained.set()
-
-    seen = await converse(memory, *prompts, wait, turns=turns, settings=LLM)
-    assert drained.is_set() and len(seen.requests) == 6
+    seen = await converse(memory, *prompts, lambda _: until_stored(sam), turns=turns, settings=LLM)
+    assert len(seen.requests) == 6
     request = seen.requests[-1]
     assert sum(len(message.content) for message in request.messages) < 5 * 4_100 + 2_000
     assert request.max_output_tokens == extract.MAX_OUTPUT_TOKENS
@@ -179,7 +170,7 @@ class Resolver:
         return [Preferred()]
 
 
-async def with_model(memory: dict[str, Any], model: Model, **settings: Any) -> Seen:
+async def with_model(memory: dict[str, Any], model: Model, **settings: Any) -> Conversation:
     async def replace(session: Any) -> None:
         await session.execute(DECISION)
         await session.coordinator.mount("providers", model, name="provider-quick")

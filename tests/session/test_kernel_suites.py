@@ -1,21 +1,36 @@
-"""The suites that Amplifier's kernel has for tools, on this module as the kernel finds it."""
+"""The suites that Amplifier's kernel has for tools and hooks, on ours as the kernel finds them."""
 
 from pathlib import Path
 
 import pytest
-from amplifier_core.validation.behavioral import ToolBehaviorTests
-from amplifier_core.validation.structural import ToolStructuralTests
+from amplifier_core.validation.behavioral import HookBehaviorTests, ToolBehaviorTests
+from amplifier_core.validation.structural import HookStructuralTests, ToolStructuralTests
 from scripted import MEMORY_MODULE
 
 
-@pytest.fixture
-def module_path() -> Path:
-    return MEMORY_MODULE / "amplifier_module_tool_memory_semantic"
+class Tools:
+    @pytest.fixture
+    def module_path(self) -> Path:
+        return MEMORY_MODULE / "amplifier_module_tool_memory_semantic"
 
 
-class TestStructure(ToolStructuralTests):
+class Recall:
+    @pytest.fixture
+    def module_path(self) -> Path:
+        return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_context"
+
+
+class TestStructureOfTools(Tools, ToolStructuralTests):
     pass
 
 
-class TestBehavior(ToolBehaviorTests):
+class TestBehaviorOfTools(Tools, ToolBehaviorTests):
+    pass
+
+
+class TestStructureOfRecall(Recall, HookStructuralTests):
+    pass
+
+
+class TestBehaviorOfRecall(Recall, HookBehaviorTests):
     pass

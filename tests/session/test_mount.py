@@ -1,36 +1,46 @@
 """Mounting is free: nothing is imported, opened, created or contacted, and it works twice."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+import amplifier_module_hooks_memory_semantic_capture
+import pytest
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
-from processes import run
+from scripted import MEMORY_MODULES
 
 
-def test_mounting_loads_no_engine_and_no_model(root: Path) -> None:
-    # Not `processes.PREAMBLE`, which imports the storage.
-    output = run(
-        root,
-        """
-import subprocess
-code = '''
-import asyncio, sys, time
+@pytest.mark.parametrize("module", MEMORY_MODULES)
+def test_mounting_loads_no_engine_and_no_model(module: str) -> None:
+    package = f"amplifier_module_{module.replace('-', '_')}"
+    script = f"""
+import asyncio, sys
 import amplifier_core, amplifier_core.testing
 before = set(sys.modules)
-from amplifier_module_tool_memory_semantic import mount
-asyncio.run(mount(amplifier_core.testing.MockCoordinator(), {}))
-print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
-time.sleep(0.1)
-'''
-print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
-""",
-    )
-    kernel = {"amplifier_core"}  # it loads more of itself when something is mounted
-    ours = {"amplifier_module_tool_memory_semantic", "memory_semantic"}
-    standard = {"secrets", "hmac"}
-    assert ours <= set(output.split()) <= kernel | ours | standard
+import {package}
+asyncio.run({package}.mount(amplifier_core.testing.MockCoordinator(), {{}}))
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+"""
+    command = [sys.executable, "-W", "error", "-c", script]
+    loaded = set(subprocess.check_output(command, text=True).split())
+    assert package in loaded
+    if module.startswith("tool"):
+        kernel = {"amplifier_core"}  # it loads more of itself when something is mounted
+        assert loaded <= kernel | {package, "memory_semantic", "secrets", "hmac"}
+    assert not loaded & {"qdrant_edge", "qdrant_client", "wordllama", "openai", "numpy"}
+
+
+async def test_mounting_capture_opens_nothing(memory: dict[str, Any], root: Path) -> None:
+    for _ in range(2):
+        cleanup = await amplifier_module_hooks_memory_semantic_capture.mount(
+            MockCoordinator(), memory
+        )
+        await cleanup()
+    assert not root.exists()
 
 
 async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> None:

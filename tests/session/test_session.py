@@ -37,11 +37,6 @@ async def play(
     return results, events
 
 
-@pytest.fixture
-def memory(root: Path) -> dict[str, Any]:
-    return {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
-
-
 async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
     [stored], _ = await play([[STORE]], memory)
     assert stored["success"]

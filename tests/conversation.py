@@ -1,0 +1,75 @@
+"""A session with a hook that remembers, and what there was to see of it."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from amplifier_core import AmplifierSession, HookResult
+from memory_hooks import capture, recall
+from scripted import LOOPS, scripted_session
+
+each_loop = pytest.mark.parametrize("loop", LOOPS)
+
+
+@dataclass
+class Conversation:
+    """Its messages, those of the hook, requests to the model, events, what the person was shown,
+    how long each prompt took.
+    """
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    recalled: list[str] = field(default_factory=list)
+    requests: list[Any] = field(default_factory=list)
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def show_message(self, message: str, *args: Any, **kwargs: Any) -> None:
+        self.shown.append(message)
+
+    def asked(self) -> list[list[tuple[str, str]]]:
+        """The roles and contents of each request."""
+        requests = [[m.model_dump(mode="json") for m in each.messages] for each in self.requests]
+        return [[(m["role"], json.dumps(m["content"])) for m in each] for each in requests]
+
+
+async def converse(
+    hook: str,
+    memory: dict[str, Any] | None,
+    *prompts: str | Callable[[AmplifierSession], Any],
+    turns: list[Any] | None = None,
+    after: list[dict[str, Any]] | None = None,
+    settings: dict[str, Any] | None = None,
+    display: bool = True,
+    **options: Any,
+) -> Conversation:
+    """A conversation with these prompts; what is no text is called with the session. It goes on
+    `after` the messages of an earlier one, with or without a `display` for the person.
+    """
+    talk = Conversation()
+
+    async def record(event: str, data: dict[str, Any]) -> HookResult:
+        talk.events.append((event, data))
+        return HookResult()
+
+    options.setdefault("hooks", {hook: settings or {}})
+    async with scripted_session(turns or [], memory, **options) as s:
+        s.coordinator.display_system = talk if display else None
+        for event in (*capture.EVENTS, "memory:injected", "memory:inject_failed"):
+            s.coordinator.hooks.register(event, record, name=event)
+        context = s.coordinator.get("context")
+        for message in after or []:
+            await context.add_message(message)
+        for prompt in prompts:
+            started = time.perf_counter()
+            await (s.execute(prompt) if isinstance(prompt, str) else prompt(s))
+            talk.seconds.append(time.perf_counter() - started)
+        talk.messages = await context.get_messages()
+        talk.requests = s.coordinator.get("providers")["scripted"].requests
+    for message in talk.messages:
+        if (message.get("metadata") or {}).get("hook_name") == recall.NAME:
+            talk.recalled.append(message["content"])
+    return talk
