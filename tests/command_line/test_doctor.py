@@ -20,7 +20,7 @@ from memory_semantic import MemoryStorage
 from memory_semantic.files.shard import ENGINE
 from memory_semantic.memory import Memory
 from memory_semantic.store import Store
-from stores import copy_sparse, cut, empty, garble, remove
+from store_files import copy_sparse, cut, empty, garble, remove
 
 REPAIR = "agent-memory doctor --repair"
 

@@ -21,7 +21,7 @@ from credentials import (
 from embeddings_server import EmbeddingsServer
 from memory_semantic import masking
 from memory_semantic.masking import mask
-from stores import bytes_of
+from store_files import bytes_of
 
 COMMON = {**PLACED, **NAMED}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
-from stores import copy_sparse, cut, empty, remove
+from store_files import copy_sparse, cut, empty, remove
 
 FACTS = [f"fact number {i}" for i in range(20)]
 

@@ -20,7 +20,7 @@ import pytest
 from memory_semantic import MemoryStorage, maintenance
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
-from stores import copy_sparse
+from store_files import copy_sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -20,7 +20,7 @@ from memory_semantic.maintenance import examine, traces
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
 from processes import finish, run, start
-from stores import bytes_of, copy_sparse
+from store_files import bytes_of, copy_sparse
 
 Between = Callable[[Callable[[], Any]], None]
 

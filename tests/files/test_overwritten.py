@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from memory_semantic import MemoryStorage
 from plain_vectors import PlainVectors
-from stores import copy_sparse
+from store_files import copy_sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

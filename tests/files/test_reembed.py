@@ -21,7 +21,7 @@ from memory_semantic.limits import WORKERS
 from memory_semantic.memory import Memory, utc_now
 from memory_semantic.store import EmbeddingModel, Store, StoreInfo
 from plain_vectors import PlainVectors
-from stores import bytes_of
+from store_files import bytes_of
 
 PLAIN = EmbeddingModel("plain", None, 32)
 LOCAL = EmbeddingModel("local", EmbeddingGenerator("local").version, 256)

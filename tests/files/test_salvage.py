@@ -18,7 +18,7 @@ from memory_semantic.files.shard import Shard
 from memory_semantic.maintenance import Salvaged
 from memory_semantic.maintenance import salvage as read_files
 from plain_vectors import PlainVectors
-from stores import copy_sparse, empty, remove
+from store_files import copy_sparse, empty, remove
 
 LONG = "".join(random.Random(1).choices("abcdefgh ijklmnop ÄÖÜ 漢字 🎉👩‍👩‍👧 ]}", k=9_000))
 RENEWED = "a fact to renew"

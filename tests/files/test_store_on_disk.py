@@ -15,7 +15,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from processes import finish, run, start
-from stores import bytes_of
+from store_files import bytes_of
 
 
 def modes(folder: Path) -> set[str]:

@@ -24,7 +24,7 @@ from memory_semantic.files import disk
 from memory_semantic.store import Record
 from plain_vectors import PlainVectors
 from qdrant_server import QdrantServer, Rule
-from stores import bytes_of
+from store_files import bytes_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
