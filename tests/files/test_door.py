@@ -166,6 +166,17 @@ async def test_one_that_fails_ends_the_visit_and_no_other_call(
     assert CountingVisit.entered == 2
 
 
+async def test_one_that_replaces_the_store_ends_the_visit(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    def replace(visit: CountingVisit) -> int:
+        CountingVisit.valid = False
+        return visit.add()
+
+    assert await together(door, folder, replace, CountingVisit.add) == [1, 2]
+    assert CountingVisit.entered == 2
+
+
 async def test_a_store_that_cannot_be_entered_is_an_error_for_those_who_wait(
     folder: Path,
 ) -> None:

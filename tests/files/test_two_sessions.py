@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeStorage
-from memory_semantic import StorageError
+from memory_semantic import StorageError, maintenance
 from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import WORKERS
 from processes import finish, run, start
@@ -60,6 +60,21 @@ async def test_nothing_acknowledged_is_lost_when_a_process_is_killed(
     kept = {memory.id for memory in await make_storage().get_recent(10_000)}
     assert acknowledged <= kept and len(kept) <= len(acknowledged) + 5
     assert len(await make_storage().search("fact", limit=20)) == 20
+
+
+async def test_nothing_is_stored_in_a_store_that_was_just_removed(
+    make_storage: MakeStorage,
+) -> None:
+    storage = make_storage()
+    await storage.store("x")
+    with take_lock(storage.folder.database, time.monotonic() + 5, threading.Event()):
+        removal = asyncio.create_task(maintenance.remove(storage.backend, lambda _: True))
+        await asyncio.sleep(0.2)
+        later = asyncio.create_task(storage.store("y"))
+        await asyncio.sleep(0.2)
+    removed, stored = await asyncio.gather(removal, later, return_exceptions=True)
+    # Where it took so long that it came only after the removal, it is stored in a store of its own.
+    assert removed is True and await storage.count() == int(isinstance(stored, str))
 
 
 async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(

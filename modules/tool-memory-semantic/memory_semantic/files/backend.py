@@ -1,5 +1,5 @@
-"""Where the store of an agent is on this machine, and how a call gets at it: through the one door
-of this process, and behind it under the lock of the store.
+"""How a call gets at a store on this machine: through the one door of this process to it, and
+behind that under the lock of the store.
 """
 
 import time
@@ -95,10 +95,9 @@ class Visit:
             self._require_no_memories()
         if manifest is None and create:
             manifest = _create(self._database, create)
-        if manifest is None:
-            return None
-        self._store = FileStore(self._database, manifest)
-        clear_debris(self._database, keep=manifest.shard)
+        if manifest:
+            self._store = FileStore(self._database, manifest)
+            clear_debris(self._database, keep=manifest.shard)
         return self._store
 
     def wanted(self) -> bool:

@@ -86,9 +86,8 @@ class Door(Generic[V]):
         """What `work` returns or raises, done in the worker's thread in the order of the calls.
 
         It is dropped if it has not begun after `seconds` or when the caller is cancelled; once
-        begun, it completes. What it promises has to be on disk when it returns: the visit may go
-        on. Raises StorageError if the time is over or a work calls this itself, and what entering
-        the store raises.
+        begun, it completes, and what it has written must be on disk. Raises StorageError if the
+        time is over or a work calls this itself, and what entering the store raises.
         """
         if threading.current_thread() is self._worker:
             raise StorageError("A call on a store cannot wait for another one on it.", UNCHANGED)
@@ -164,17 +163,16 @@ class Door(Generic[V]):
                 last_answer()
 
     def _refuse(self, error: BaseException, deadline: float) -> None:
-        """Answer all that wait, except those with time left if `deadline` was the reason."""
         with _lock:
             now = time.monotonic()
             for each in list(self._line):
+                # If the time was over, those that came since have some left.
                 if now < deadline or each.deadline <= now:
                     self._take(each).answer.set_exception(error)
 
     def _serve(self, visit: V) -> Callable[[], None] | None:
-        """Do what waits. Returns what gives the last answer, for when the visit is closed: so a
-        single call leaves nothing open behind it.
-        """
+        # Returns what gives the last answer, for when the visit is closed: so a single call leaves
+        # nothing open behind it.
         turn_ends = time.monotonic() + TURN_SECONDS
         while operation := self._next():
             try:
@@ -224,9 +222,8 @@ _doors: WeakValueDictionary[Path, Door[Any]] = WeakValueDictionary()
 
 
 def door_of(folder: Path, enter: Callable[[float, Event], V]) -> Door[V]:
-    """The door to the store in `folder`, where its lock is; the same one as long as anyone keeps
-    it, with the first `enter`. That takes the lock and returns the visit, or raises StorageError if
-    the deadline (of `time.monotonic`) is over or the event is set.
+    """The door to the store in `folder`: the same one, with the first `enter`, as long as anyone
+    keeps it. `enter` takes the lock as `take_lock` does, and returns the visit.
     """
     path = Path(os.path.realpath(folder))
     with _lock:

@@ -35,9 +35,7 @@ _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`, `path`, and what is in it: the `database`, what is
-    left of a `removed` one, the place for a `rebuild`. Creates nothing before `make`.
-    """
+    """The folder of `agent_id` under `root`, and what is in it. Creates nothing before `make`."""
 
     def __init__(self, root: Path, agent_id: str) -> None:
         self.agent_id = agent_id
@@ -74,8 +72,8 @@ class AgentFolder:
         return self.path / f"damaged-{moment:%Y%m%d-%H%M%S}"
 
     def manifest(self, database: Path | None = None) -> manifests.Manifest | None:
-        """The manifest as it is now, of the `database`, which may be given by another path.
-        Without the lock it may be another one a moment later.
+        """The manifest of the `database`, which may be given by another path. Without the lock it
+        may be another one a moment later.
         """
         with explained(UNCHANGED):
             self.require_ours()

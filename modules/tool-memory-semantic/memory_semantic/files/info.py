@@ -19,11 +19,10 @@ _PLAIN, _WITH_WORDS, _ERASING = 1, 2, 3
 
 
 class Manifest(StoreInfo):
-    """The contents of `manifest.json`.
+    """The contents of `manifest.json`; its format tells `erasing`.
 
     `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
-    fewer has lost some, and one with more was interrupted before this file was written. The
-    format tells `erasing`.
+    fewer has lost some, and one with more was interrupted before this file was written.
     """
 
     engine: str = ENGINE
@@ -32,10 +31,8 @@ class Manifest(StoreInfo):
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest in `folder`, or None if there is none.
-
-    Raises DamagedStoreError if it is not whole, or if another series of the engine wrote the
-    shard, and NewerStoreError if a newer version did.
+    """The manifest in `folder`, if there is one. Raises NewerStoreError for a newer version's, and
+    DamagedStoreError if it is not whole or another series of the engine wrote the shard.
     """
     try:
         text = (folder / NAME).read_bytes()
@@ -70,8 +67,6 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def identity(folder: Path) -> tuple[int, int]:
-    """What tells the manifest in `folder` from those written before and after it. Raises
-    FileNotFoundError if there is none.
-    """
+    """What tells the manifest in `folder` from others. Raises FileNotFoundError without one."""
     found = (folder / NAME).stat()
     return found.st_ino, found.st_mtime_ns

@@ -53,8 +53,7 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: bool = False) -> Lock:
-    """Wait for the lock of the store in `folder`. The folder is never made here, and where it is
-    `read_only`, no file in it.
+    """Wait for the lock of the store in `folder`, where with `read_only` no file is made.
 
     Raises StorageError if `deadline` (of `time.monotonic`) is over, `cancelled` is set or the
     folder was replaced meanwhile, and OSError, also where the file system has no locks.
@@ -69,9 +68,7 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
                 if time.monotonic() >= deadline:
                     raise StorageError(in_use(folder, seconds))
                 if cancelled.wait(POLL_SECONDS):
-                    break
-            if cancelled.is_set():
-                raise StorageError("The call was cancelled while it waited.")
+                    raise StorageError("The call was cancelled while it waited.")
             if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
                 raise StorageError("The store was replaced while this call waited for it.")
             if not read_only:

@@ -58,9 +58,8 @@ def sparse(words: Sequence[int]) -> edge.SparseVector:
 
 
 def _formula(question: Question) -> edge.Formula:
-    """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
-    the words contained, cosines of those.
-    """
+    # Of three prefetches: cosines of the nearest, sums of the rarities of the words contained,
+    # cosines of those.
     nearest, contained, cosine = (edge.Expression.Variable(f"$score[{i}]") for i in range(3))
     share = edge.Expression.Mult([edge.Expression.Constant(1 / question.rarity), contained])
     overlap = edge.Expression.Mult([edge.Expression.Constant(question.weight), share, share])

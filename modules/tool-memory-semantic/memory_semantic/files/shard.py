@@ -39,16 +39,10 @@ _READ_ALWAYS = (
     "segments/*/payload_index/*/tracker.dat",
     "segments/*/payload_index/*/*/flags_*.dat",
 )
-# A filter by tag would look at every memory; one by id does, and may: it is rare.
-_INDEXES = (
-    ("tags", edge.PayloadSchemaType.Keyword),
-    ("timestamp", edge.PayloadSchemaType.Datetime),  # order_by needs it
-)
 
 
 class Shard:
-    """The open shard in the folder `path`; `words`: beside its vector, it holds of each text which
-    words it has. Must be closed.
+    """The open shard in the folder `path`, with the `words` of each text or without. To be closed.
 
     Every method raises DamagedStoreError if the engine fails, or panics, and ResourceError if that
     is for want of memory or the like.
@@ -83,26 +77,23 @@ class Shard:
         """Make an empty shard as `info` says, with its indexes, in a new folder `path`."""
         # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
         # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
-        # them as it goes, which was faster up to 10,000 memories. One thread is 5 % of an open.
+        # them as it goes, which was faster up to 10,000 memories.
         vectors = edge.EdgeVectorParams(
             info.model.dimensions,
             edge.Distance.Cosine,
             datatype=edge.VectorStorageDatatype.Float16,
             memory=edge.Memory.Cold,
         )
+        rarity = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
+        words = {WORDS: rarity} if info.words else None
+        config = edge.EdgeConfig(vectors={"": vectors}, sparse_vectors=words, wal_enabled=False)
         _require_resources(NEW_STORE_BYTES, 0)
         with _engine_errors("create the store's shard"):
-            rarity = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
-            handle = edge.EdgeShard.create(
-                str(path),
-                edge.EdgeConfig(
-                    vectors={"": vectors},
-                    sparse_vectors={WORDS: rarity} if info.words else None,
-                    wal_enabled=False,
-                ),
-            )
-            for name, kind in _INDEXES:
-                handle.update(edge.UpdateOperation.create_field_index(name, kind))
+            handle = edge.EdgeShard.create(str(path), config)
+            # A filter by tag would look at every memory; one by id does, and may: it is rare.
+            index = edge.UpdateOperation.create_field_index
+            handle.update(index("tags", edge.PayloadSchemaType.Keyword))
+            handle.update(index("timestamp", edge.PayloadSchemaType.Datetime))  # order_by needs it
             handle.flush()
             handle.close()
 
@@ -132,8 +123,6 @@ class Shard:
         self, question: Question, places: Sequence[Where], limit: int
     ) -> list[list[Record]]:
         """For each of `places` the `limit` points most similar to `question`, best first."""
-        if not self._words:
-            question = question._replace(words=())
         # At closing the engine drops its files from the page cache, so that every search would read
         # the vectors from the disk again, and a filtered one each of them by itself.
         self._cached.enter_context(disk.kept_in_cache(self._read_always))
@@ -145,9 +134,7 @@ class Shard:
         ]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """How rare each word is. The engine tells it: it is what a text that has the word scores by
-        it alone.
-        """
+        """How rare each word is: what the engine says a text scores by it alone."""
         answers = self._query([edge.QueryRequest(1, query=containing([word])) for word in words])
         unknown = rarity_of_unknown(self.count())
         return [answer[0].score if answer else unknown for answer in answers]
@@ -158,9 +145,7 @@ class Shard:
         return self._page(limit=limit, filter=condition(where), order_by=latest)[0]
 
     def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
-        """Every point, some hundred at a time, in the order of their keys. With vectors it takes 30
-        times as long.
-        """
+        """Every point, some hundred at a time, by their keys; with vectors 30 times as slow."""
         records, offset = self._page(limit=_BATCH, with_vector=with_vectors)
         yield records
         while offset is not None:
@@ -193,10 +178,9 @@ def _record(point: Any, score: float | None = None) -> Record:
     return Record(point.id, point.payload or {}, kept.get("") or [], words, score)
 
 
-def _require_resources(size: int, files: int) -> None:
-    # To open a shard of `size` bytes, so many `files` of which are kept in the cache.
+def _require_resources(size: int, cached_files: int) -> None:
     require_memory(2 * size + ENGINE_BYTES)
-    require_descriptors(files + ENGINE_DESCRIPTORS)
+    require_descriptors(cached_files + ENGINE_DESCRIPTORS)
     require_file_size(MIN_FREE_BYTES)
 
 

@@ -103,9 +103,8 @@ class FileStore:
             self._shard.delete(memory.key for memory in memories)
 
     def replace_shard(self, folder: Path, manifest: Manifest) -> None:
-        """Let the shard in `folder`, which is moved here, take the place of the present one, as
-        `manifest` describes it. Writing the manifest is the swap; then the files of the old one are
-        removed. The store is closed after that.
+        """Let the shard in `folder`, as `manifest` describes it, take the place of the present one.
+        Writing the manifest is the swap; then the old files are removed. This closes the store.
         """
         self.close()
         name = f"shard-{int(self.info.shard.removeprefix('shard-')) + 1}"
@@ -122,9 +121,7 @@ class FileStore:
             self.info, self.manifest_identity = described, manifests.identity(self._database)
 
     def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
-        """The common words, after some memories were written. The built-in model is fast enough to
-        ask for them when a question comes.
-        """
+        # The built-in model is fast enough to ask for them when a question comes.
         if not self.info.words or self.info.model.model == LOCAL_MODEL:
             return None
         words = {word for memory in changed for word in ranking.indexed(memory.content)}
