@@ -74,24 +74,38 @@ async def fill(
     generator: EmbeddingGenerator | None,
     progress: Progress,
     vectors: Sequence[Backend] = (),
-) -> int:
-    """Let `target` have what `source` has and nothing else, until few of its texts are missing;
-    returns how many it had. The rest is as `put` says. Raises StorageError if there is no source.
+) -> None:
+    """Let `target` have what `source` has and nothing else, until few of its texts are missing. The
+    rest is as `put` says. Raises StorageError if there is no source.
     """
-    while True:
+    missing = EMBEDDING_BATCH + 1
+    while missing > EMBEDDING_BATCH:
         found = await target.run(payloads) or {}
-        wanted = await source.run(payloads)
-        if wanted is None:
-            raise StorageError(f"The agent {info.agent!r} has no memory here.")
-        stale, late = changes(found, wanted)
-        await take_out(target, stale)
-        done = len(wanted) - len(late)
-        progress(done, len(wanted))
-        for keys in _batches(late, generator, progress, done):
-            some = await source.run(lambda store, keys=keys: store.get(keys)) or {}
-            await put(list(some.values()), target, info, generator, vectors)
-        if len(wanted.keys() - found.keys()) <= EMBEDDING_BATCH:
-            return len(wanted)
+        wanted = await fill_once(source, target, found, info, generator, progress, vectors)
+        missing = len(wanted.keys() - found.keys())
+
+
+async def fill_once(
+    source: Backend | DamagedFiles,
+    target: Backend,
+    found: Payloads,
+    info: StoreInfo,
+    generator: EmbeddingGenerator | None,
+    progress: Progress,
+    vectors: Sequence[Backend],
+) -> Payloads:
+    """As `fill`, for what `source` has now, which is returned; `found` is what `target` holds."""
+    wanted = await source.run(payloads)
+    if wanted is None:
+        raise StorageError(f"The agent {info.agent!r} has no memory here.")
+    stale, late = changes(found, wanted)
+    await take_out(target, stale)
+    done = len(wanted) - len(late)
+    progress(done, len(wanted))
+    for keys in _batches(late, generator, progress, done):
+        some = await source.run(lambda store, keys=keys: store.get(keys)) or {}
+        await put(list(some.values()), target, info, generator, vectors)
+    return wanted
 
 
 async def put(

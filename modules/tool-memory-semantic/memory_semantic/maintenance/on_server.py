@@ -12,7 +12,7 @@ from ..errors import StorageError, explained
 from ..server.backend import ServerBackend
 from ..store import Backend, EmbeddingModel, StoreInfo
 from ..workers import run_blocking
-from .copy import Progress, fill, memories_in, missing
+from .copy import Progress, fill, fill_once, memories_in, missing, payloads
 
 if TYPE_CHECKING:
     from ..server.shards import Shards
@@ -44,12 +44,13 @@ async def rebuild(
         lacks = await missing(before, source, target, generator is None, progress)
         if lacks:
             raise StorageError(f"The new collection lacks memories, and is not used. {lacks[0]}")
+        found = await target.run(payloads) or {}  # not later: from the switch on, calls wait
         current = await server.info()
         if current is None or current.shard != present.shard:
             raise StorageError("Another has rebuilt this store meanwhile. It is as they left it.")
         try:
             await _shards(server, lambda shards: shards.switch(new))
-            number = await fill(source, target, new, generator, progress, begun)
+            after = await fill_once(source, target, found, new, generator, progress, begun)
         except BaseException:
             await _shards(server, lambda shards: shards.switch(present))
             raise
@@ -57,7 +58,7 @@ async def rebuild(
     with explained(_ALMOST):
         await _shards(server, lambda shards: shards.finish(new))
     await _shards(server, lambda shards: shards.clear(keep=new.shard))
-    return number
+    return len(after)
 
 
 async def unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
