@@ -1,7 +1,6 @@
 """A store: what it is, what can be asked of it, and how it is searched, wherever it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -174,12 +173,14 @@ class Backend(Protocol):
 
 def memory_of(record: Record, agent: str) -> Memory:
     """The memory in a record. Raises DamagedStoreError if its text is not what was stored."""
-    with suppress(ValueError):
+    try:
         memory = Memory.from_storage(record.payload)
-        if memory.key == record.key:
-            memory.embedding, memory.score = record.vector, record.score
-            return memory
-    raise damage(agent, "a memory in it is not what was stored")
+    except ValueError:
+        memory = None
+    if memory is None or memory.key != record.key:
+        raise damage(agent, "a memory in it is not what was stored")
+    memory.embedding, memory.score = record.vector, record.score
+    return memory
 
 
 def search(
