@@ -133,7 +133,7 @@ def test_no_limit_on_memory_lets_a_command_hang(
 ) -> None:
     """Each ends within a minute, one way or the other, and says why."""
     failed = 0
-    for size in range(300_000, 900_000, 25_000):
+    for size in range(300_000, 1_500_000, 50_000):
         for arguments in (["search", "weather"], ["store", "a fact"], ["list"], ["doctor"]):
             result = command.limited(f"-v {size}", *arguments)
             said = result.stdout + result.stderr

@@ -17,13 +17,15 @@ from scripted import MEMORY_MODULES
 @pytest.mark.parametrize("module", MEMORY_MODULES)
 def test_mounting_loads_no_engine_and_no_model(module: str) -> None:
     package = f"amplifier_module_{module.replace('-', '_')}"
+    # The kernel's own thread, still busy with the mount, may crash an interpreter that ends.
     script = f"""
-import asyncio, sys
+import asyncio, os, sys
 import amplifier_core, amplifier_core.testing
 before = set(sys.modules)
 import {package}
 asyncio.run({package}.mount(amplifier_core.testing.MockCoordinator(), {{}}))
-print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}), flush=True)
+os._exit(0)
 """
     command = [sys.executable, "-W", "error", "-c", script]
     loaded = set(subprocess.check_output(command, text=True).split())

@@ -15,7 +15,13 @@ from uuid import UUID
 import qdrant_edge as edge
 
 from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
-from ..limits import ENGINE_BYTES, ENGINE_DESCRIPTORS, MIN_FREE_BYTES, NEW_STORE_BYTES
+from ..limits import (
+    ENGINE_BYTES,
+    ENGINE_DESCRIPTORS,
+    ENGINE_PROCESSOR_BYTES,
+    MIN_FREE_BYTES,
+    NEW_STORE_BYTES,
+)
 from ..memory import Memory
 from ..ranking import indexed, rarity_of_unknown
 from ..resources import denied, require_descriptors, require_file_size, require_memory, shortage
@@ -179,7 +185,7 @@ def _record(point: Any, score: float | None = None) -> Record:
 
 
 def _require_resources(size: int, cached_files: int) -> None:
-    require_memory(2 * size + ENGINE_BYTES)
+    require_memory(2 * size + ENGINE_BYTES, ENGINE_PROCESSOR_BYTES)
     require_descriptors(cached_files + ENGINE_DESCRIPTORS)
     require_file_size(MIN_FREE_BYTES)
 
