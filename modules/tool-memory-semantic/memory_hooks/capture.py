@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib import import_module
 from textwrap import shorten
 from typing import Any, Literal
@@ -25,13 +24,17 @@ from . import extract
 from .cues import Found, found
 from .display import show
 from .human_words import human_words
-from .settings import read
+from .settings import CaptureConfig, read
 from .wording import mostly_in, same_statement
 
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-semantic-capture"
-EVENTS = ["memory:captured", "memory:capture_failed"]
+# With what each carries, which is never a text.
+EVENTS = {
+    "memory:captured": "`agent_id`, `count`, `memory_ids`",
+    "memory:capture_failed": "`kind`, that of the error",
+}
 PRIORITY = 900  # after hooks that a person waits for
 
 # A model reads so many turns at once: one that withdraws what was said mostly follows within them.
@@ -42,25 +45,6 @@ DRAIN_SECONDS = 5.0
 NEAREST = 5
 # Of a captured text, what the line for the person shows.
 SHOWN_CHARS = 80
-
-
-@dataclass(kw_only=True)
-class CaptureConfig:
-    """What reads a turn, and how much it may take.
-
-    `extract`: `cues`, which are phrases, or `llm`, the session's model in its `model_role`, which
-    may take `llm_timeout` seconds. A session captures at most `max_per_session` memories.
-    """
-
-    extract: Literal["cues", "llm"] = "cues"
-    model_role: str = "fast"
-    llm_timeout: float = 10.0
-    max_per_session: int = 100
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, int | float) and value < 0:
-                raise ValueError(f"{name} must be 0 or more.")
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:

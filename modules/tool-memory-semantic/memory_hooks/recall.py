@@ -24,13 +24,17 @@ from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.plaintext import without_tags
 
 from .display import show
-from .settings import read
+from .settings import RecallConfig, read
 from .tokens import estimate
 
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-semantic-context"
-EVENTS = ["memory:injected", "memory:inject_failed"]
+# With what each carries, which is never a text.
+EVENTS = {
+    "memory:injected": "`agent_id`, `count`, `chars`, `query_time_ms`",
+    "memory:inject_failed": "`kind`, that of the error",
+}
 PRIORITY = 20  # before hooks with the kernel's default of 100
 
 # What a prompt may be delayed by.
@@ -62,28 +66,6 @@ what may be outdated; where two disagree, the later one stands. Where one ends i
 its id to read it whole.
 """
 _TAIL = "</system-reminder>"
-
-
-@dataclass(kw_only=True)
-class RecallConfig:
-    """What is recalled, and how much of it.
-
-    Budgets in tokens: for the first prompt of a conversation, and for each later one; 0 is nothing.
-    At the first, up to `recent` memories of this project from the last `recent_days`; at each, up
-    to `relevant` whose cosine to the prompt is at least `min_cosine`, by default the model's.
-    """
-
-    token_budget: int = 2_000
-    prompt_token_budget: int = 500
-    recent: int = 10
-    recent_days: float = 7
-    relevant: int = 5
-    min_cosine: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, int | float) and value < 0:
-                raise ValueError(f"{name} must be 0 or more.")
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], None]:

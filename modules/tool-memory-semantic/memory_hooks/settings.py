@@ -5,10 +5,11 @@ mount plan; the hook's `config` may hold the same names, which then win, beside 
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from memory_semantic.identity import SETTINGS, resolve_agent_id
+from pydantic import Field
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
@@ -16,6 +17,61 @@ if TYPE_CHECKING:
 TOOL_MODULE = "tool-memory-semantic"
 
 Own = TypeVar("Own")
+
+
+@dataclass(kw_only=True)
+class _OfAHook:
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, int | float) and value < 0:
+                raise ValueError(f"{name} must be 0 or more.")
+
+
+@dataclass(kw_only=True)
+class RecallConfig(_OfAHook):
+    """What is recalled, and how much of it.
+
+    The descriptions are the rows of the table in docs/recall.md.
+    """
+
+    token_budget: Annotated[
+        int, Field(description="tokens for the first prompt of a conversation; 0 for nothing")
+    ] = 2_000
+    prompt_token_budget: Annotated[
+        int, Field(description="tokens for each later prompt; 0 for nothing")
+    ] = 500
+    recent: Annotated[
+        int, Field(description="how many of the project's last memories the first prompt brings")
+    ] = 10
+    recent_days: Annotated[float, Field(description="how many days old those may be")] = 7
+    relevant: Annotated[int, Field(description="how many close ones a prompt brings")] = 5
+    min_cosine: Annotated[
+        float | None, Field(description="from which cosine on a memory is close")
+    ] = None
+
+
+@dataclass(kw_only=True)
+class CaptureConfig(_OfAHook):
+    """What reads a turn, and how much it may take.
+
+    The descriptions are the rows of the table in docs/capture.md.
+    """
+
+    extract: Annotated[
+        Literal["cues", "llm"],
+        Field(description="`cues`, which are phrases, or `llm`, a model of the session"),
+    ] = "cues"
+    model_role: Annotated[
+        str,
+        Field(
+            description="with `llm`: the role whose model is asked, where a routing bundle is set "
+            "up; else the session's own model"
+        ),
+    ] = "fast"
+    llm_timeout: Annotated[float, Field(description="seconds that it may take")] = 10.0
+    max_per_session: Annotated[
+        int, Field(description="memories that one session may capture; 0 captures nothing")
+    ] = 100
 
 
 def read(

@@ -1,25 +1,28 @@
-"""Limits and defaults, each with its reason."""
+"""Limits and defaults, each with its reason above it.
+
+A comment behind a limit says what it counts: that is its row in the module's README.
+"""
 
 from datetime import timedelta
 
 # A memory, as the tool descriptions state it. 10,000 characters of English are about 2,500 tokens,
 # well inside the 8,192 that embedding models read.
-MAX_CONTENT_CHARS = 10_000
-MAX_TAGS = 20
-MAX_TAG_CHARS = 50
+MAX_CONTENT_CHARS = 10_000  # characters of content, and of a query
+MAX_TAGS = 20  # tags of a memory
+MAX_TAG_CHARS = 50  # characters of a tag
 # What is told of a memory beside it: where it comes from. Every answer of the engine carries it.
-MAX_METADATA = 10
-MAX_METADATA_CHARS = 200
+MAX_METADATA = 10  # texts in the `metadata` of a memory
+MAX_METADATA_CHARS = 200  # characters of such a text
 # The tag of a memory that nobody asked to store; whoever stores the text as well takes it off.
 CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
-MAX_BATCH = 1_000
+MAX_BATCH = 1_000  # texts in one `store_many`
 
 # An answer: five memories are what a question usually needs; twenty, and 10,000 characters of
 # content in all, are what a context window can bear.
-DEFAULT_RESULTS = 5
-MAX_RESULTS = 20
-MAX_ANSWER_CHARS = 10_000
+DEFAULT_RESULTS = 5  # results of a search that names no limit
+MAX_RESULTS = 20  # results of any search
+MAX_ANSWER_CHARS = 10_000  # characters of content in one answer
 # More than any store holds: all of them.
 ALL = 2**31
 
@@ -46,27 +49,27 @@ DIMENSIONS = {
 
 # Patience. A try at the embeddings service may take 10 s, three tries are made, and a service may
 # ask for at most 10 s between them.
-EMBEDDING_TRY_SECONDS = 10.0
-EMBEDDING_TRIES = 3
-EMBEDDING_MAX_WAIT_SECONDS = 10.0
+EMBEDDING_TRY_SECONDS = 10.0  # seconds for one try at the embeddings service
+EMBEDDING_TRIES = 3  # tries at the embeddings service
+EMBEDDING_MAX_WAIT_SECONDS = 10.0  # seconds between two tries, whatever the service asks
 # Inputs per request: 32 texts of 8,192 tokens stay below OpenAI's 300,000 tokens a request.
-EMBEDDING_BATCH = 32
+EMBEDDING_BATCH = 32  # texts in one request to the embeddings service
 # The answer to such a request is below 3 MB; one that never ends must not fill the memory.
-EMBEDDING_MAX_BYTES = 32_000_000
-LOCK_SECONDS = 30.0
+EMBEDDING_MAX_BYTES = 32_000_000  # bytes of the answer to such a request
+LOCK_SECONDS = 30.0  # seconds that a call waits for other calls on the same store
 # Calls that embed here, or wait for a server, at once in this process; more queue up behind them.
-WORKERS = 16
+WORKERS = 16  # calls of a process that embed here, or wait for a server, at once
 
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
-MIN_FREE_BYTES = 64 * 1024 * 1024
+MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space; with less, the store is not opened
 # What an open store takes, beside twice the size of its files, which the engine maps and we do: the
 # backtraces of the engine's errors, and what it opens while it loads; and for each processor four
 # threads, each with a stack of 2 MB and an arena of 64 MB from the C library.
-ENGINE_BYTES = 128 * 1024 * 1024
-ENGINE_PROCESSOR_BYTES = 4 * 66 * 1024 * 1024
-ENGINE_DESCRIPTORS = 16
+ENGINE_BYTES = 128 * 1024 * 1024  # of free address space to open a store, beside twice its size
+ENGINE_PROCESSOR_BYTES = 4 * 66 * 1024 * 1024  # more of it for each processor
+ENGINE_DESCRIPTORS = 16  # files it must be able to open, beside about 13 of its own
 # The size of a new store's files, all of which are holes.
-NEW_STORE_BYTES = 128 * 1024 * 1024
+NEW_STORE_BYTES = 128 * 1024 * 1024  # taken for the size of a new store
 # What loading the built-in model takes, and for each processor the threads that come with it.
-LOCAL_MODEL_BYTES = 192 * 1024 * 1024
-LOCAL_MODEL_PROCESSOR_BYTES = 16 * 1024 * 1024
+LOCAL_MODEL_BYTES = 192 * 1024 * 1024  # of free address space for the built-in model
+LOCAL_MODEL_PROCESSOR_BYTES = 16 * 1024 * 1024  # more of it for each processor

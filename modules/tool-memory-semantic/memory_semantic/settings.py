@@ -68,28 +68,43 @@ class Settings(BaseModel):
 class StorageConfig(Settings):
     """Where memories are kept, what embeds them, how many a search may return.
 
-    `embedding_model` is `local` or a model's name at the service; None lets a new store choose.
-    `base_url` is the address of an OpenAI-compatible service, `dimensions` a vector length to ask
-    it for. `lexical_weight` is how much shared words count beside the meaning; None stands for 1
-    with the built-in model and 0 with others. `lock_timeout` is the seconds that a call waits for
-    others. For the tools: `mask_secrets`, whether they mask credentials; `read_only`, whether
-    a session gets `memory_search` alone. `qdrant_url` is the address of a Qdrant server that keeps
-    the memories, by default what AGENT_MEMORY_QDRANT_URL says; `local` stands for this machine.
+    The descriptions are the rows of the table in the module's README.
     """
 
     storage_root: Annotated[
         str, AfterValidator(lambda root: str(expanded(root, "storage_root")))
-    ] = "~/.amplifier/memory"
-    embedding_model: Annotated[str, AfterValidator(clean_local)] | None = None
-    base_url: Annotated[str, AfterValidator(clean_base_url)] | None = None
-    dimensions: Annotated[int, Field(ge=1)] | None = None
-    lexical_weight: Annotated[float, Field(ge=0, le=1)] | None = None
-    max_query_results: Annotated[int, Field(ge=1, le=MAX_RESULTS)] = MAX_RESULTS
-    lock_timeout: Annotated[float, Field(ge=0)] = LOCK_SECONDS
-    mask_secrets: bool = True
-    read_only: bool = False
+    ] = Field(
+        "~/.amplifier/memory", description="where the memories of all agents lie, on a local disk"
+    )
+    embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(
+        None, description="`local`, or a model's name at the service"
+    )
+    base_url: Annotated[str, AfterValidator(clean_base_url)] | None = Field(
+        None, description="the address of an OpenAI-compatible service"
+    )
+    dimensions: int | None = Field(None, ge=1, description="a vector length to ask the service for")
+    lexical_weight: float | None = Field(
+        None, ge=0, le=1, description="how much shared words count beside the meaning, 0 to 1"
+    )
+    max_query_results: int = Field(
+        MAX_RESULTS,
+        ge=1,
+        le=MAX_RESULTS,
+        description=f"the most that one search returns, 1 to {MAX_RESULTS}",
+    )
+    lock_timeout: float = Field(
+        LOCK_SECONDS,
+        ge=0,
+        description="seconds that a call waits for other calls on the same store",
+    )
+    mask_secrets: bool = Field(
+        True,
+        description="whether the tools mask keys and passwords before anything else sees them",
+    )
+    read_only: bool = Field(False, description="whether a session gets `memory_search` alone")
     qdrant_url: Annotated[str, AfterValidator(clean_place)] = Field(
-        default_factory=lambda: variable(SERVER_VARIABLE)
+        default_factory=lambda: variable(SERVER_VARIABLE),
+        description="a Qdrant server that keeps the stores instead; `local` is this machine",
     )
 
     @property

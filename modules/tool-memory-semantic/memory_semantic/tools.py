@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EVENTS = ["memory:stored", "memory:searched"]
+# With what each carries, which is never a text.
+EVENTS = {
+    "memory:stored": "`agent_id`, `memory_id`",
+    "memory:searched": "`agent_id`, `results_count`, `query_time_ms`",
+}
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:

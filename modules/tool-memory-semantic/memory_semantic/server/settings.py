@@ -14,8 +14,6 @@ TRY_SECONDS = 10
 # Searches compare all memories up to so many; above, the server uses its index, and may miss some.
 EXACT_BELOW = 20_000
 
-_Positive = Annotated[int, Field(ge=1)]
-
 
 def _key(key: str) -> str:
     if not (key.isascii() and key.isprintable()):
@@ -26,28 +24,51 @@ def _key(key: str) -> str:
 class ServerConfig(Settings):
     """How the server is talked to, and what is asked of it when a store is made.
 
-    `qdrant_api_key` is by default what AGENT_MEMORY_QDRANT_API_KEY says. `qdrant_prefix` is what
-    the names of collections begin with, `qdrant_timeout` the seconds that each of three tries may
-    take.
-
-    The others count when a store is made. Of `qdrant_replicas` copies a write must reach
-    `qdrant_write_consistency`, by default half of them or more. Up to about `qdrant_exact_below`
-    memories a search compares all; above, vectors are served from disk, found by a graph and, with
-    `qdrant_quantization`, by a smaller copy that stays in memory.
+    Those from `qdrant_shards` on count when a store is made. The descriptions are the rows of the
+    table in docs/server.md.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # the key among it
 
     qdrant_api_key: Annotated[str, AfterValidator(_key)] = Field(
-        default_factory=lambda: variable(KEY_VARIABLE), repr=False
+        default_factory=lambda: variable(KEY_VARIABLE),
+        repr=False,
+        description="the key of the server, or an access token",
     )
-    qdrant_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agent-memory"
-    qdrant_timeout: _Positive = TRY_SECONDS
-    qdrant_shards: _Positive = 1
-    qdrant_replicas: _Positive = 1
-    qdrant_write_consistency: _Positive | None = None
-    qdrant_exact_below: _Positive = EXACT_BELOW
-    qdrant_quantization: Literal["int8", "binary", "none"] = "int8"
+    qdrant_prefix: str = Field(
+        "agent-memory",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="what the names of collections begin with: one for each team of a shared "
+        "server",
+    )
+    qdrant_timeout: int = Field(
+        TRY_SECONDS,
+        ge=1,
+        description="seconds that each of three tries may take to connect, and to be answered",
+    )
+    qdrant_shards: int = Field(
+        1,
+        ge=1,
+        description="pieces of a collection; with more than one, shared words are counted in each "
+        "by itself",
+    )
+    qdrant_replicas: int = Field(
+        1, ge=1, description="copies, on different nodes; take 3 in a cluster"
+    )
+    qdrant_write_consistency: int | None = Field(
+        None, ge=1, description="copies that must have a write before it is acknowledged"
+    )
+    qdrant_exact_below: int = Field(
+        EXACT_BELOW,
+        ge=1,
+        description="memories up to which a search compares all of them; above, the server uses a "
+        "graph, and may miss some",
+    )
+    qdrant_quantization: Literal["int8", "binary", "none"] = Field(
+        "int8",
+        description="what stays in memory of the vectors above that, while the originals are on "
+        "disk: `int8`, `binary` (small collections too), `none`",
+    )
 
     @property
     def write_consistency(self) -> int:

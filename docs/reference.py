@@ -1,0 +1,101 @@
+"""What the tables of the documents say, read from the code.
+
+A block in a page calls a function of this file, and cog puts what it returns below the block:
+`.ci/run docs` writes all pages, `.ci/run lint` fails where one is out of date.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from inspect import getsource
+from typing import Any
+
+import click
+from agent_memory.cli import cli
+from memory_hooks.recall import MIN_COSINE, MIN_COSINE_OF_OTHERS, block
+from memory_semantic import limits as core
+from memory_semantic.memory import Memory
+from pydantic import TypeAdapter
+
+# What stands in a table for a default that is not a value.
+DEFAULTS = {
+    "embedding_model": "chosen when a store is made",
+    "base_url": "OpenAI, or `OPENAI_BASE_URL`",
+    "dimensions": "the model's own",
+    "lexical_weight": "1 with `local`, else 0",
+    "min_cosine": "the model's, as above",
+    "qdrant_url": "`AGENT_MEMORY_QDRANT_URL`, else `local`",
+    "qdrant_api_key": "`AGENT_MEMORY_QDRANT_API_KEY`",
+    "qdrant_write_consistency": "half of the copies, or more",
+}
+MIB = 1024 * 1024
+
+
+def settings(config: type) -> str:
+    """The table of the settings in a model or dataclass, from the descriptions of its fields."""
+    properties: dict[str, dict[str, Any]] = TypeAdapter(config).json_schema()["properties"]
+    rows = (
+        (f"`{name}`", _default(name, each), each["description"])
+        for name, each in properties.items()
+    )
+    return _table(("setting", "default", "meaning"), rows)
+
+
+def limits() -> str:
+    """The table of the limits, from the comments behind them."""
+    described = re.findall(r"^([A-Z_]+) = .*  # (.+)$", getsource(core), re.MULTILINE)
+    rows = ((f"`{name}`", _amount(getattr(core, name)), meaning) for name, meaning in described)
+    return _table(("limit", "value", "meaning"), rows)
+
+
+def events(carried: Mapping[str, str]) -> str:
+    """The table of a module's events, from what it says each carries."""
+    return _table(("event", "carries"), ((f"`{name}`", fields) for name, fields in carried.items()))
+
+
+def thresholds() -> str:
+    """The table of the cosines from which on a memory is recalled, by embedding model."""
+    known = [(f"`{model}`", f"{least:g}") for model, least in MIN_COSINE.items()]
+    return _table(("model", "close from"), [*known, ("any other", f"{MIN_COSINE_OF_OTHERS:g}")])
+
+
+def recalled() -> str:
+    """What a model reads before a prompt, with one memory in it."""
+    stored = datetime(2026, 11, 20, tzinfo=UTC)
+    text = "We chose PostgreSQL for the users table."
+    memory = Memory(id="mem-a3f2b8c1d4e5", agent_id="sam", content=text, timestamp=stored)
+    return "\n" + _fenced(block([memory], 500, None, masked=True)[0])
+
+
+def commands() -> str:
+    """Each command with its help, as a terminal of 100 columns shows it."""
+    top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
+    parts = ["", _fenced(cli.get_help(top))]
+    for name in cli.list_commands(top):
+        command = cli.get_command(top, name)
+        assert command
+        parts += [f"## {name}\n", _fenced(command.get_help(click.Context(command, top, name)))]
+    return "\n".join(parts)
+
+
+def _default(name: str, field: Mapping[str, Any]) -> str:
+    default = field.get("default")
+    if default is None:
+        return DEFAULTS[name]
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"`{default}`" if isinstance(default, str) else _amount(default)
+
+
+def _amount(number: float) -> str:
+    whole = number >= MIB and number % MIB == 0
+    return f"{number // MIB} MiB" if whole else f"{number:,}".removesuffix(".0")
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [head, ["---" for _ in head], *rows]
+    return "\n".join(["", *(f"| {' | '.join(cells)} |" for cells in lines), ""])
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```\n"
