@@ -4,28 +4,22 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
-import command_line
+import click
 import pytest
 import yaml
 from agent_memory import interchange
 from agent_memory.cli import cli
-from memory_hooks import recall
-from memory_hooks.capture import CaptureConfig
-from memory_hooks.recall import RecallConfig
-from memory_semantic import limits
-from memory_semantic.server.settings import ServerConfig
-from memory_semantic.settings import StorageConfig
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
 SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
+BUNDLE = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
 BEHAVIORS = sorted((REPOSITORY / "behaviors").glob("*.yaml"))
-PACKAGES = ("memory_semantic", "memory_hooks", "agent_memory")
-SOURCES = [path for name in PACKAGES for path in (MEMORY_MODULE / name).rglob("*.py")]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -58,63 +52,13 @@ def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
     assert (tmp_path / "home/.amplifier/memory/sam").is_dir()
 
 
-def test_every_setting_is_in_the_table_with_its_default() -> None:
-    table = MODULE_README.split("## Settings")[1].split("\n## ")[0]
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE))
-    assert set(rows) == {"agent_identity", *StorageConfig.model_fields}
-    for name in ("storage_root", "max_query_results", "lock_timeout"):
-        default = StorageConfig.model_fields[name].default
-        assert rows[name].strip("`") == (f"{default:g}" if name == "lock_timeout" else str(default))
-
-
-def test_every_setting_of_a_server_is_in_the_tables_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", SERVER_PAGE, re.MULTILINE))
-    fields = ServerConfig.model_fields
-    assert set(rows) == {"qdrant_url", *fields}
-    for name in fields.keys() - {"qdrant_api_key", "qdrant_write_consistency"}:
-        default = fields[name].default
-        assert rows[name].strip("`") == (f"{default:,}" if isinstance(default, int) else default)
-
-
-@pytest.mark.parametrize(("page", "config"), [("recall", RecallConfig), ("capture", CaptureConfig)])
-def test_every_setting_of_a_hook_is_in_the_table_with_its_default(page: str, config: type) -> None:
-    text = (REPOSITORY / f"docs/{page}.md").read_text()
-    [table] = re.findall(r"^\| setting \|.*?\n\n", f"{text}\n", re.MULTILINE | re.DOTALL)
-    rows = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+)`? \|", table, re.MULTILINE))
-    fields = config.__dataclass_fields__
-    assert set(rows) == set(fields)
-    for name in fields.keys() - {"min_cosine"}:
-        default = fields[name].default
-        assert rows[name] == (f"{default:g}" if isinstance(default, float) else str(default))
-
-
-def test_the_page_shows_what_recall_says_and_where_it_stops() -> None:
-    text = (REPOSITORY / "docs/recall.md").read_text()
-    [shown] = blocks(text, "")
-    assert shown.startswith(recall._HEAD) and shown.endswith(f"{recall._TAIL}\n")
-    for limit in (recall.MAX_SECONDS, recall.MAX_SHOWN_CHARS, *recall.MIN_COSINE.values()):
-        assert f"{limit:g}" in text
-
-
 def test_the_files_for_a_server_are_whole() -> None:
     compose = yaml.safe_load((REPOSITORY / "docs/server/compose.yaml").read_text())
-    job = yaml.safe_load((REPOSITORY / ".github/workflows/qdrant.yaml").read_text())
+    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/ci.yml").read_text())
+    job = workflow["jobs"]["qdrant"]
     images = {service["image"] for service in compose["services"].values()}
-    assert images == {job["jobs"]["contract"]["services"]["qdrant"]["image"]}
-    assert job["jobs"]["contract"]["steps"][-1]["run"] in SERVER_PAGE
-
-
-def test_every_limit_is_in_the_table_with_its_value() -> None:
-    table = MODULE_README.split("## Limits")[1].split("\n## ")[0]
-    pairs = re.findall(r"(\d[\d,]*)[^,|(]*\(`(\w+)`\)", table)
-    told = {name: int(value.replace(",", "")) for value, name in pairs}
-    numbers = {
-        name: int(value)
-        for name, value in vars(limits).items()
-        if name.isupper() and isinstance(value, int | float)
-    }
-    not_limits = {"ALL", "RECENCY_BOOST", "LEXICAL_WEIGHT"}
-    assert told == {name: numbers[name] for name in numbers.keys() - not_limits}
+    assert images == {job["services"]["qdrant"]["image"]}
+    assert job["steps"][-1]["run"] in SERVER_PAGE
 
 
 def test_security_names_tests_that_exist() -> None:
@@ -124,10 +68,6 @@ def test_security_names_tests_that_exist() -> None:
     everything = "".join(tests.values())
     for phrase in re.findall(r"\*([a-z][^*]+)\*", security.split("## Not promised")[0]):
         assert f"test_{'_'.join(phrase.split())}" in everything, phrase
-
-
-def test_the_reference_of_the_command_line_is_its_help() -> None:
-    assert command_line.PAGE.read_text() == command_line.reference()
 
 
 def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
@@ -142,16 +82,29 @@ def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
 
 def test_commands_in_the_readme_exist() -> None:
     for name, rest in re.findall(r"`agent-memory ([a-z]+)([^`]*)`", README):
-        options = {option for each in cli.commands[name].params for option in each.opts}
+        command = cli.get_command(click.Context(cli), name)
+        assert command, name
+        options = {option for each in command.params for option in each.opts}
         assert set(re.findall(r"--[a-z-]+", rest)) <= options
+
+
+def version(module: str) -> str:
+    project = tomllib.loads((REPOSITORY / f"modules/{module}/pyproject.toml").read_text())
+    return project["project"]["version"]
+
+
+def test_everything_has_the_version_of_its_module() -> None:
+    bundles = [BUNDLE, *(yaml.safe_load(path.read_text()) for path in BEHAVIORS)]
+    latest = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    named = {latest, *(each["bundle"]["version"] for each in bundles)}
+    assert named == {version("tool-memory-semantic")}
+    assert version("hooks-memory-daemon") == version("memory-daemon")
 
 
 @pytest.mark.parametrize("path", BEHAVIORS, ids=lambda path: path.stem)
 def test_a_behavior_points_to_what_is_there(path: Path) -> None:
-    header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
     behavior = yaml.safe_load(path.read_text())
     assert behavior["bundle"]["name"] == path.stem
-    assert behavior["bundle"]["version"] == header["bundle"]["version"]
     modules = [*behavior.get("tools", []), *behavior.get("hooks", [])]
     for module in modules:
         source = (path.parent / module["source"]).resolve()
@@ -164,7 +117,7 @@ def test_a_behavior_points_to_what_is_there(path: Path) -> None:
     assert modules or files
     for name, folder in files:
         namespace, _, file = name.partition(":")
-        assert namespace == header["bundle"]["name"]
+        assert namespace == BUNDLE["bundle"]["name"]
         [found] = [
             each
             for each in (REPOSITORY / f"{folder}{file}{ending}" for ending in ("", ".md", ".yaml"))
@@ -174,8 +127,7 @@ def test_a_behavior_points_to_what_is_there(path: Path) -> None:
 
 
 def test_what_remembers_by_itself_is_not_in_the_bundle() -> None:
-    header = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
-    ours = [each["bundle"] for each in header["includes"] if "agent-memory:" in each["bundle"]]
+    ours = [each["bundle"] for each in BUNDLE["includes"] if "agent-memory:" in each["bundle"]]
     assert ours == ["agent-memory:behaviors/memory-core"]
     for name in re.findall(r"behaviors/([a-z-]+)\.yaml", README):
         assert (REPOSITORY / f"behaviors/{name}.yaml").is_file()
