@@ -63,13 +63,12 @@ WORKERS = 16  # calls of a process that embed here, or wait for a server, at onc
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
 MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space; with less, the store is not opened
 # What an open store takes, beside twice the size of its files, which the engine maps and we do: the
-# backtraces of the engine's errors, and what it opens while it loads; and for each processor four
-# threads, each with a stack of 2 MB and an arena of 64 MB from the C library.
-ENGINE_BYTES = 128 * 1024 * 1024  # of free address space to open a store, beside twice its size
-ENGINE_PROCESSOR_BYTES = 4 * 66 * 1024 * 1024  # more of it for each processor
+# engine's thread, to which the C library gives 64 MB of addresses, the backtraces of its errors,
+# and what it opens while it loads.
+ENGINE_BYTES = 192 * 1024 * 1024  # of free address space to open a store, beside twice its size
 ENGINE_DESCRIPTORS = 16  # files it must be able to open, beside about 13 of its own
 # The size of a new store's files, all of which are holes.
 NEW_STORE_BYTES = 128 * 1024 * 1024  # taken for the size of a new store
 # What loading the built-in model takes, and for each processor the threads that come with it.
 LOCAL_MODEL_BYTES = 192 * 1024 * 1024  # of free address space for the built-in model
-LOCAL_MODEL_PROCESSOR_BYTES = 16 * 1024 * 1024  # more of it for each processor
+LOCAL_MODEL_THREAD_BYTES = 16 * 1024 * 1024  # more of it for each processor

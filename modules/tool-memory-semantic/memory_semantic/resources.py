@@ -27,22 +27,12 @@ _NAMES = {os.strerror(number): number for number in _ADVICE}
 _NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
 
 
-def require_memory(size: int, addresses_per_processor: int) -> None:
-    """Raise OSError (ENOMEM) unless this process can get `size` bytes more, and for each processor
-    that it may use so many bytes of addresses; none of them is used.
-    """
+def require_memory(size: int) -> None:
+    """Raise OSError (ENOMEM) unless this process can get `size` bytes more; none of it is used."""
     import mmap  # at use, as all that mounting does without
 
-    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    addresses = addresses_per_processor * _processors()
-    with mmap.mmap(-1, size, flags=private), mmap.mmap(-1, addresses, flags=private, prot=0):
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         pass
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):  # on Linux, where memory can be limited
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def require_descriptors(number: int) -> None:

@@ -5,13 +5,14 @@ each token, averaged. Its two files are read directly, because importing the pac
 the logging of the whole process, and its own loader looks for them in the network.
 """
 
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..errors import UNCHANGED, EmbeddingError
-from ..limits import LOCAL_MODEL_BYTES, LOCAL_MODEL_PROCESSOR_BYTES
+from ..limits import LOCAL_MODEL_BYTES, LOCAL_MODEL_THREAD_BYTES
 from ..resources import explanation, require_memory, shortage
 
 
@@ -44,7 +45,7 @@ def load() -> tuple[Any, Any]:
     package = find_spec("wordllama")  # finds a top-level package without importing it
     try:
         # Where these get no memory they end the process.
-        require_memory(LOCAL_MODEL_BYTES, LOCAL_MODEL_PROCESSOR_BYTES)
+        require_memory(LOCAL_MODEL_BYTES + (os.cpu_count() or 1) * LOCAL_MODEL_THREAD_BYTES)
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 

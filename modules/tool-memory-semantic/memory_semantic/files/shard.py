@@ -18,7 +18,6 @@ from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
 from ..limits import (
     ENGINE_BYTES,
     ENGINE_DESCRIPTORS,
-    ENGINE_PROCESSOR_BYTES,
     MIN_FREE_BYTES,
     NEW_STORE_BYTES,
 )
@@ -83,7 +82,8 @@ class Shard:
         """Make an empty shard as `info` says, with its indexes, in a new folder `path`."""
         # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
         # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
-        # them as it goes, which was faster up to 10,000 memories.
+        # them as it goes, which was faster up to 10,000 memories. One thread, as a shard has one
+        # segment: others, four for each processor, would be started at every open for nothing.
         vectors = edge.EdgeVectorParams(
             info.model.dimensions,
             edge.Distance.Cosine,
@@ -92,7 +92,9 @@ class Shard:
         )
         rarity = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
         words = {WORDS: rarity} if info.words else None
-        config = edge.EdgeConfig(vectors={"": vectors}, sparse_vectors=words, wal_enabled=False)
+        config = edge.EdgeConfig(
+            vectors={"": vectors}, sparse_vectors=words, max_search_threads=1, wal_enabled=False
+        )
         _require_resources(NEW_STORE_BYTES, 0)
         with _engine_errors("create the store's shard"):
             handle = edge.EdgeShard.create(str(path), config)
@@ -185,7 +187,7 @@ def _record(point: Any, score: float | None = None) -> Record:
 
 
 def _require_resources(size: int, cached_files: int) -> None:
-    require_memory(2 * size + ENGINE_BYTES, ENGINE_PROCESSOR_BYTES)
+    require_memory(2 * size + ENGINE_BYTES)
     require_descriptors(cached_files + ENGINE_DESCRIPTORS)
     require_file_size(MIN_FREE_BYTES)
 
