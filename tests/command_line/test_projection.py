@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from agent_memory.projection import project
+from agent_memory.page.projection import project
 
 
 def vectors(count: int, kinds: int = 5) -> np.ndarray:
