@@ -26,15 +26,19 @@ SETTLED = """() => new Promise((done) => {
 POINTS = """() => {
     const canvas = document.getElementById("map");
     const { left, top } = canvas.getBoundingClientRect();
-    const { width, data } = canvas.getContext("2d").getImageData(
-        0, 0, canvas.width, canvas.height);
+    const copy = document.createElement("canvas"); // reading the page's own would make it slow
+    Object.assign(copy, { width: canvas.width, height: canvas.height });
+    const pen = copy.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(canvas, 0, 0);
+    const { width, data } = pen.getImageData(0, 0, copy.width, copy.height);
     const spot = projection();
     const pixel = (x, y) => {
         const [column, row] = [x, y].map((value) => Math.round(value * devicePixelRatio));
         const at = 4 * (row * width + column);
         return [...data.slice(at, at + 4)];
     };
-    const ring = (x, y, away) => pixel(x, y - pointSize / 2 - away);
+    const ring = (x, y, away) => [-1, 0, 1].map(
+        (more) => pixel(x, y - pointSize / 2 - away - more));
     return memories.map((memory) => {
         const [x, y] = spot(memory);
         return [memory.id, left + x, top + y, pixel(x, y), ring(x, y, 5), ring(x, y, 9)];
@@ -43,14 +47,16 @@ POINTS = """() => {
 
 
 class Point(NamedTuple):
-    """A point of the map; colours are red, green, blue and opacity, from 0 to 255."""
+    """A point of the map; colours are red, green, blue and opacity, from 0 to 255. Of a ring there
+    are some pixels across where it would be.
+    """
 
     id: str
     x: float
     y: float
     colour: list[int]
-    opened_ring: list[int]
-    keyboard_ring: list[int]
+    opened_ring: list[list[int]]
+    keyboard_ring: list[list[int]]
 
 
 def spiral(count: int) -> np.ndarray:
@@ -180,13 +186,13 @@ def clear_points(page: Page) -> int:
 def ringed(page: Page) -> list[str]:
     """The memories around which there is the ring of an opened one."""
     ink = colour(page, "--ink")
-    return [point.id for point in points(page) if alike(point.opened_ring, ink)]
+    return [point.id for point in points(page) if shows(point.opened_ring, ink)]
 
 
 def reached(page: Page) -> list[str]:
     """The memories around which there is the ring that shows where the keyboard is."""
     accent = colour(page, "--accent")
-    return [point.id for point in points(page) if alike(point.keyboard_ring, accent)]
+    return [point.id for point in points(page) if shows(point.keyboard_ring, accent)]
 
 
 def colour(page: Page, variable: str) -> list[int]:
@@ -195,10 +201,11 @@ def colour(page: Page, variable: str) -> list[int]:
     return [int(text[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-def alike(painted: list[int], wanted: list[int]) -> bool:
-    """Whether it was painted in this colour, but for a softened edge."""
-    return painted[3] > 200 and all(
-        abs(a - b) < 24 for a, b in zip(painted[:3], wanted, strict=True)
+def shows(painted: list[list[int]], wanted: list[int]) -> bool:
+    """Whether a pixel has this colour, but for a softened edge."""
+    return any(
+        pixel[3] > 200 and all(abs(a - b) < 24 for a, b in zip(pixel[:3], wanted, strict=True))
+        for pixel in painted
     )
 
 

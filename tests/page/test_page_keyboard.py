@@ -8,7 +8,6 @@ import pytest
 from page_in_browser import (
     TEAM,
     Look,
-    alike,
     colour,
     ids,
     listed,
@@ -17,6 +16,7 @@ from page_in_browser import (
     reached,
     remember,
     ringed,
+    shows,
 )
 from playwright.sync_api import Page, expect
 
@@ -148,7 +148,7 @@ def test_a_point_that_is_reached_is_in_sight(look: Look) -> None:
     page.keyboard.press("End")
     point = points(page)[5]
     assert box["x"] < point.x < box["x"] + box["width"]
-    assert alike(point.keyboard_ring, colour(page, "--accent"))
+    assert shows(point.keyboard_ring, colour(page, "--accent"))
     page.keyboard.press("0")
     assert all(box["x"] < point.x < box["x"] + box["width"] for point in points(page))
 

@@ -1,11 +1,6 @@
 """The page when the extra `map` is not installed: all but the map."""
 
-import re
-from pathlib import Path
-
 import pytest
-from agent_memory.page import projection
-from command import Command
 from page_in_browser import TEAM, Look, bars, ids, listed, middle, opened
 from playwright.sync_api import expect
 
@@ -15,7 +10,7 @@ pytestmark = pytest.mark.browser
 def test_all_but_the_map_is_there(look: Look) -> None:
     page = look(TEAM, with_map=False)
     expect(page.locator("#map-card")).to_be_hidden()
-    expect(page.locator("#no-map")).to_have_text(re.compile(r"install .*\[cli,map\]"))
+    expect(page.locator("#no-map")).to_contain_text("install the command with [cli,map]")
     assert listed(page) == ids(0, 1, 2, 3, 4, 5) and bars(page) == 6
     page.mouse.click(*middle(page, "#time .bar"))
     assert listed(page) == ids(5)
@@ -47,15 +42,3 @@ def test_it_is_not_wider_than_the_window(look: Look, width: int) -> None:
         box = page.locator(part).bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= width, part
         assert box["height"] > 15, part
-
-
-def test_the_command_writes_it(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = Command(root)
-    command.run("store", "We chose PostgreSQL.")
-    file = tmp_path / "page.html"
-    command.run("stats", "--html", str(file))
-    assert '"x":' in file.read_text()
-    monkeypatch.setattr(projection, "installed", lambda: False)
-    monkeypatch.setattr(projection, "project", None)
-    command.run("stats", "--html", str(file))
-    assert "We chose PostgreSQL." in file.read_text() and '"x":' not in file.read_text()

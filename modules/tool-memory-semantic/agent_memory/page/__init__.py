@@ -62,7 +62,7 @@ def _joined(names: Sequence[str], kind: str) -> str:
 
 
 def _text(name: str) -> str:
-    return (resources.files(__package__) / name).read_text("utf-8")
+    return (resources.files(__name__) / name).read_text("utf-8")
 
 
 def _rows(memories: Sequence[Memory], places: NDArray[Any] | None) -> list[dict[str, Any]]:
