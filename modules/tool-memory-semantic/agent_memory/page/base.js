@@ -60,7 +60,7 @@ function gist(text) {
 
 // What a screen reader is told: nothing else on the page speaks of a single memory.
 function say(...parts) {
-  $("spoken").textContent = parts.filter(Boolean).join(". ");
+  $("spoken").replaceChildren(...parts.filter(Boolean).map((part) => element("p", "", part)));
 }
 
 function tagsText(memory) {

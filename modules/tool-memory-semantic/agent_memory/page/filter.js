@@ -28,6 +28,7 @@ function applyFilter() {
     $("period").textContent = `${text} ✕`;
     $("period").setAttribute("aria-label", `Show all times, not only ${text}`);
   }
+  tellTime();
   soon(drawMap, drawTime);
 }
 

@@ -61,14 +61,16 @@ function drawPoints(pen, spot, ratio) {
   for (let hue = -1; hue < HUES; hue += 1) stamps.set(hue, stamp(style(hueName(hue)), ratio));
   const shown = new Set(hits);
   const half = pointSize / 2 + 1;
-  for (const clear of [false, true]) {
-    pen.globalAlpha = clear ? 1 : faded;
-    for (const memory of drawn) {
-      if (shown.has(memory) !== clear) continue;
+  const layer = (some, opacity) => {
+    pen.globalAlpha = opacity;
+    for (const memory of some) {
       const [x, y] = spot(memory);
       pen.drawImage(stamps.get(memory.hue), x - half, y - half, half * 2, half * 2);
     }
-  }
+  };
+  layer(drawn.filter((memory) => !shown.has(memory)), faded);
+  layer(drawn.filter((memory) => shown.has(memory)), 1);
+  layer([opened, current].filter((memory) => shown.has(memory)), 1);
 }
 
 // A picture of a point: to copy it is faster than to draw a circle.
@@ -91,12 +93,15 @@ function disc(pen, x, y, radius, colour) {
   pen.fill();
 }
 
+// With a rim on both sides, so that it shows among many points, too.
 function ring(pen, [x, y], away, width, colour) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = width;
-  pen.beginPath();
-  pen.arc(x, y, pointSize / 2 + away, 0, TURN);
-  pen.stroke();
+  for (const [line, ink] of [[width + 3, style("--card")], [width, colour]]) {
+    pen.strokeStyle = ink;
+    pen.lineWidth = line;
+    pen.beginPath();
+    pen.arc(x, y, pointSize / 2 + away, 0, TURN);
+    pen.stroke();
+  }
 }
 
 // From the opened memory to its neighbours.

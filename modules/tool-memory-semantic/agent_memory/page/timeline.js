@@ -92,7 +92,6 @@ function drawTime() {
     shapes.push(rectangle("dragged", from, 0, to - from, height));
   }
   $("time").firstElementChild.replaceChildren(...shapes, ...labels(left, width, height));
-  tellTime();
 }
 
 function rectangle(className, x, y, width, height) {
