@@ -202,3 +202,21 @@ def test_a_period_by_keyboard(look: Look) -> None:
     page.keyboard.press("End")
     assert listed(page) == ids(0)
     expect(page.locator("#time")).to_be_focused()
+
+
+def test_a_tag_of_the_opened_memory_keeps_the_focus(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000002")
+    tag = page.locator("#tags .chip", has_text="backup")
+    tag.focus()
+    page.keyboard.press("Space")
+    assert listed(page) == ids(2)
+    expect(tag).to_be_focused()
+
+
+def test_the_map_goes_on_from_what_was_opened_elsewhere(look: Look) -> None:
+    page = look(TEAM, CROSS)
+    page.focus("#map")
+    page.locator(".entry").nth(4).focus()
+    page.keyboard.press("Enter")
+    page.focus("#map")
+    assert reached(page) == ids(4)

@@ -98,6 +98,7 @@ function rove(holder, selector, more = () => false) {
     if (chosen) tabStop(holder, selector, chosen);
   });
   holder.addEventListener("keydown", (event) => {
+    if (forTheBrowser(event)) return;
     const all = [...holder.querySelectorAll(selector)];
     const now = all.indexOf(document.activeElement);
     const to = {
@@ -113,6 +114,11 @@ function rove(holder, selector, more = () => false) {
     const target = to === all.length && more() ? holder.querySelectorAll(selector)[to] : all[to];
     target?.focus();
   });
+}
+
+// Alt and the left arrow, for one, go back to another page.
+function forTheBrowser(event) {
+  return event.ctrlKey || event.metaKey || event.altKey;
 }
 
 function tabStop(holder, selector, chosen = holder.querySelector(selector)) {

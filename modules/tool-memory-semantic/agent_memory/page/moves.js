@@ -14,7 +14,7 @@ const DIRECTIONS = {
 let held = null; // where the pointer took hold of the map
 
 function mapKeys(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (forTheBrowser(event)) return;
   const here = [current, opened].find((memory) => hits.includes(memory));
   const direction = DIRECTIONS[event.key];
   const step = { PageDown: 1, PageUp: -1 }[event.key];

@@ -13,7 +13,7 @@ function showHeader() {
 function keys(event) {
   const words = $("words");
   const typing = event.target === words;
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (event.key === "/" && !typing && !forTheBrowser(event)) {
     event.preventDefault();
     words.select();
     words.focus();

@@ -54,7 +54,7 @@ function chip(tag) {
 }
 
 function showChips() {
-  const focused = document.activeElement?.closest?.("#chips .chip")?.dataset.tag;
+  const focused = focusedTag("chips");
   // The chosen and the coloured ones first; in short form as many as fit into a line, or a few.
   const order = [...new Set([...colours.keys(), ...filter.tags, ...tagCounts.keys()])];
   const chips = order.slice(0, allChips ? MOST_CHIPS : FEW_CHIPS).map(chip);
@@ -75,7 +75,18 @@ function showChips() {
     tell();
   }
   tabStop($("chips"), CHIP);
-  chips.find((made) => made.dataset.tag === focused)?.focus();
+  focusTag("chips", focused);
+}
+
+// Chips are made again with each change; the focus stays on the same tag.
+
+function focusedTag(holder) {
+  return document.activeElement?.closest(`#${holder} .chip`)?.dataset.tag;
+}
+
+function focusTag(holder, tag) {
+  if (tag === undefined) return;
+  [...$(holder).querySelectorAll(".chip")].find((made) => made.dataset.tag === tag)?.focus();
 }
 
 function pressChip(event) {

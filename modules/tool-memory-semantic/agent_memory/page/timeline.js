@@ -152,6 +152,7 @@ function tellTime() {
 }
 
 function moveInTime(event) {
+  if (forTheBrowser(event)) return;
   const { period } = filter;
   if (event.key === "Enter" && hits.length) {
     openMemory(hits[0]);
