@@ -124,7 +124,7 @@ function look(x, y, zoom) {
   view.zoom = Math.max(1, Math.min(MOST_ZOOM, zoom));
   const within = (value, most) => Math.max(-most, Math.min(most, value));
   [view.x, view.y] = view.zoom === 1 ? [0, 0] : [within(x, extent.x), within(y, extent.y)];
-  $("map").style.touchAction = view.zoom === 1 ? "pan-y" : "none";
+  $("map").classList.toggle("zoomed", view.zoom > 1);
   hideTip();
   soon(drawMap);
 }
