@@ -37,19 +37,23 @@ def page(session: Session, file: str) -> None:
     """The page for the browser."""
     import numpy as np
 
-    from .page import write_page
-    from .projection import project
+    from .page import projection, write_page
+
+    with_map = projection.installed()
 
     def everything(store: Store) -> tuple[str, list[Memory], list[Any]]:
         memories, rows = [], []
-        for records in store.scan():
+        for records in store.scan(with_map):
             memories += [memory_of(record, session.agent) for record in records]
             rows += [np.array(record.vector, dtype=np.float32) for record in records]
         return store.info.model.model, memories, rows
 
     model, memories, rows = run(session.existing.run(everything, ("", [], [])))
-    with session.out.progress("Drawing the map", 1) as progress:
-        places = project(np.array(rows, dtype=np.float32).reshape(len(rows), -1), progress.done)
+    places = None
+    if with_map:
+        with session.out.progress("Drawing the map", 1) as progress:
+            vectors = np.array(rows, dtype=np.float32).reshape(len(rows), -1)
+            places = projection.project(vectors, progress.done)
     write_page(file, session.agent, model, memories, places)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})

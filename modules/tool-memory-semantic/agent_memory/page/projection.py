@@ -1,9 +1,13 @@
-"""Memories laid out as a map: what lies near each other means something alike."""
+"""Memories laid out as a map: what lies near each other means something alike.
+
+It needs the extra `map`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +20,11 @@ _FEW = 8
 # sooner, and ten thousand memories take two thirds of the time.
 _EARLY_STEPS, _STEPS = 150, 350
 _STEPS_BETWEEN_REPORTS = 10
+
+
+def installed() -> bool:
+    """Whether `project` has what it needs."""
+    return find_spec("openTSNE") is not None
 
 
 def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDArray[float32]:

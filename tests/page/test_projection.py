@@ -1,8 +1,12 @@
 """The map by meaning: any number of memories, the same map for the same ones, nothing printed."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from agent_memory.projection import project
+from agent_memory.page import projection
+from agent_memory.page.projection import project
+from command import Command
 
 
 def vectors(count: int, kinds: int = 5) -> np.ndarray:
@@ -46,3 +50,17 @@ def test_alike_is_near() -> None:
     distances = np.linalg.norm(places[:, None] - places[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     assert (kind[distances.argmin(axis=1)] == kind).mean() > 0.95
+
+
+def test_the_page_is_written_without_it_where_it_is_not_installed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(root)
+    command.run("store", "We chose PostgreSQL.")
+    file = tmp_path / "page.html"
+    command.run("stats", "--html", str(file))
+    assert '"x":' in file.read_text()
+    monkeypatch.setattr(projection, "installed", lambda: False)
+    monkeypatch.setattr(projection, "project", None)
+    command.run("stats", "--html", str(file))
+    assert "We chose PostgreSQL." in file.read_text() and '"x":' not in file.read_text()

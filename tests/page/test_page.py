@@ -1,0 +1,216 @@
+"""Nothing in a memory is more than text; any number of memories; the file."""
+
+import errno
+import os
+import re
+import stat
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from agent_memory.page import write_page
+from memory_semantic.plaintext import plain
+from page_in_browser import (
+    TEAM,
+    Look,
+    bars,
+    clear_points,
+    ids,
+    listed,
+    opened,
+    points,
+    remember,
+    spiral,
+)
+from playwright.sync_api import Browser, expect
+
+pytestmark = pytest.mark.browser
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>",
+    "]]>-->\"'`&lt;b&gt;&amp;",
+    "<img src=x onerror=alert(3)>",
+    "line\u2028separator\u2029and paragraph",
+    "\u202eright to left\u202c",
+    "\x00\x01\x1b[31m\x7f\ufeff\ufffd",
+    "{{data}} {{ script }} ${alert(4)} $& $1 %s %(x)s \\u003c \\1",
+    '<a href="javascript:alert(5)">here</a> <b>bold</b><br><sup>2</sup>',
+    "%{x} %{customdata} $\\sqrt{2}$",
+    "__proto__",
+    "constructor",
+]
+
+
+def test_hostile_text_stays_text(look: Look) -> None:
+    shown = list(map(plain, HOSTILE))
+    memories = remember(*[(text, [text]) for text in HOSTILE], apart=timedelta(days=1))
+    line = np.column_stack([np.arange(len(HOSTILE)), np.zeros(len(HOSTILE))])
+    page = look(memories, line)
+    page.click("#all-chips")
+    every = "all => all.map(one => one.textContent)"
+    assert page.eval_on_selector_all(".gist", every) == shown
+    assert page.eval_on_selector_all(".meta bdi", every) == shown
+    assert sorted(page.eval_on_selector_all("#chips bdi", every)) == sorted(shown)
+
+    at = points(page)
+    for number, text in enumerate(shown):
+        page.mouse.move(at[number].x, at[number].y)
+        is_there = "text => document.querySelector('#tip .tip-text').textContent === text"
+        page.wait_for_function(is_there, arg=text)
+        assert page.eval_on_selector("#tip .tip-tags", "one => one.textContent") == text
+        page.evaluate("id => { location.hash = id }", memories[number].id)
+        assert opened(page) == text
+        assert page.eval_on_selector_all("#tags bdi", every) == [text]
+        assert text in str(page.locator("#spoken").text_content())
+        page.fill("#words", text)
+        if text.strip("\x00"):
+            assert memories[number].id in listed(page)
+        page.fill("#words", "")
+
+    made = page.locator(":is(#map, #time, #chips, #pane, #list, #tip, #spoken)").locator(
+        ":is(script, img, iframe, b, sub, sup, br, a:not([href^='#mem-']))"
+    )
+    assert made.count() == 0
+    drawn = page.locator("#time text").all_text_contents()
+    assert drawn and all(re.fullmatch(r"\d+ \w+", label) for label in drawn)
+
+
+def test_hostile_names_stay_text(look: Look) -> None:
+    name = "".join(text for text in HOSTILE if "\x00" not in text)
+    page = look(TEAM, agent=name, model=name)
+    assert page.eval_on_selector("#agent", "one => one.textContent") == name
+    assert f"model {name} ·" in str(page.locator("#facts").text_content())
+    assert page.eval_on_selector("title", "one => one.textContent") == f"Memory of {name}"
+    assert page.locator("script").count() == 2
+    assert page.locator(":is(img, b, br, a)").count() == 0
+
+
+def test_the_policy_forbids_everything_else(look: Look) -> None:
+    page = look(TEAM)
+    failed: list[str | None] = []
+    page.on("requestfailed", lambda request: failed.append(request.failure))
+    page.evaluate(
+        """() => {
+            document.body.insertAdjacentHTML("beforeend", `
+                <img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=" onerror="window.ran = 1">
+                <img src="https://example.org/x.png"><a href="javascript:window.ran = 2">x</a>`);
+            const script = document.createElement("script");
+            script.textContent = "window.ran = 3";
+            document.body.append(script);
+            document.body.lastElementChild.previousElementSibling.click();
+        }"""
+    )
+    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == (
+        "refused"
+    )
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    refused = look.troubles  # type: ignore[attr-defined]
+    assert sum("Content Security Policy" in trouble for trouble in refused) >= 5
+    assert failed and set(failed) == {"csp"}
+    refused.clear()  # these were meant
+
+
+def test_right_to_left(look: Look) -> None:
+    hebrew = "יום העבודה מתחיל ביום ראשון."
+    page = look(
+        remember((hebrew, ["עברית"]), "English.", apart=timedelta(1)), anchor=f"#{ids(0)[0]}"
+    )
+    direction = "one => getComputedStyle(one).direction"
+    assert page.eval_on_selector("#text", direction) == "rtl"
+    assert page.eval_on_selector_all(
+        ".gist", "all => all.map(one => getComputedStyle(one).direction)"
+    ) == ["rtl", "ltr"]
+    assert page.eval_on_selector("#chips bdi", direction) == "rtl"
+    assert page.eval_on_selector("html", direction) == "ltr"
+
+
+# Few memories, and many
+
+
+def test_no_memories(look: Look) -> None:
+    page = look([])
+    expect(page.locator("#facts")).to_have_text("0 memories · model local")
+    expect(page.locator("#empty")).to_be_visible()
+    for part in ("#search", "#chips", "main"):
+        expect(page.locator(part)).to_be_hidden()
+
+
+def test_one_memory(look: Look) -> None:
+    page = look(TEAM[5:])
+    expect(page.locator("#facts")).to_have_text("1 memory · model local · 26 Apr 2026")
+    assert listed(page) == ids(5) and clear_points(page) == bars(page) == 1
+    [point] = points(page)
+    page.mouse.click(point.x, point.y)
+    assert opened(page) == TEAM[5].content
+    expect(page.locator("#near")).to_be_hidden()
+
+
+def test_memories_on_one_spot(look: Look) -> None:
+    page = look(TEAM, np.zeros((6, 2)))
+    assert clear_points(page) == 6
+    page.mouse.click(points(page)[0].x, points(page)[0].y)
+    assert opened(page)
+
+
+def test_ten_thousand_memories(look: Look) -> None:
+    memories = remember(
+        *[(f"text-{n}- " + "of some length " * 10, [f"tag {n % 50}"]) for n in range(10_000)],
+        apart=timedelta(minutes=97),
+    )
+    page = look(memories)
+    expect(page.locator("#count")).to_have_text("10,000 memories")
+    assert len(points(page)) == bars(page) == 10_000
+    assert len(listed(page)) == 100
+    page.click("#more")
+    assert len(listed(page)) == 200
+    page.fill("#words", "text-77-")
+    expect(page.locator("#count")).to_have_text("1 of 10,000 memories")
+    assert clear_points(page) == bars(page) == 1
+    page.click("#clear")
+    assert clear_points(page) == 10_000
+    page.click(".entry >> nth=3")
+    assert opened(page) == memories[3].content
+    page.focus("#map")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert opened(page) == memories[-1].content
+
+
+def test_without_scripts_it_says_so(browser: Browser, tmp_path: Path) -> None:
+    write_page(str(tmp_path / "page.html"), "sam", "local", TEAM, spiral(6))
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    notice = page.locator("noscript p")
+    assert notice.bounding_box() and "Allow scripts" in notice.inner_text()
+    expect(page.locator("main")).to_be_hidden()
+    context.close()
+
+
+# The file
+
+
+def test_the_file_is_private_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("before")
+    file.chmod(0o644)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left.*not written"):
+            write_page(str(file), "sam", "local", TEAM, spiral(6))
+    assert file.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
+
+    write_page(str(file), "sam", "local", TEAM, spiral(6))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().rstrip().endswith("</html>")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]

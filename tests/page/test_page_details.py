@@ -1,0 +1,106 @@
+"""An opened memory, and the ways to open one."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from page_in_browser import TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_opening_from_the_list(look: Look) -> None:
+    page = look(TEAM)
+    assert opened(page) is None and ringed(page) == []
+    page.click(".entry >> nth=0")
+    assert opened(page) == TEAM[0].content
+    assert "\nMySQL" in page.locator("#text").inner_text()  # the line break is seen
+    assert page.url.endswith("#mem-00000000")
+    expect(page.locator("#id")).to_have_text("mem-00000000")
+    expect(page.locator("#tags bdi")).to_have_text(["database"])
+    expect(page.locator("#when")).to_have_text(
+        "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # local, in Berlin
+    )
+    expect(page.locator(".entry >> nth=0")).to_have_attribute("aria-current", "true")
+    assert ringed(page) == ids(0)
+    page.keyboard.press("Escape")
+    assert opened(page) is None and ringed(page) == []
+    expect(page.locator(".entry >> nth=0")).to_be_focused()
+
+
+def test_opening_a_point_of_the_map(look: Look) -> None:
+    page = look(TEAM)
+    at = int(spiral(6)[:, 0].argmax())
+    rightmost, (_, x, y, *_) = TEAM[at], points(page)[at]
+    page.mouse.move(x, y)
+    expect(page.locator("#tip .tip-text")).to_have_text(rightmost.content)
+    page.mouse.click(x, y)
+    assert opened(page) == rightmost.content
+
+
+def test_a_point_still_opens_after_a_zoom(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000002")
+    before = points(page)
+    page.click("#zoom-in")
+    after = points(page)
+    assert (after[2].x, after[2].y) == pytest.approx((before[2].x, before[2].y), abs=1)
+    assert (after[0].x, after[0].y) != pytest.approx((before[0].x, before[0].y), abs=20)
+    page.click("#close")
+    page.mouse.click(after[0].x, after[0].y)
+    assert opened(page) == TEAM[0].content
+    page.click("#zoom-all")
+    assert [point.x for point in points(page)] == pytest.approx([point.x for point in before])
+
+
+def test_the_map_is_zoomed_and_moved_with_the_mouse(look: Look) -> None:
+    page = look(TEAM)
+    before = points(page)
+    page.mouse.move(before[3].x, before[3].y)
+    page.mouse.wheel(0, -300)
+    zoomed = points(page)
+    assert (zoomed[3].x, zoomed[3].y) == pytest.approx((before[3].x, before[3].y), abs=1)
+    assert abs(zoomed[4].x - zoomed[3].x) > 1.5 * abs(before[4].x - before[3].x)
+    page.mouse.down()
+    page.mouse.move(zoomed[3].x + 30, zoomed[3].y - 20, steps=3)
+    page.mouse.up()
+    assert opened(page) is None  # it was no click
+    moved = points(page)
+    assert (moved[3].x, moved[3].y) == pytest.approx((zoomed[3].x + 30, zoomed[3].y - 20), abs=1)
+
+
+def test_the_address_opens(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000003")
+    assert opened(page) == TEAM[3].content
+    page.evaluate("location.hash = '#mem-00000004'")
+    assert opened(page) == TEAM[4].content
+    page.go_back()
+    assert opened(page) == TEAM[3].content
+    for nothing in ("#mem-ffffffff", "#%", "#constructor", ""):
+        page.evaluate("to => { location.hash = to }", nothing)
+        assert opened(page) is None
+
+
+def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
+    memories = remember(*[f"text {n}" for n in range(20)], apart=timedelta(days=1))
+    places = np.column_stack([np.arange(20.0), np.zeros(20)])
+    page = look(memories, places, anchor="#mem-00000007")
+    links = page.locator("#near a")
+    near = links.evaluate_all("all => all.map(link => link.hash.slice(1))")
+    assert sorted(near[:4]) == ids(5, 6, 8, 9) and len(near) == 5
+    links.nth(0).click()
+    assert opened(page) in ("text 6", "text 8")
+
+
+def test_the_id_is_copied(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000003", permissions=["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "mem-00000003"
+
+
+def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000002")
+    page.locator("#tags .chip", has_text="backup").click()
+    assert listed(page) == ids(2)
+    expect(page.locator("#tags .chip", has_text="backup")).to_have_attribute("aria-pressed", "true")

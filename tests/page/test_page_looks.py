@@ -1,0 +1,96 @@
+"""How the page looks: in the light and in the dark, in narrow windows and in wide ones."""
+
+from datetime import timedelta
+
+import pytest
+from page_in_browser import SETTLED, TEAM, Look, points, remember
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_dark_mode_changes_the_colours_at_once(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000000")
+    looked_at = """() => [
+        ...["body", ".card", "#text", "#chips .dot"].map((of) => {
+            const style = getComputedStyle(document.querySelector(of));
+            return style.backgroundColor + style.color;
+        }),
+        getComputedStyle(document.querySelector("#time .bar")).fill,
+        getComputedStyle(document.querySelector("#time text")).fill,
+    ]"""
+
+    def colours() -> list[object]:
+        point = points(page)[0]
+        return [*page.evaluate(looked_at), point.colour, point.opened_ring]
+
+    light = colours()
+    page.emulate_media(color_scheme="dark")
+    assert [a for a, b in zip(light, colours(), strict=True) if a == b] == []
+    page.emulate_media(color_scheme="light")
+    assert colours() == light
+
+
+@pytest.mark.parametrize("wanted", ["reduce", "no-preference"])
+def test_nothing_moves_for_those_who_want_it_so(look: Look, wanted: str) -> None:
+    page = look(TEAM, reduced_motion=wanted)
+    seconds = page.eval_on_selector(".entry", "one => getComputedStyle(one).transitionDuration")
+    assert (seconds == "0s") == (wanted == "reduce")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(look: Look, scheme: str) -> None:
+    page = look(TEAM, anchor="#mem-00000000", color_scheme=scheme)
+    colours = page.evaluate(
+        """() => Object.fromEntries(["ink", "soft", "card", "ground", "hover", "mark"].map((name) =>
+            [name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()]
+        ))"""
+    )
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for text, grounds in {
+        "ink": ["card", "ground", "hover", "mark"],
+        "soft": ["card", "ground"],
+    }.items():
+        for ground in grounds:
+            pair = sorted([luminance(colours[text]), luminance(colours[ground])])
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (text, ground)  # WCAG AA
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1000, 1440, 2560])
+def test_nothing_is_wider_than_the_window(look: Look, width: int) -> None:
+    long = "x" * 400
+    memories = remember(
+        (f"{long} {long}", [long[:50], "<b>" * 16, "tag"]),
+        *[(f"text {n} " * 30, [f"a longer tag {n}"]) for n in range(30)],
+        apart=timedelta(days=5),
+    )
+    page = look(
+        memories,
+        agent="a" * 64,
+        model=long,
+        anchor="#mem-00000000",
+        viewport={"width": width, "height": 844},
+    )
+    page.click("#all-chips")
+    page.focus("#time")
+    page.keyboard.press("ArrowRight")
+    page.evaluate(SETTLED)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for part in ("#map", "#time", "#pane", "#list-card", "#words"):
+        box = page.locator(part).bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= width, part
+    plot = page.locator("#map").bounding_box()
+    assert plot and plot["height"] > 200 and plot["width"] > 200
+
+
+def test_narrow_windows_show_the_opened_memory(look: Look) -> None:
+    page = look(TEAM, viewport={"width": 390, "height": 844})
+    page.click(".entry >> nth=5")
+    expect(page.locator("#text")).to_be_in_viewport()
