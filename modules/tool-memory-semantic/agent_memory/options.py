@@ -82,9 +82,9 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def command(
-    group: click.Group, *examples: str, of_agent: bool = True
+    *examples: str, of_agent: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command of `group`, with the options that all have, and examples in its help.
+    """A command with the options that all have, and examples in its help.
 
     Errors end it with a sentence: exit code 1 for what went wrong, 2 for what was asked wrongly.
     """
@@ -109,7 +109,7 @@ def command(
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
-        declared = group.command(name, cls=_Command, epilog=lines)(call)
+        declared = click.command(name, cls=_Command, epilog=lines)(call)
         declared.params += [_agent_option()] if of_agent else []
         declared.params += [
             click.Option(

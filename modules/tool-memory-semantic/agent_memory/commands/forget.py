@@ -1,4 +1,4 @@
-"""Delete for good, and make sure of it: what `forget` does."""
+"""Delete for good, and make sure of it: `forget`."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,10 @@ import click
 from memory_semantic import Memory, MemoryStorage, maintenance
 from memory_semantic.limits import ALL
 
+from ..options import When, command, since_filter, tag_filter, yes_option
+from ..output import MEMORY_COLUMNS, counted, memory_row
+from ..session import Session, confirm, fail, run
 from .memories import by_id
-from .output import MEMORY_COLUMNS, counted, memory_row
-from .session import Session, confirm, fail, run
 
 _ON_SERVER = (
     "Gone from search. The server takes them out of its files when it next rewrites these, or at "
@@ -22,6 +23,16 @@ _ON_SERVER = (
 _SHOWN = 20  # of the memories that are to be forgotten
 
 
+@command(
+    "forget mem-a3f2b8c1d4e5",
+    "forget --tag captured --since 1d",
+    "forget --before 2025-01-01 --yes",
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@tag_filter
+@since_filter
+@click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
+@yes_option
 def forget(
     session: Session,
     ids: Sequence[str],
@@ -30,7 +41,13 @@ def forget(
     before: datetime | None,
     yes: bool,
 ) -> None:
-    """Delete those with the ids, or all of the tags and the time; ask, and verify."""
+    """Delete memories for good.
+
+    Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
+    files on disk; a server takes them out of its files later.
+    """
+    if bool(ids) == bool(tags or since or before):
+        raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing

@@ -1,27 +1,39 @@
-"""Move a store between this machine and a Qdrant server: what `move` does."""
+"""Move a store between this machine and a Qdrant server: `move`."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import click
 from memory_semantic import AgentMemoryError, MemoryStorage, maintenance
 from memory_semantic.limits import ALL, HERE
 from memory_semantic.settings import clean_place
 from memory_semantic.store import Store
 
-from .options import BadInputError
-from .output import counted
-from .plan import plan
-from .session import Session, confirm, fail, place_of, run
-from .settings import MODULE
+from ..options import BadInputError, command, yes_option
+from ..output import counted
+from ..plan import plan
+from ..session import Session, confirm, fail, place_of, run
+from ..settings import MODULE
 
 T = TypeVar("T")
 
 _SHOWN = 10  # of what is missing
 
 
+@command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
+@click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
+@click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
+@click.option("--remove-source", is_flag=True, help="Delete it there, once all of it is here.")
+@yes_option
 def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
-    """Copy everything, compare, and leave the source unless told otherwise."""
+    """Move a store to a Qdrant server, or back to this machine.
+
+    Copies everything, vectors as they are, and compares both. The store stays where it was too,
+    until --remove-source. Safe to rerun: resumes after an interruption and takes along what was
+    stored meanwhile, but brings back what was forgotten in the new place alone. Afterwards set
+    qdrant_url, so that sessions use the new place.
+    """
     settings = session.settings.storage()
     to = clean_place(to)
     source = clean_place(source or (HERE if to != HERE else settings.qdrant_url))

@@ -1,24 +1,27 @@
-"""See and correct: what `agents`, `search`, `store`, `list` and `show` do."""
+"""See and correct: `agents`, `search`, `store`, `list` and `show`."""
 
 import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import click
 from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
 from memory_semantic.limits import ALL
 from memory_semantic.memory import timestamp_text
 
-from . import formats
-from .output import local_time, memory_json, readable_size
-from .session import Session, fail, known_agents, place_of, run, size_of
+from .. import formats
+from ..options import command, limit_option, since_filter, tag_filter, tag_label
+from ..output import local_time, memory_json, readable_size
+from ..session import Session, fail, known_agents, place_of, run, size_of
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
 
 
+@command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
-    """Who has a memory, how large, by which model, last used when."""
+    """List the agents that have a store here."""
     config = session.settings.storage()
     rows = [_agent(session, agent) for agent in known_agents(session.settings)]
     if session.out.as_json:
@@ -60,10 +63,15 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+@command('search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
+@click.argument("query")
+@limit_option(5, "How many at most, up to 20.")
+@since_filter
+@tag_filter
 def search(
     session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
 ) -> None:
-    """What the tool memory_search finds, for a person."""
+    """Find memories by meaning, the best first."""
     query, _ = session.masked(query)
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
@@ -77,8 +85,11 @@ def search(
         session.out.note(f"{session.agent} has no such memories.")
 
 
+@command('store "We chose PostgreSQL for the users table." --tag database', "store - < note")
+@click.argument("text")
+@tag_label
 def store(session: Session, text: str, tags: Sequence[str]) -> None:
-    """What the tool memory_store does."""
+    """Remember a TEXT ("-" is standard input)."""
     content, masked = session.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
@@ -99,8 +110,15 @@ def _standard_input() -> str:
         raise InputError(f"The text on standard input is not UTF-8. {formats.ENCODING}") from None
 
 
-def list_(session: Session, since: datetime | None, tags: Sequence[str], limit: int | None) -> None:
-    """The newest memories; all of them without a limit."""
+@command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
+@since_filter
+@tag_filter
+@limit_option(20)
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+def list_(
+    session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
+) -> None:
+    """List memories, the newest first."""
     found = run(session.existing.get_recent(limit + 1 if limit else ALL, since, tags=tags))
     session.memories(found[:limit])
     if limit and len(found) > limit:
@@ -109,8 +127,10 @@ def list_(session: Session, since: datetime | None, tags: Sequence[str], limit: 
         session.out.note(f"{session.agent} has no such memories.")
 
 
+@command("show mem-a3f2b8c1d4e5", "show a3f2b8c1d4e5 --json")
+@click.argument("memory_id", metavar="ID")
 def show(session: Session, memory_id: str) -> None:
-    """One memory, with all its text."""
+    """Show one memory whole."""
     [memory] = by_id(session, [memory_id])
     if session.out.as_json:
         session.out.json(memory_json(memory))

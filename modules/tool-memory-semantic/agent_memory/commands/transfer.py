@@ -1,4 +1,4 @@
-"""Take it with you: what `export` and `import` do."""
+"""Take it with you: `export` and `import`."""
 
 import sys
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ from memory_semantic.limits import ALL, EMBEDDING_BATCH
 from memory_semantic.merging import use_former_texts
 from memory_semantic.store import Store, Stored
 
-from . import files, formats, interchange, snapshot
-from .output import counted
-from .session import Session, confirm, fail, run
+from .. import files, formats, interchange, snapshot
+from ..options import command, tag_label, yes_option
+from ..output import counted
+from ..session import Session, confirm, fail, run
 
 _BATCH = 4 * EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
 _FAULTS = 10  # of a file, before it is "and more"
@@ -38,8 +39,17 @@ class _Tally:
         self.renamed += not stored.known and stored.id != memory.id
 
 
+@command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@yes_option
 def export(session: Session, file: str, yes: bool) -> None:
-    """Write all memories, oldest first."""
+    """Write all memories to a FILE ("-" is standard output).
+
+    A JSON object on each line, the first of which says what the file is: the texts in plain words,
+    ids, times and tags, but no vectors. `agent-memory import` reads it, on any machine.
+
+    A store that is read-only, as in a snapshot, is read from a private temporary copy.
+    """
     storage = session.existing
     if not session.on_server and storage.folder.read_only:
         memories = snapshot.read(storage, session.out.note)[::-1]
@@ -59,8 +69,17 @@ def export(session: Session, file: str, yes: bool) -> None:
         session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
 
 
+@command("import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@tag_label
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
-    """Restore the memories of a file, after all of it was read and found good."""
+    """Read memories from a FILE ("-" is standard input).
+
+    Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
+    text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
+    interruption. Ids and times are kept, unless another memory has the id; a text that is known
+    gets the tags of both and the later time.
+    """
     path = None if file == "-" else Path(file)
     undated = _written(path) if path else datetime.now(UTC)
     storage = session.storage

@@ -1,18 +1,29 @@
-"""Look at all of it: what `stats` does, in the terminal and as a page."""
+"""Look at all of it, in the terminal and as a page: `stats`."""
 
 from typing import Any
 
+import click
 from memory_semantic import Memory
 from memory_semantic.limits import ALL
 from memory_semantic.store import Store, memory_of
 
-from . import charts
-from .output import counted, readable_size
-from .session import Session, place_of, run, size_of
+from .. import charts
+from ..options import command
+from ..output import counted, readable_size
+from ..session import Session, place_of, run, size_of
 
 
-def stats(session: Session) -> None:
-    """Numbers, growth and tags over time."""
+@command("stats", "stats --html memory.html", "stats --json")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
+def stats(session: Session, html: str | None) -> None:
+    """Show numbers, growth and tags over time.
+
+    With --html as a page for the browser: the memories over time and as a map by meaning, with
+    search. It is one file, and loads nothing from the network.
+    """
+    if html:
+        _write_page(session, html)
+        return
     storage = session.existing
     numbers = charts.count(run(storage.get_recent(ALL)))
     info = run(storage.info())
@@ -33,12 +44,11 @@ def stats(session: Session) -> None:
     charts.draw(numbers, session.out)
 
 
-def page(session: Session, file: str) -> None:
-    """The page for the browser."""
+def _write_page(session: Session, file: str) -> None:
     import numpy as np
 
-    from .page import write_page
-    from .projection import project
+    from ..page import write_page
+    from ..projection import project
 
     def everything(store: Store) -> tuple[str, list[Memory], list[Any]]:
         memories, rows = [], []

@@ -1,0 +1,95 @@
+"""Change the embedding model: `reembed`."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import click
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError, maintenance
+from memory_semantic.check import clean_local
+from memory_semantic.embeddings.choice import new_info
+from memory_semantic.memory import utc_now
+from memory_semantic.store import StoreInfo
+
+from ..options import command, yes_option
+from ..output import counted
+from ..plan import plan, tried
+from ..session import Session, confirm, fail, run
+from ..settings import MODULE
+
+# Told how many of how many are done.
+ShowDone = Callable[[int, int], None]
+
+
+@command(
+    "reembed --model text-embedding-3-small",
+    "reembed --model local",
+    "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
+)
+@click.option(
+    "--model", "-m", metavar="NAME", required=True, help='"local", or the name at the service.'
+)
+@click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
+@click.option(
+    "--dimensions", metavar="N", type=click.IntRange(1), help="A vector length to ask it for."
+)
+@yes_option
+def reembed(
+    session: Session, model: str, base_url: str | None, dimensions: int | None, yes: bool
+) -> None:
+    """Change the embedding model of a store.
+
+    Says what it will take, and asks. Meanwhile the store can be used as ever. Safe to rerun:
+    resumes after an interruption. With the model that it has, the store is rebuilt without
+    embedding anything, so that one of an older version gets what it lacks.
+    """
+    storage, config, model = session.existing, session.settings.storage(), clean_local(model)
+    base_url = base_url or config.base_url
+    if model == config.embedding_model:
+        dimensions = dimensions or config.dimensions
+    generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
+    info, wanted = run(storage.info()), wanted_info(storage, generator)
+    same = info is not None and info.model == wanted.model
+    if info and same:
+        kept = {"endpoint": info.endpoint, "words": info.words or wanted.words}
+        wanted = wanted.model_copy(update=kept)
+    elif info:
+        left = run(maintenance.unembedded(storage.backend, wanted))
+        session.out.note(
+            f"{session.agent}: from {info.model} to {wanted.model}.\n"
+            f"{run(plan(left, generator)).sentence}"
+        )
+        confirm("Start?", yes)
+    if same:
+        run(maintenance.give_up(storage.backend))  # a rebuild with another model
+    embedding = None if same else generator
+    number = with_progress(
+        session, lambda show: maintenance.rebuild(storage.backend, wanted, embedding, show)
+    )
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "memories": number, "model": model})
+    else:
+        session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    try:
+        session.storage.generator(run(storage.info()))
+    except StorageError as error:
+        chosen = {"embedding_model": model, "base_url": base_url, "dimensions": dimensions}
+        lines = [f"      {name}: {value}" for name, value in chosen.items() if value]
+        where = session.settings.sources.get("embedding_model", "~/.amplifier/settings.yaml")
+        set_these = "\n".join([f"In {where}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
+        session.out.warn(
+            f"Sessions are refused until their settings agree with this. {error}\n{set_these}"
+        )
+
+
+def wanted_info(storage: MemoryStorage, generator: EmbeddingGenerator) -> StoreInfo:
+    """What a store with the vectors of `generator` is."""
+    return new_info(storage.agent_id, storage.config, run(tried(generator)), utc_now())
+
+
+def with_progress(session: Session, work: Callable[[ShowDone], Coroutine[Any, Any, int]]) -> int:
+    """Do the work with a progress bar. Returns how many memories there are."""
+    try:
+        with session.out.progress("Embedding", 1) as progress:
+            return run(work(progress.done_of))
+    except KeyboardInterrupt:
+        fail("Interrupted: the store is as it was. Run it again to resume.")
