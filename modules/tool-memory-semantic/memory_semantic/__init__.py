@@ -1,33 +1,52 @@
 """Semantic memory for agents: store a text today, find it by meaning in a later session.
 
-Most classes are loaded at first use, so that mounting the Amplifier module imports neither the
-vector engine nor an embedding model.
+Most names are loaded at first use, so that mounting the Amplifier module imports neither the vector
+engine nor an embedding model.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
+from . import limits
+from .errors import AgentMemoryError, DamagedStoreError, EmbeddingError, InputError, StorageError
+from .identity import validate_agent_id
+from .plaintext import plain
 
 if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
-    from .memory import Memory
+    from .memory import Memory, timestamp_text
+    from .settings import StorageConfig
     from .storage import MemoryStorage
+    from .store import Store, Stored, StoreInfo
 
 __all__ = [
     "AgentMemoryError",
+    "DamagedStoreError",
     "EmbeddingError",
     "EmbeddingGenerator",
     "InputError",
     "Memory",
     "MemoryStorage",
+    "StorageConfig",
     "StorageError",
+    "Store",
+    "StoreInfo",
+    "Stored",
+    "limits",
+    "plain",
+    "timestamp_text",
+    "validate_agent_id",
 ]
 
 _HOMES = {
     "EmbeddingGenerator": "embeddings.generator",
     "Memory": "memory",
     "MemoryStorage": "storage",
+    "StorageConfig": "settings",
+    "Store": "store",
+    "StoreInfo": "store",
+    "Stored": "store",
+    "timestamp_text": "memory",
 }
 
 
