@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import click
-from memory_semantic.memory import Memory, timestamp_text
+from memory_semantic import Memory, timestamp_text
 from rich.cells import cell_len, set_cell_size
 
 from .output import Output, first_line, local, local_time, window_columns

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from memory_semantic.memory import Memory, timestamp_text
-from memory_semantic.plaintext import plain
+from memory_semantic import Memory, plain, timestamp_text
 from rich.cells import cell_len, set_cell_size
 
 # Columns are this far apart.

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import limits
 from .errors import AgentMemoryError, DamagedStoreError, EmbeddingError, InputError, StorageError
-from .identity import validate_agent_id
+from .identity import configured_agent, validate_agent_id
 from .plaintext import plain
+from .resources import shortage_of
 
 if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
     from .memory import Memory, timestamp_text
-    from .settings import StorageConfig
+    from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo
 
@@ -32,8 +33,11 @@ __all__ = [
     "Store",
     "StoreInfo",
     "Stored",
+    "configured_agent",
+    "core_settings",
     "limits",
     "plain",
+    "shortage_of",
     "timestamp_text",
     "validate_agent_id",
 ]
@@ -46,6 +50,7 @@ _HOMES = {
     "Store": "store",
     "StoreInfo": "store",
     "Stored": "store",
+    "core_settings": "settings",
     "timestamp_text": "memory",
 }
 

@@ -6,9 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.limits import ALL
-from memory_semantic.memory import timestamp_text
+from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage, timestamp_text
 
 from .. import formats
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
@@ -119,9 +117,11 @@ def list_(
     session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
 ) -> None:
     """List memories, the newest first."""
-    found = run(session.existing.get_recent(limit + 1 if limit else ALL, since, tags=tags))
-    session.memories(found[:limit])
-    if limit and len(found) > limit:
+    asked = None if everything else limit + 1
+    found = run(session.existing.get_recent(asked, since, tags=tags))
+    more = not everything and len(found) > limit
+    session.memories(found[:limit] if more else found)
+    if more:
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
         session.out.note(f"{session.agent} has no such memories.")
