@@ -16,25 +16,30 @@ a file of such lines is read too; only `content` is needed.
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from memory_semantic import InputError, Memory, MemoryStorage, timestamp_text
+from memory_semantic import InputError
 
 from .formats import FORMAT, VERSION, ImportFileError, entries
 from .output import memory_json
 
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage
 
-def export_lines(agent: str, memories: Sequence[Memory]) -> Iterator[str]:
+
+def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[str]:
     """The lines of an export of `memories`, without their line breaks."""
     header = {"format": FORMAT, "version": VERSION, "agent": agent}
-    header |= {"exported": timestamp_text(datetime.now(UTC)), "memories": len(memories)}
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    header |= {"exported": now, "memories": len(memories)}
     yield json.dumps(header, ensure_ascii=False)
     for memory in memories:
         yield json.dumps(memory_json(memory), ensure_ascii=False)
 
 
 def read(
-    data: bytes, name: str, storage: MemoryStorage, tags: Sequence[str] = ()
-) -> tuple[list[tuple[str, Memory]], int]:
+    data: bytes, name: str, storage: "MemoryStorage", tags: Sequence[str] = ()
+) -> tuple[list[tuple[str, "Memory"]], int]:
     """The memories in a file, to be restored to `storage`, each with its place in the file: of an
     export, other JSON, YAML of the dev-memory bundle, or a text on each line; packed with gzip or
     not, in UTF-8, or in UTF-16 with its mark. All of them are given `tags`.

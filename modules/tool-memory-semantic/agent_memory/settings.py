@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_semantic import InputError, StorageConfig, configured_agent, core_settings
+from memory_semantic import InputError, configured_agent
+
+if TYPE_CHECKING:
+    from memory_semantic import StorageConfig
 
 MODULE = "tool-memory-semantic"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
@@ -30,13 +33,17 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def storage(self) -> StorageConfig:
+    def storage(self) -> "StorageConfig":
         """The checked settings. Raises InputError for one that is wrong."""
+        from memory_semantic import StorageConfig
+
         return StorageConfig.parse(self.core)
 
     @property
     def core(self) -> dict[str, Any]:
         """The settings without the agent's name. Raises InputError for one that does not exist."""
+        from memory_semantic import core_settings
+
         return core_settings(self.config, own=("agent_identity", "agent_id"))
 
 

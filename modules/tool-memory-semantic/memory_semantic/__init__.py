@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .memory import Memory, timestamp_text
     from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
-    from .store import Store, Stored, StoreInfo
+    from .store import Store, Stored, StoreInfo, memory_of
 
 __all__ = [
     "AgentMemoryError",
@@ -36,6 +36,7 @@ __all__ = [
     "configured_agent",
     "core_settings",
     "limits",
+    "memory_of",
     "plain",
     "shortage_of",
     "timestamp_text",
@@ -51,6 +52,7 @@ _HOMES = {
     "StoreInfo": "store",
     "Stored": "store",
     "core_settings": "settings",
+    "memory_of": "store",
     "timestamp_text": "memory",
 }
 

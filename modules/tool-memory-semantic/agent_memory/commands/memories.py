@@ -3,15 +3,18 @@
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage, timestamp_text
+from memory_semantic import AgentMemoryError, InputError
 
 from .. import formats
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import local_time, memory_json, readable_size
 from ..session import Session, fail, known_agents, place_of, run, size_of
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
@@ -33,6 +36,8 @@ def agents(session: Session) -> None:
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
+    from memory_semantic import MemoryStorage
+
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
@@ -42,7 +47,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
             "memories": run(storage.count()),
             "bytes": size_of(storage),
             "model": info.model.model if info else None,
-            "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
+            "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
         }
     except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
@@ -138,7 +143,7 @@ def show(session: Session, memory_id: str) -> None:
         session.out.memory(memory, whole=True)
 
 
-def by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
+def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
     found = []
     for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):

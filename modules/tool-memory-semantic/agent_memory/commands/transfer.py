@@ -6,14 +6,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage, Stored, limits
+from memory_semantic import AgentMemoryError, InputError, limits
 
-from .. import files, formats, interchange, snapshot
+from .. import files, formats, interchange
 from ..options import command, tag_label, yes_option
 from ..output import counted
 from ..session import Session, confirm, fail, run
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage, Stored
 
 _BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
 _FAULTS = 10  # of a file, before it is "and more"
@@ -29,7 +33,7 @@ class _Tally:
     renamed: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def add(self, memory: Memory, stored: Stored) -> None:
+    def add(self, memory: "Memory", stored: "Stored") -> None:
         """Count what became of a memory, once for a text that the file has several times."""
         if stored.id not in self.ids:
             self.ids.add(stored.id)
@@ -56,6 +60,8 @@ def export(session: Session, file: str, yes: bool) -> None:
     """
     storage = session.existing
     if not session.on_server and storage.folder.read_only:
+        from .. import snapshot
+
         memories = snapshot.read(storage, session.out.note)[::-1]
     else:
         memories = run(storage.get_recent(None))[::-1]
@@ -130,7 +136,10 @@ def _written(path: Path) -> datetime:
 
 
 async def _restore(
-    storage: MemoryStorage, found: Sequence[tuple[str, Memory]], written: datetime, tally: _Tally
+    storage: "MemoryStorage",
+    found: Sequence[tuple[str, "Memory"]],
+    written: datetime,
+    tally: _Tally,
 ) -> None:
     """Restore some memories; what keeps one of them out becomes a fault, with its place."""
     memories = [memory for _, memory in found]
