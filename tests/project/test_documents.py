@@ -14,7 +14,7 @@ from agent_memory.cli import cli
 from memory_hooks import recall
 from memory_hooks.capture import CaptureConfig
 from memory_hooks.recall import RecallConfig
-from memory_semantic import limits
+from memory_semantic import MemoryStorage, limits
 from memory_semantic.server.settings import ServerConfig
 from memory_semantic.settings import StorageConfig
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
