@@ -28,8 +28,8 @@ GROUND = set(LAYERS[-1])
 # To tell a misspelt setting from a server's, the names of those are needed where there is none.
 UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
 
-# What each package outside imports of memory_semantic; "" is what it exports. The command is a guest
-# of the core: it takes public names alone, of the core and of its one door for keeping stores in
+# What each package outside imports of memory_semantic; "" is what it exports. The command, a guest
+# of the core, takes public names alone: its own, and those of the one door for keeping stores in
 # order.
 OUTSIDE = {
     "agent_memory": {"", "limits", "maintenance"},
