@@ -160,7 +160,9 @@ class TestOfAnEarlierVersion:
         info = await storage.info()
         assert info
         other = info.model_copy(update={"model": EmbeddingModel("plain", None, 32)})
-        rebuilt = maintenance.rebuild(storage.backend, other, PlainVectors(), lambda done, of: None)
+        rebuilt = maintenance.place(storage.backend).rebuild(
+            other, PlainVectors(), lambda done, of: None
+        )
         assert await asyncio.wait_for(rebuilt, 60) == len(texts)
         after = {memory.id: memory for memory in await storage.get_recent(200)}
         assert after == before and await storage.check() == []

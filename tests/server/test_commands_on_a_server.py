@@ -4,12 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from agent_memory import doctor_server
 from agent_memory.cli import cli
 from agent_memory.options import complete_agent
 from click import Context
@@ -19,7 +19,6 @@ from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, maintenance
 from memory_semantic.memory import point_id, utc_now
-from memory_semantic.server.backend import ServerBackend
 from memory_semantic.server.shards import Shards
 from memory_semantic.store import EmbeddingModel, StoreInfo
 from qdrant_server import QdrantServer
@@ -232,9 +231,8 @@ class TestDoctor:
         monkeypatch.setattr(Shards, "version", lambda *_: "1.20.0")
         monkeypatch.setattr(Shards, "present", lambda *_: None)
         storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
-        server = storage.backend
-        assert isinstance(server, ServerBackend)
-        about = doctor_server.about_server(storage, server, lambda *_: None)  # type: ignore[arg-type,return-value]
+        place = maintenance.place(storage.backend)
+        about = place.findings(storage.config, lambda *_: nullcontext())  # type: ignore[arg-type]
         found = [finding async for finding in about]
         assert warned == any("unencrypted" in finding.text for finding in found)
 
@@ -565,7 +563,9 @@ class TestMeanwhile:
 
         def other() -> None:
             generator = new.generator(None)
-            asyncio.run(maintenance.rebuild(new.backend, wanted, generator, lambda done, of: None))
+            asyncio.run(
+                maintenance.place(new.backend).rebuild(wanted, generator, lambda done, of: None)
+            )
             asyncio.run(new.store("stored meanwhile"))
 
         qdrant.between(other, only=moment)

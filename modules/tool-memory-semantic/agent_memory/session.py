@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import Memory, MemoryStorage
-from memory_semantic.identity import validate_agent_id
-from memory_semantic.limits import HERE
+from memory_semantic import (
+    Memory,
+    MemoryStorage,
+    StorageConfig,
+    limits,
+    maintenance,
+    validate_agent_id,
+)
 from memory_semantic.masking import mask_given
-from memory_semantic.settings import StorageConfig
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_json, memory_row, size_on_disk
+from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
 
 T = TypeVar("T")
+
+# Where stores are kept is asked for an agent, whichever it is.
+_ANYBODY = "anybody"
 
 
 class Session:
@@ -29,7 +34,7 @@ class Session:
         for problem in self.settings.problems:
             self.out.warn(problem)
         if root is not None:
-            self.settings.config |= {"storage_root": root, "qdrant_url": HERE}
+            self.settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
         self._agent = agent
 
     @cached_property
@@ -56,15 +61,23 @@ class Session:
     @property
     def existing(self) -> MemoryStorage:
         """The agent's storage, which must exist."""
-        if not exists(self.storage):
-            where = place_of(self.storage.config)
-            fail(f"The agent {self.agent!r} has no memory in {where}. See: agent-memory agents")
+        if not run(self.place.exists()):
+            run(self.storage.info())  # raises an error if it is elsewhere
+            fail(
+                f"The agent {self.agent!r} has no memory in {self.place.where}. "
+                "See: agent-memory agents"
+            )
         return self.storage
+
+    @property
+    def place(self) -> maintenance.Place:
+        """Where the agent's store is kept."""
+        return maintenance.place(self.storage.backend)
 
     @property
     def on_server(self) -> bool:
         """Whether a server keeps the store."""
-        return self.storage.config.qdrant_url != HERE
+        return self.place.size() is None
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` without credentials, and how many it had: as the tools do it."""
@@ -80,47 +93,19 @@ class Session:
 
 def place_of(config: StorageConfig) -> str:
     """Where stores are kept, for people: a folder, or the address of a server."""
-    return config.storage_root if config.qdrant_url == HERE else config.qdrant_url
+    return maintenance.place(MemoryStorage(_ANYBODY, config.model_dump()).backend).where
 
 
 def size_of(storage: MemoryStorage) -> int | None:
     """Bytes that a store takes on this machine; None if a server keeps it."""
-    return size_on_disk(storage.folder.path) if storage.config.qdrant_url == HERE else None
-
-
-def exists(storage: MemoryStorage) -> bool:
-    """Whether there is a store, in whatever state."""
-    here = storage.config.qdrant_url == HERE and storage.folder.exists
-    return here or run(storage.info()) is not None
+    return maintenance.place(storage.backend).size()
 
 
 def known_agents(settings: amplifier.Settings) -> list[str]:
     """The agents that have a store where the settings say, or a folder that may not be looked into.
     Raises OSError if the folder of all may not be read.
     """
-    config = settings.storage()
-    if config.qdrant_url != HERE:
-        from memory_semantic.server.backend import ServerBackend
-
-        return ServerBackend("", config.qdrant_url, settings.core).shards().agents()
-    root = Path(config.storage_root)
-    try:
-        folders = list(root.iterdir())  # which says, as glob does not, what may not be read
-    except FileNotFoundError:
-        return []
-    return sorted(folder.name for folder in folders if _may_have_store(folder))
-
-
-def _may_have_store(folder: Path) -> bool:
-    try:
-        (folder / "qdrant.db").stat()
-    except PermissionError:
-        with suppress(ValueError):
-            return bool(validate_agent_id(folder.name))
-        return False  # such as lost+found
-    except OSError:
-        return False
-    return True
+    return maintenance.place(MemoryStorage(_ANYBODY, settings.core).backend).agents()
 
 
 def fail(message: str) -> NoReturn:

@@ -164,10 +164,10 @@ class MemoryStorage:
             return len(memories), store.info.erasing
 
         number, erasing = await self.run(hide, (0, False))
-        if erasing:
-            from .maintenance.rebuild import erase
+        if number or erasing:
+            from .maintenance import place
 
-            await erase(self.backend)
+            await place(self.backend).erase()
         return number
 
     async def count(self) -> int:

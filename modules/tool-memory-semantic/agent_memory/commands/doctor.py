@@ -4,18 +4,14 @@ import sys
 from collections.abc import Sequence
 
 import click
-from memory_semantic import InputError, maintenance
-from memory_semantic.errors import DamagedStoreError
-from memory_semantic.files.backend import FileBackend
-from memory_semantic.server.backend import ServerBackend
+from memory_semantic import InputError
+from memory_semantic.maintenance import Finding
 
 from .. import examination
-from ..findings import Finding, only_shared_ids
 from ..options import command, yes_option
-from ..output import counted
 from ..plan import plan
-from ..session import Session, confirm, fail, run
-from .reembed import wanted_info, with_progress
+from ..session import Session, confirm, run
+from .reembed import with_progress
 
 
 @command("doctor", "doctor --agent sam --offline", "doctor --repair")
@@ -29,9 +25,8 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
     files. It also finishes what was interrupted, and gives new ids to memories that share one.
     """
     findings = _examine(session, offline)
-    repairable = [finding for finding in findings if finding.repairable]
-    if repair and repairable:
-        _repair(session, repairable, yes)
+    if repair and any(finding.repairable for finding in findings):
+        _repair(session, findings, yes)
         findings = _examine(session, offline)
     elif repair:
         session.out.note("There is nothing that a repair could mend.")
@@ -68,55 +63,11 @@ def _examine(session: Session, offline: bool) -> list[Finding]:
     return found
 
 
-def _repair(session: Session, repairable: Sequence[Finding], yes: bool) -> None:
-    backend = session.storage.backend
-    problems = [finding.text for finding in repairable if finding.state == "problem"]
-    if isinstance(backend, ServerBackend):
-        confirm("Use the newest whole collection, and give each memory an id of its own?", yes)
-        shard = run(maintenance.restore(backend))
-        if shard:
-            session.out.note(f"\nThe store is {shard} again.")
-        _renew_ids(session)
-    elif not problems:
-        confirm("Erase what is left of forgotten memories?", yes)
-        run(maintenance.erase(backend))
-        session.out.note("\nErased.\n")
-    elif only_shared_ids(problems):
-        confirm("Give each memory an id of its own?", yes)
-        _renew_ids(session)
-        run(maintenance.erase(backend))  # if that is due
-    else:
-        _repair_files(session, yes)
-        _renew_ids(session)
-
-
-def _renew_ids(session: Session) -> None:
-    number = run(maintenance.renew_ids(session.storage.backend))
-    if number:
-        session.out.note(f"\n{counted(number)} with a new id.\n")
-
-
-def _repair_files(session: Session, yes: bool) -> None:
-    storage, files = session.storage, session.storage.backend
-    assert isinstance(files, FileBackend)
-    try:
-        generator = storage.generator(run(storage.info()))
-    except DamagedStoreError:  # it has no manifest by which to choose
-        generator = storage.generator(None)
-    found = run(maintenance.readable(files))
-    session.out.note(
-        f"\nOf the texts on disk {len(found.memories):,} can be read and {found.unreadable:,} "
-        "cannot."
-    )
-    if found.unverified:
-        session.out.note(f"{found.unverified:,} are taken as they are: their hashes are lost.")
-    if not found.memories:
-        fail("There is nothing to make a new store from. Nothing was changed.")
-    wanted = wanted_info(storage, generator)
-    left = run(maintenance.unembedded(files, wanted, found.memories))
-    session.out.note(
-        f"A new store will be made, with {wanted.model}.\n{run(plan(left, generator)).sentence}"
-    )
-    confirm("Start? The damaged files are kept.", yes)
-    number = with_progress(session, lambda show: maintenance.repair(files, wanted, generator, show))
-    session.out.note(f"Rebuilt, with {counted(number)}.\n")
+def _repair(session: Session, findings: Sequence[Finding], yes: bool) -> None:
+    repair = run(session.place.repair(session.storage.config, findings))
+    if repair.found:
+        session.out.note(f"\n{repair.found}")
+    if repair.generator:
+        session.out.note(run(plan(repair.texts, repair.generator)).sentence)
+    confirm(repair.question, yes)
+    session.out.note(f"\n{with_progress(session, repair.run)}\n")

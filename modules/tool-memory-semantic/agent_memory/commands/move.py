@@ -1,19 +1,16 @@
 """Move a store between this machine and a Qdrant server: `move`."""
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, MemoryStorage, maintenance
-from memory_semantic.limits import ALL, HERE
-from memory_semantic.settings import clean_place
-from memory_semantic.store import Store
+from memory_semantic import AgentMemoryError, MemoryStorage, limits, maintenance
+from memory_semantic.maintenance import Move
 
 from ..options import BadInputError, command, yes_option
 from ..output import counted
 from ..plan import plan
-from ..session import Session, confirm, fail, place_of, run
+from ..session import Session, confirm, fail, run
 from ..settings import MODULE
 
 T = TypeVar("T")
@@ -31,56 +28,39 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
 
     Copies everything, vectors as they are, and compares both. The store stays where it was too,
     until --remove-source. Safe to rerun: resumes after an interruption and takes along what was
-    stored meanwhile, but brings back what was forgotten in the new place alone. Afterwards set
-    qdrant_url, so that sessions use the new place.
+    stored meanwhile; what this machine has moved before and was forgotten in the new place since
+    stays forgotten. Afterwards set qdrant_url, so that sessions use the new place.
     """
     settings = session.settings.storage()
-    to = clean_place(to)
-    source = clean_place(source or (HERE if to != HERE else settings.qdrant_url))
-    old, new = _storage(session, source), _storage(session, to)
-    here, there = place_of(old.config), place_of(new.config)
+    new = _storage(session, to)
+    to = new.config.qdrant_url
+    others = [each for each in (limits.HERE, settings.qdrant_url) if each != to]
+    old = _storage(session, source or (others or [to])[0])
+    ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
+    here, there = ours.where, theirs.where
     if here == there:
         what = "That is where it is. Name another place with --to or --from."
         raise BadInputError(f"{what} {settings.doubt}".rstrip())
-    info, present = run(old.backend.info()), run(new.backend.info())
-    if info is None:
+    planned = run(maintenance.plan_move(ours, theirs, new.config))
+    if planned is None:
         fail(f"The agent {session.agent!r} has no memory in {here}.")
-    generator = None
-    memories, known = (run(maintenance.memories_in(each.backend)) for each in (old, new))
-    number, shared = len(memories), len(memories.keys() & known.keys())
-    already = f", where {shared:,} of them are already" if present else ""
-    session.out.note(f"{counted(number)} of {session.agent}: from {here} to {there}{already}")
-    if present and present.model != info.model:
-        generator = new.generator(present)
-        texts = [memories[key] for key in memories.keys() - known.keys()]
-        session.out.note(
-            f"The store there has the model {present.model}: the texts are embedded again.\n"
-            f"{run(plan(texts, generator)).sentence}"
-        )
+    _announce(session, planned)
     confirm("Start?", yes)
-
-    async def work() -> list[str]:
-        places = (old.backend, new.backend)
-        same = generator is None
-        with session.out.progress("Copying", number) as progress:
-            show = progress.done_of
-            copied = await maintenance.copy(*places, present or info, generator, show)
-        with session.out.progress("Comparing", number) as progress:
-            show = progress.done_of
-            return await maintenance.missing(copied, *places, same_model=same, progress=show)
-
-    problems = _resumable(work())
+    number = len(planned.memories)
+    problems = _resumable(_copied(session, planned))
     if problems:
         shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
         fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
     if not session.out.as_json:
-        agree = "texts, tags and times" if generator else "texts, tags, times and vectors"
+        agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
         session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
-    removed = remove_source and _remove(session, old, new, yes)
+    if remove_source:
+        _remove(session, planned, yes)
     if session.out.as_json:
-        places = {"from": here, "to": there, "source_removed": removed}
-        session.out.json({"agent": session.agent, "memories": number, **places})
-    elif not removed:
+        places = {"from": here, "to": there, "source_removed": remove_source}
+        counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
+        session.out.json({"agent": session.agent, **counts, **places})
+    elif not remove_source:
         session.out.note(f"It is in {here} too, until: move … --remove-source")
     if settings.qdrant_url != to:
         where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
@@ -90,33 +70,50 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
         )
 
 
-def _remove(session: Session, old: MemoryStorage, new: MemoryStorage, yes: bool) -> bool:
-    here = place_of(old.config)
+def _announce(session: Session, planned: Move) -> None:
+    here, there = planned.source.where, planned.target.where
+    already = f", where {len(planned.known):,} of them are already" if planned.present else ""
+    number = counted(len(planned.memories))
+    session.out.note(f"{number} of {session.agent}: from {here} to {there}{already}")
+    if planned.forgotten:
+        session.out.note(
+            f"{counted(len(planned.forgotten))} more were moved before and forgotten there since: "
+            f"they are not copied. (To copy them all the same, first: rm {planned.moved.path})"
+        )
+    if planned.present and planned.generator:
+        texts = [each for key, each in planned.memories.items() if key not in planned.known]
+        session.out.note(
+            f"The store there has the model {planned.present.model}: the texts are embedded again."
+            f"\n{run(plan(texts, planned.generator)).sentence}"
+        )
+
+
+async def _copied(session: Session, planned: Move) -> list[str]:
+    """What did not arrive as it is."""
+    number = len(planned.memories)
+    with session.out.progress("Copying", number) as progress:
+        await planned.copy(progress.done_of)
+    with session.out.progress("Comparing", number) as progress:
+        return await planned.compare(progress.done_of)
+
+
+def _remove(session: Session, planned: Move, yes: bool) -> None:
+    here = planned.source.where
     question = f"Delete the store of {session.agent} in {here}?"
+    if planned.forgotten:
+        question = f"{question} What was forgotten in the new place is nowhere else."
     confirm(question, yes, "It was copied, and nothing was deleted.")
-    copied = run(maintenance.memories_in(new.backend))
-
-    def agreed(store: Store) -> bool:
-        found = store.newest(ALL)
-        if any(maintenance.lacking(memory, copied.get(memory.key)) for memory in found):
-            return False
-        try:  # the same server by another name would have nothing that is ready
-            return asyncio.run(new.backend.info()) is not None
-        except AgentMemoryError:
-            return False
-
-    if not run(maintenance.remove(old.backend, agreed)):
+    if not run(planned.remove_source()):
         fail(
             "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
             "both places are one."
         )
-    for kept in old.folder.kept if old.config.qdrant_url == HERE else ():
+    for kept in planned.source.kept:
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
     if not session.out.as_json:
         session.out.line(f"Deleted in {here}.")
-    return True
 
 
 def _storage(session: Session, url: str) -> MemoryStorage:

@@ -1,21 +1,18 @@
 """Change the embedding model: `reembed`."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import click
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError, maintenance
-from memory_semantic.check import clean_local
-from memory_semantic.embeddings.choice import new_info
-from memory_semantic.memory import utc_now
-from memory_semantic.store import StoreInfo
+from memory_semantic import EmbeddingGenerator, StorageError
 
 from ..options import command, yes_option
 from ..output import counted
-from ..plan import plan, tried
+from ..plan import plan
 from ..session import Session, confirm, fail, run
 from ..settings import MODULE
 
+T = TypeVar("T")
 # Told how many of how many are done.
 ShowDone = Callable[[int, int], None]
 
@@ -42,29 +39,21 @@ def reembed(
     resumes after an interruption. With the model that it has, the store is rebuilt without
     embedding anything, so that one of an older version gets what it lacks.
     """
-    storage, config, model = session.existing, session.settings.storage(), clean_local(model)
+    storage, config, place = session.existing, session.settings.storage(), session.place
     base_url = base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
-    info, wanted = run(storage.info()), wanted_info(storage, generator)
-    same = info is not None and info.model == wanted.model
-    if info and same:
-        kept = {"endpoint": info.endpoint, "words": info.words or wanted.words}
-        wanted = wanted.model_copy(update=kept)
-    elif info:
-        left = run(maintenance.unembedded(storage.backend, wanted))
+    model = generator.model
+    info, wanted = run(storage.info()), run(place.info_with(config, generator))
+    if info and info.model != wanted.model:
+        left = run(place.unembedded(wanted))
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
             f"{run(plan(left, generator)).sentence}"
         )
         confirm("Start?", yes)
-    if same:
-        run(maintenance.give_up(storage.backend))  # a rebuild with another model
-    embedding = None if same else generator
-    number = with_progress(
-        session, lambda show: maintenance.rebuild(storage.backend, wanted, embedding, show)
-    )
+    number = with_progress(session, lambda show: place.rebuild(wanted, generator, show))
     if session.out.as_json:
         session.out.json({"agent": session.agent, "memories": number, "model": model})
     else:
@@ -81,15 +70,14 @@ def reembed(
         )
 
 
-def wanted_info(storage: MemoryStorage, generator: EmbeddingGenerator) -> StoreInfo:
-    """What a store with the vectors of `generator` is."""
-    return new_info(storage.agent_id, storage.config, run(tried(generator)), utc_now())
+def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) -> T:
+    """The result of `work`, which embeds, with a progress bar."""
 
-
-def with_progress(session: Session, work: Callable[[ShowDone], Coroutine[Any, Any, int]]) -> int:
-    """Do the work with a progress bar. Returns how many memories there are."""
-    try:
+    async def shown() -> T:
         with session.out.progress("Embedding", 1) as progress:
-            return run(work(progress.done_of))
+            return await work(progress.done_of)
+
+    try:
+        return run(shown())
     except KeyboardInterrupt:
         fail("Interrupted: the store is as it was. Run it again to resume.")

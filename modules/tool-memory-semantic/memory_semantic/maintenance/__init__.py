@@ -1,31 +1,28 @@
 """The one door for whoever keeps stores in order. It works on backends, never on MemoryStorage.
 
-Whether an erasure is due, the info of a store on this machine tells: its `erasing`.
+`place` answers what there is to know and to do where a store is kept, whatever keeps it;
+`plan_move` begins with two places. Whether an erasure is due, the info of a store tells: `erasing`.
 """
 
-from .copy import copy, lacking, memories_in, missing, remove
-from .damaged import readable
-from .examine import examine, renew_ids, traces
-from .on_server import restore
-from .rebuild import erase, give_up, rebuild, repair, unembedded
+from ..files.shard import ENGINE
+from .examine import examine, traces
+from .findings import Finding, Repair, ShowProgress
+from .move import Move, plan_move
+from .place import Forgotten, Place, place
 from .salvage import Salvaged, salvage
 
 __all__ = [
+    "ENGINE",
+    "Finding",
+    "Forgotten",
+    "Move",
+    "Place",
+    "Repair",
     "Salvaged",
-    "copy",
-    "erase",
+    "ShowProgress",
     "examine",
-    "give_up",
-    "lacking",
-    "memories_in",
-    "missing",
-    "readable",
-    "rebuild",
-    "remove",
-    "renew_ids",
-    "repair",
-    "restore",
+    "place",
+    "plan_move",
     "salvage",
     "traces",
-    "unembedded",
 ]

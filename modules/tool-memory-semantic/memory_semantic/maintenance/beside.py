@@ -1,0 +1,93 @@
+"""Where a new shard is made on this machine, by one rebuild at a time: see `rebuild`."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from threading import Event
+
+from ..errors import StorageError
+from ..files import disk
+from ..files.backend import FileBackend
+from ..files.folder import AgentFolder
+from ..files.lock import NAMES, Lock, take_lock
+from ..store import EmbeddingModel
+from ..workers import run_blocking
+
+# What is made with an embedding model, and what of the vectors that there are.
+EMBEDDED, COPIED = "embedded", "copied"
+# How often those look that wait for another rebuild, which takes seconds.
+_POLL_SECONDS = 0.05
+
+
+def target_in(backend: FileBackend, kind: str) -> FileBackend:
+    """The store of this `kind`, EMBEDDED or COPIED, that is made beside that of `backend`."""
+    folder = backend.folder
+    return FileBackend(AgentFolder(folder.rebuild / kind, folder.agent_id), backend.lock_seconds)
+
+
+def is_resumable(
+    target: FileBackend, model: EmbeddingModel | None = None, words: bool | None = None
+) -> bool:
+    """Whether an interrupted rebuild has left a store there, of this model, with or without
+    words.
+    """
+    try:
+        manifest = target.folder.manifest()
+    except StorageError:
+        return False
+    if manifest is None or not (target.folder.database / manifest.shard).is_dir():
+        return False
+    return model in (None, manifest.model) and words in (None, manifest.words)
+
+
+@asynccontextmanager
+async def only_rebuild(backend: FileBackend, patience: float) -> AsyncIterator[None]:
+    """While the block lasts no other rebuild runs. What others have left is removed before, and
+    what this one leaves afterwards, unless it can be resumed.
+
+    Raises StorageError if another one is running, for longer than `patience` seconds, or if there
+    is no store.
+    """
+    folder = backend.folder
+    folder.require_writable()
+    if not folder.exists:
+        raise StorageError(f"The agent {folder.agent_id!r} has no memory here.")
+    with await _only_one(folder, patience):
+        await run_blocking(lambda _: _clear(backend))
+        try:
+            yield
+        finally:
+            for kind in (EMBEDDED, COPIED):
+                await target_in(backend, kind).close()
+            await run_blocking(lambda _: _clear(backend))
+            _leave(folder)
+
+
+async def _only_one(folder: AgentFolder, patience: float) -> Lock:
+    end = time.monotonic() + patience
+    while True:
+        with suppress(FileNotFoundError, StorageError):  # one has just left, or works
+            folder.rebuild.mkdir(mode=0o700, exist_ok=True)
+            return take_lock(folder.rebuild, time.monotonic(), Event())
+        if time.monotonic() >= end:
+            raise StorageError("Another rebuild of this store is running. Wait for it to end.")
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _clear(backend: FileBackend) -> None:
+    rebuild = backend.folder.rebuild
+    kept = (*NAMES, EMBEDDED) if is_resumable(target_in(backend, EMBEDDED)) else NAMES
+    for entry in list(rebuild.iterdir()):
+        if entry.name not in kept:
+            disk.remove(entry)
+    disk.remove(rebuild.with_suffix(".tmp"))
+
+
+def _leave(folder: AgentFolder) -> None:
+    """Remove the folder of rebuilds, unless one can be resumed. Others may begin one meanwhile."""
+    if not (folder.rebuild / EMBEDDED).exists():
+        with suppress(OSError):
+            for name in reversed(NAMES):
+                (folder.rebuild / name).unlink()
+            folder.rebuild.rmdir()
