@@ -66,13 +66,13 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """The agents whose names begin so, for the shell."""
     try:
         from . import settings as amplifier
-        from .session import known_agents
+        from .session import place_in
 
         settings = amplifier.load()
         root = ctx.params.get("root")
         settings.config |= {"storage_root": root} if root else {}
         settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
-        agents = known_agents(settings)
+        agents = place_in(settings).agents()
     except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]

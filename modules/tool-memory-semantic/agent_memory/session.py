@@ -1,23 +1,17 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import (
-    Memory,
-    MemoryStorage,
-    StorageConfig,
-    limits,
-    maintenance,
-    validate_agent_id,
-)
-from memory_semantic.masking import mask_given
+from memory_semantic import limits, validate_agent_id
 
 from . import settings as amplifier
 from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage, maintenance
 
 T = TypeVar("T")
 
@@ -45,7 +39,7 @@ class Session:
         named = next(amplifier.agent_names(self.settings), None)
         if named:
             return named[0]
-        agents = known_agents(self.settings)
+        agents = place_in(self.settings).agents()
         if len(agents) == 1:
             return agents[0]
         doubt = self.settings.storage().doubt
@@ -54,12 +48,14 @@ class Session:
         raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
 
     @cached_property
-    def storage(self) -> MemoryStorage:
+    def storage(self) -> "MemoryStorage":
         """The agent's storage, which may not exist yet."""
+        from memory_semantic import MemoryStorage
+
         return MemoryStorage(self.agent, self.settings.core)
 
     @property
-    def existing(self) -> MemoryStorage:
+    def existing(self) -> "MemoryStorage":
         """The agent's storage, which must exist."""
         if not run(self.place.exists()):
             run(self.storage.info())  # raises an error if it is elsewhere
@@ -70,20 +66,13 @@ class Session:
         return self.storage
 
     @property
-    def place(self) -> maintenance.Place:
+    def place(self) -> "maintenance.Place":
         """Where the agent's store is kept."""
+        from memory_semantic import maintenance
+
         return maintenance.place(self.storage.backend)
 
-    @property
-    def on_server(self) -> bool:
-        """Whether a server keeps the store."""
-        return self.place.size() is None
-
-    def masked(self, value: T) -> tuple[T, int]:
-        """`value` without credentials, and how many it had: as the tools do it."""
-        return mask_given(value) if self.storage.config.mask_secrets else (value, 0)
-
-    def memories(self, memories: Sequence[Memory]) -> None:
+    def memories(self, memories: Sequence["Memory"]) -> None:
         """Show memories, a line each."""
         if self.out.as_json:
             self.out.json([memory_json(memory) for memory in memories])
@@ -91,21 +80,11 @@ class Session:
             self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
 
 
-def place_of(config: StorageConfig) -> str:
-    """Where stores are kept, for people: a folder, or the address of a server."""
-    return maintenance.place(MemoryStorage(_ANYBODY, config.model_dump()).backend).where
+def place_in(settings: amplifier.Settings) -> "maintenance.Place":
+    """Where the settings keep stores, whosever they are."""
+    from memory_semantic import MemoryStorage, maintenance
 
-
-def size_of(storage: MemoryStorage) -> int | None:
-    """Bytes that a store takes on this machine; None if a server keeps it."""
-    return maintenance.place(storage.backend).size()
-
-
-def known_agents(settings: amplifier.Settings) -> list[str]:
-    """The agents that have a store where the settings say, or a folder that may not be looked into.
-    Raises OSError if the folder of all may not be read.
-    """
-    return maintenance.place(MemoryStorage(_ANYBODY, settings.core).backend).agents()
+    return maintenance.place(MemoryStorage(_ANYBODY, settings.core).backend)
 
 
 def fail(message: str) -> NoReturn:
@@ -127,4 +106,6 @@ def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`."""
+    import asyncio
+
     return asyncio.run(work)

@@ -11,7 +11,7 @@ from memory_semantic import AgentMemoryError, InputError
 from .. import formats
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import local_time, memory_json, readable_size
-from ..session import Session, fail, known_agents, place_of, run, size_of
+from ..session import Session, fail, place_in, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -23,20 +23,20 @@ _PATIENCE_SECONDS = 2
 @command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
     """List the agents that have a store here."""
-    config = session.settings.storage()
-    rows = [_agent(session, agent) for agent in known_agents(session.settings)]
+    place, doubt = place_in(session.settings), session.settings.storage().doubt
+    rows = [_agent(session, agent) for agent in place.agents()]
     if session.out.as_json:
         session.out.json(rows)
     elif rows:
         session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     else:
-        session.out.note(f"No agent has a memory in {place_of(config)} yet.")
-    if config.doubt and not rows:
-        session.out.warn(config.doubt)
+        session.out.note(f"No agent has a memory in {place.where} yet.")
+    if doubt and not rows:
+        session.out.warn(doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
-    from memory_semantic import MemoryStorage
+    from memory_semantic import MemoryStorage, maintenance
 
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
@@ -45,7 +45,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         return {
             "agent": agent,
             "memories": run(storage.count()),
-            "bytes": size_of(storage),
+            "bytes": maintenance.place(storage.backend).size(),
             "model": info.model.model if info else None,
             "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
         }
@@ -75,10 +75,10 @@ def search(
     session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
 ) -> None:
     """Find memories by meaning, the best first."""
-    query, _ = session.masked(query)
+    query, _ = session.storage.masked(query)
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
-        memory.content, _ = session.masked(memory.content)
+        memory.content, _ = session.storage.masked(memory.content)
     if session.out.as_json or session.out.piped:
         session.memories(found)
         return
@@ -93,8 +93,8 @@ def search(
 @tag_label
 def store(session: Session, text: str, tags: Sequence[str]) -> None:
     """Remember a TEXT ("-" is standard input)."""
-    content, masked = session.masked(_standard_input() if text == "-" else text)
-    labels, masked_tags = session.masked(list(tags))
+    content, masked = session.storage.masked(_standard_input() if text == "-" else text)
+    labels, masked_tags = session.storage.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
     status = "already known: time renewed, tags merged" if stored.known else "stored"
     masked += masked_tags

@@ -7,7 +7,7 @@ import click
 from .. import charts
 from ..options import command
 from ..output import counted, readable_size
-from ..session import Session, place_of, run, size_of
+from ..session import Session, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
@@ -27,7 +27,7 @@ def stats(session: Session, html: str | None) -> None:
     storage = session.existing
     numbers = charts.count(run(storage.get_recent(None)))
     info = run(storage.info())
-    size = size_of(storage)
+    size = session.place.size()
     if session.out.as_json:
         model = info.model._asdict() if info else None
         facts = {"agent": session.agent, "bytes": size, "embedding": model}
@@ -37,7 +37,7 @@ def stats(session: Session, html: str | None) -> None:
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
         ("stored", charts.span(numbers)),
-        ("server", place_of(storage.config)) if size is None else ("on disk", readable_size(size)),
+        ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
     ):
         session.out.line(f"{name:<10}{value}")

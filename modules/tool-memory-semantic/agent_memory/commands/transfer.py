@@ -58,14 +58,9 @@ def export(session: Session, file: str, yes: bool) -> None:
 
     A store that is read-only, as in a snapshot, is read from a private temporary copy.
     """
-    storage = session.existing
-    if not session.on_server and storage.folder.read_only:
-        from .. import snapshot
-
-        memories = snapshot.read(storage, session.out.note)[::-1]
-    else:
-        memories = run(storage.get_recent(None))[::-1]
-    lines = interchange.export_lines(session.agent, memories)
+    agent = session.existing.agent_id
+    memories = session.place.memories(session.out.note)
+    lines = interchange.export_lines(agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
         click.echo(content, nl=False)
