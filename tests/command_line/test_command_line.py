@@ -412,7 +412,9 @@ def loaded_by(arguments: list[str], **environment: str) -> str:
     return output.splitlines()[-1]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["completion", "bash"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["completion", "bash"], *([name, "--help"] for name in COMMANDS)]
+)
 def test_help_comes_without_loading_what_works(arguments: list[str]) -> None:
     assert loaded_by(arguments) == "[]"
 

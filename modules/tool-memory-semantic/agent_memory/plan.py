@@ -3,10 +3,14 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from memory_semantic import EmbeddingGenerator, Memory, limits
+from memory_semantic import limits
 
 from .output import counted
+
+if TYPE_CHECKING:
+    from memory_semantic import EmbeddingGenerator, Memory
 
 # OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
 PRICES = {
@@ -40,7 +44,7 @@ class Plan:
         return f"{work}, about {time}. {where}."
 
 
-async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:
+async def plan(memories: Sequence["Memory"], generator: "EmbeddingGenerator") -> Plan:
     """What embedding the memories will take. Nothing of a memory is embedded to find out."""
     characters = sum(len(memory.content) for memory in memories)
     number = min(len(memories), limits.EMBEDDING_BATCH)

@@ -2,16 +2,18 @@
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import InputError
-from memory_semantic.maintenance import Finding
 
-from .. import examination
 from ..options import command, yes_option
 from ..plan import plan
 from ..session import Session, confirm, run
 from .reembed import with_progress
+
+if TYPE_CHECKING:
+    from memory_semantic.maintenance import Finding
 
 
 @command("doctor", "doctor --agent sam --offline", "doctor --repair")
@@ -36,8 +38,11 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
         sys.exit(1)
 
 
-def _examine(session: Session, offline: bool) -> list[Finding]:
+def _examine(session: Session, offline: bool) -> list["Finding"]:
     """Everything that is found, shown at once."""
+    from memory_semantic.maintenance import Finding
+
+    from .. import examination
 
     found: list[Finding] = []
 
@@ -63,7 +68,7 @@ def _examine(session: Session, offline: bool) -> list[Finding]:
     return found
 
 
-def _repair(session: Session, findings: Sequence[Finding], yes: bool) -> None:
+def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
     repair = run(session.place.repair(session.storage.config, findings))
     if repair.found:
         session.out.note(f"\n{repair.found}")

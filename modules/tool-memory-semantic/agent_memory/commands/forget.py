@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from threading import Event, current_thread, main_thread
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
-from memory_semantic import Memory, MemoryStorage, limits
+from memory_semantic import limits
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..output import MEMORY_COLUMNS, counted, memory_row
 from ..session import Session, confirm, fail, run
 from .memories import by_id
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage
 
 _SHOWN = 20  # of the memories that are to be forgotten
 
@@ -61,7 +64,9 @@ def forget(
         _fail_interrupted(storage, doomed)
 
 
-def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], yes: bool) -> None:
+def _forget(
+    session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
+) -> None:
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:
@@ -104,7 +109,7 @@ def _interrupt_held_back() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
+def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
     """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     living = {memory.id for memory in run(storage.get_recent(limits.ALL))}

@@ -1,17 +1,20 @@
 """Move a store between this machine and a Qdrant server: `move`."""
 
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, MemoryStorage, limits, maintenance
-from memory_semantic.maintenance import Move
+from memory_semantic import AgentMemoryError, limits
 
 from ..options import BadInputError, command, yes_option
 from ..output import counted
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 from ..settings import MODULE
+
+if TYPE_CHECKING:
+    from memory_semantic import MemoryStorage
+    from memory_semantic.maintenance import Move
 
 T = TypeVar("T")
 
@@ -31,6 +34,8 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     stored meanwhile; what this machine has moved before and was forgotten in the new place since
     stays forgotten. Afterwards set qdrant_url, so that sessions use the new place.
     """
+    from memory_semantic import maintenance
+
     settings = session.settings.storage()
     new = _storage(session, to)
     to = new.config.qdrant_url
@@ -70,7 +75,7 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
         )
 
 
-def _announce(session: Session, planned: Move) -> None:
+def _announce(session: Session, planned: "Move") -> None:
     here, there = planned.source.where, planned.target.where
     already = f", where {len(planned.known):,} of them are already" if planned.present else ""
     number = counted(len(planned.memories))
@@ -88,7 +93,7 @@ def _announce(session: Session, planned: Move) -> None:
         )
 
 
-async def _copied(session: Session, planned: Move) -> list[str]:
+async def _copied(session: Session, planned: "Move") -> list[str]:
     """What did not arrive as it is."""
     number = len(planned.memories)
     with session.out.progress("Copying", number) as progress:
@@ -97,7 +102,7 @@ async def _copied(session: Session, planned: Move) -> list[str]:
         return await planned.compare(progress.done_of)
 
 
-def _remove(session: Session, planned: Move, yes: bool) -> None:
+def _remove(session: Session, planned: "Move", yes: bool) -> None:
     here = planned.source.where
     question = f"Delete the store of {session.agent} in {here}?"
     if planned.forgotten:
@@ -116,7 +121,9 @@ def _remove(session: Session, planned: Move, yes: bool) -> None:
         session.out.line(f"Deleted in {here}.")
 
 
-def _storage(session: Session, url: str) -> MemoryStorage:
+def _storage(session: Session, url: str) -> "MemoryStorage":
+    from memory_semantic import MemoryStorage
+
     return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
 
 

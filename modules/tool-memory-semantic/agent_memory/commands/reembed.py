@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import click
-from memory_semantic import EmbeddingGenerator, StorageError
+from memory_semantic import StorageError
 
 from ..options import command, yes_option
 from ..output import counted
@@ -39,6 +39,8 @@ def reembed(
     resumes after an interruption. With the model that it has, the store is rebuilt without
     embedding anything, so that one of an older version gets what it lacks.
     """
+    from memory_semantic import EmbeddingGenerator
+
     storage, config, place = session.existing, session.settings.storage(), session.place
     base_url = base_url or config.base_url
     if model == config.embedding_model:
