@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from memory_semantic import AgentMemoryError, InputError
 
-from .. import formats
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import local_time, memory_json, readable_size
 from ..session import Session, fail, place_in, run
@@ -107,6 +106,8 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
 
 
 def _standard_input() -> str:
+    from .. import formats
+
     try:
         return formats.read_all(sys.stdin.buffer.read).decode()
     except UnicodeDecodeError:

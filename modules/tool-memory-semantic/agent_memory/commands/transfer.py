@@ -25,26 +25,18 @@ _FAULTS = 10  # of a file, before it is "and more"
 
 @dataclass
 class _Tally:
-    """What became of the memories of a file: which they are, how many of each kind, the faults."""
+    """What became of the memories of a file, by their ids, and the faults."""
 
-    ids: set[str] = field(default_factory=set)
-    new: int = 0
-    merged: int = 0
+    outcomes: dict[str, str] = field(default_factory=dict)
     renamed: int = 0
     faults: list[str] = field(default_factory=list)
 
     def add(self, memory: "Memory", stored: "Stored") -> None:
         """Count what became of a memory, once for a text that the file has several times."""
-        if stored.id not in self.ids:
-            self.ids.add(stored.id)
-            self.new += not stored.known
-            self.merged += stored.known and stored.changed
+        if stored.id not in self.outcomes:
+            known = "merged" if stored.changed else "unchanged"
+            self.outcomes[stored.id] = known if stored.known else "new"
             self.renamed += not stored.known and stored.id != memory.id
-
-    @property
-    def unchanged(self) -> int:
-        """How many were known as they are."""
-        return len(self.ids) - self.new - self.merged
 
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
@@ -104,13 +96,14 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
-    counts = {"new": tally.new, "merged": tally.merged, "unchanged": tally.unchanged}
+    outcomes = list(tally.outcomes.values())
+    counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
     if session.out.as_json:
         counts |= {"renamed": tally.renamed, "masked_secrets": masked}
         session.out.json({"agent": session.agent, **counts})
     else:
         said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-        number = len(tally.ids) + len(tally.faults)
+        number = len(outcomes) + len(tally.faults)
         session.out.line(f"{counted(number)} for {session.agent}: {said}")
         if tally.renamed:
             owners = "theirs" if tally.renamed > 1 else "its id"
