@@ -82,8 +82,8 @@ def _announce(session: Session, planned: "Move") -> None:
     session.out.note(f"{number} of {session.agent}: from {here} to {there}{already}")
     if planned.forgotten:
         session.out.note(
-            f"{counted(len(planned.forgotten))} more were moved before and forgotten there since: "
-            f"they are not copied. (To copy them all the same, first: rm {planned.moved.path})"
+            "Not copied, because forgotten there after an earlier move: "
+            f"{counted(len(planned.forgotten))}. (To copy all, first: rm {planned.moved.path})"
         )
     if planned.present and planned.generator:
         texts = [each for key, each in planned.memories.items() if key not in planned.known]
