@@ -15,7 +15,7 @@ from memory_semantic import (
 )
 from memory_semantic.maintenance import Finding
 
-from .settings import Settings, agent_names, files
+from .settings import Settings, files
 
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
@@ -55,7 +55,7 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
     if read and not settings.problems:
         yield Finding("ok", "settings", f"read from {', '.join(read)}")
     try:
-        name, source = next(agent_names(settings), (None, ""))
+        name, source = settings.named_agent() or (None, "")
     except InputError as error:
         yield Finding("problem", "identity", str(error))
         return

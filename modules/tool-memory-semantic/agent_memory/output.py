@@ -134,13 +134,8 @@ class Progress:
     def __init__(self, bar: Any, task: Any) -> None:
         self._bar, self._task = bar, task
 
-    def done(self, number: float) -> None:
-        """`number` of the total are done."""
-        if self._bar:
-            self._bar.update(self._task, completed=number)
-
-    def done_of(self, number: float, total: float) -> None:
-        """The same where the total becomes known, or changes, on the way."""
+    def done(self, number: float, total: float | None = None) -> None:
+        """`number` of the total are done; it may become known, or change, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
 

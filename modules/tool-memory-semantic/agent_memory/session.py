@@ -36,7 +36,7 @@ class Session:
         """The agent: as asked, as Amplifier's settings say, else the only one that there is."""
         if self._agent is not None:
             return validate_agent_id(self._agent)
-        named = next(amplifier.agent_names(self.settings), None)
+        named = self.settings.named_agent()
         if named:
             return named[0]
         agents = place_in(self.settings).agents()

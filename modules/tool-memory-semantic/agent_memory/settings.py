@@ -46,6 +46,17 @@ class Settings:
 
         return core_settings(self.config, own=("agent_identity", "agent_id"))
 
+    def named_agent(self) -> tuple[str, str] | None:
+        """The identity that sessions have here, if any, and who says so."""
+        named = configured_agent(self.config)
+        return (named[0], self.sources.get(named[1], f"the variable {named[1]}")) if named else None
+
+    def to_set(self, **values: object) -> str:
+        """Where and how a person gives sessions these settings; those that are None need none."""
+        file = self.sources.get(next(iter(values)), "~/.amplifier/settings.yaml")
+        lines = [f"      {name}: {value}" for name, value in values.items() if value]
+        return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
+
 
 def load() -> Settings:
     """What the files and the environment say now. Puts the keys of `keys.env` into the latter."""
@@ -114,14 +125,6 @@ def load_keys() -> Iterator[str]:
             why = "no variable can hold it"
             yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
             return
-
-
-def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The identity that sessions have here, if any, and who says so."""
-    named = configured_agent(settings.config)
-    if named:
-        agent, name = named
-        yield agent, settings.sources.get(name, f"the variable {name}")
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:

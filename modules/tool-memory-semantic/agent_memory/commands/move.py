@@ -10,7 +10,6 @@ from ..options import BadInputError, command, yes_option
 from ..output import counted
 from ..plan import plan
 from ..session import Session, confirm, fail, run
-from ..settings import MODULE
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
@@ -68,11 +67,8 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     elif not remove_source:
         session.out.note(f"It is in {here} too, until: move … --remove-source")
     if settings.qdrant_url != to:
-        where = session.settings.sources.get("qdrant_url", "~/.amplifier/settings.yaml")
-        session.out.warn(
-            f"Sessions use it once their settings say so. In {where}:\n"
-            f"overrides:\n  {MODULE}:\n    config:\n      qdrant_url: {to}"
-        )
+        set_this = session.settings.to_set(qdrant_url=to)
+        session.out.warn(f"Sessions use it once their settings say so. {set_this}")
 
 
 def _announce(session: Session, planned: "Move") -> None:
@@ -97,9 +93,9 @@ async def _copied(session: Session, planned: "Move") -> list[str]:
     """What did not arrive as it is."""
     number = len(planned.memories)
     with session.out.progress("Copying", number) as progress:
-        await planned.copy(progress.done_of)
+        await planned.copy(progress.done)
     with session.out.progress("Comparing", number) as progress:
-        return await planned.compare(progress.done_of)
+        return await planned.compare(progress.done)
 
 
 def _remove(session: Session, planned: "Move", yes: bool) -> None:

@@ -10,7 +10,6 @@ from ..options import command, yes_option
 from ..output import counted
 from ..plan import plan
 from ..session import Session, confirm, fail, run
-from ..settings import MODULE
 
 T = TypeVar("T")
 # Told how many of how many are done.
@@ -63,10 +62,9 @@ def reembed(
     try:
         session.storage.generator(run(storage.info()))
     except StorageError as error:
-        chosen = {"embedding_model": model, "base_url": base_url, "dimensions": dimensions}
-        lines = [f"      {name}: {value}" for name, value in chosen.items() if value]
-        where = session.settings.sources.get("embedding_model", "~/.amplifier/settings.yaml")
-        set_these = "\n".join([f"In {where}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
+        set_these = session.settings.to_set(
+            embedding_model=model, base_url=base_url, dimensions=dimensions
+        )
         session.out.warn(
             f"Sessions are refused until their settings agree with this. {error}\n{set_these}"
         )
@@ -77,7 +75,7 @@ def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) ->
 
     async def shown() -> T:
         with session.out.progress("Embedding", 1) as progress:
-            return await work(progress.done_of)
+            return await work(progress.done)
 
     try:
         return run(shown())
