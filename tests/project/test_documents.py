@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import command_line
@@ -15,7 +14,7 @@ from agent_memory.cli import cli
 from memory_hooks import recall
 from memory_hooks.capture import CaptureConfig
 from memory_hooks.recall import RecallConfig
-from memory_semantic import limits
+from memory_semantic import MemoryStorage, limits
 from memory_semantic.server.settings import ServerConfig
 from memory_semantic.settings import StorageConfig
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
@@ -133,9 +132,9 @@ def test_the_reference_of_the_command_line_is_its_help() -> None:
 def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/export.md").read_text()
     data = "".join(blocks(page, "json")).encode()
-    now = datetime.now(UTC)
-    [memory], _ = interchange.read(data, "file", "sam", now, mask_secrets=True)
-    exported = [*interchange.export_lines("sam", [memory.memory])]
+    storage = MemoryStorage("sam", {"storage_root": str(tmp_path)})
+    [(_, memory)], _ = interchange.read(data, "file", storage)
+    exported = [*interchange.export_lines("sam", [memory])]
     assert exported[1] == data.decode().splitlines()[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any
 
 import click
-from memory_semantic.errors import AgentMemoryError, InputError
+from memory_semantic import AgentMemoryError, InputError, limits
 
 from .causes import cause
 
@@ -65,17 +65,14 @@ class When(click.ParamType[datetime]):
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
     try:
-        from memory_semantic.limits import HERE
-
         from . import settings as amplifier
         from .session import known_agents
 
         settings = amplifier.load()
         root = ctx.params.get("root")
-        if root:
-            settings.config |= {"storage_root": root, "qdrant_url": HERE}
-        # A shell does not wait for a server.
-        agents = known_agents(settings) if settings.storage().qdrant_url == HERE else []
+        settings.config |= {"storage_root": root} if root else {}
+        settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
+        agents = known_agents(settings)
     except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_semantic.errors import InputError
-from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
-from memory_semantic.settings import StorageConfig, core_settings, expanded
+from memory_semantic import InputError, configured_agent
+
+if TYPE_CHECKING:
+    from memory_semantic import StorageConfig
 
 MODULE = "tool-memory-semantic"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
@@ -32,14 +33,18 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def storage(self) -> StorageConfig:
+    def storage(self) -> "StorageConfig":
         """The checked settings. Raises InputError for one that is wrong."""
+        from memory_semantic import StorageConfig
+
         return StorageConfig.parse(self.core)
 
     @property
     def core(self) -> dict[str, Any]:
         """The settings without the agent's name. Raises InputError for one that does not exist."""
-        return core_settings(self.config, own=SETTINGS)
+        from memory_semantic import core_settings
+
+        return core_settings(self.config, own=("agent_identity", "agent_id"))
 
 
 def load() -> Settings:
@@ -79,8 +84,11 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder. Raises InputError if there is no home for it."""
-    return expanded("~/.amplifier", "~/.amplifier")
+    """Amplifier's own folder. Where there is no home for it, it is one that is not there."""
+    folder = Path("~/.amplifier")
+    with suppress(RuntimeError):
+        return folder.expanduser()
+    return folder
 
 
 def load_keys() -> Iterator[str]:
@@ -109,15 +117,11 @@ def load_keys() -> Iterator[str]:
 
 
 def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The identities that are set, each with who says so, in Amplifier's order."""
-    for key in SETTINGS:
-        yield from _named(settings.config.get(key), settings.sources.get(key, ""))
-    yield from _named(os.environ.get(ENVIRONMENT_VARIABLE), f"the variable {ENVIRONMENT_VARIABLE}")
-
-
-def _named(name: object, source: str) -> Iterator[tuple[str, str]]:
-    if name is not None and not (isinstance(name, str) and not name.strip()):
-        yield validate_agent_id(name), source
+    """The identity that sessions have here, if any, and who says so."""
+    named = configured_agent(settings.config)
+    if named:
+        agent, name = named
+        yield agent, settings.sources.get(name, f"the variable {name}")
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from . import limits
 from .errors import AgentMemoryError, DamagedStoreError, EmbeddingError, InputError, StorageError
-from .identity import validate_agent_id
+from .identity import configured_agent, validate_agent_id
 from .plaintext import plain
+from .resources import shortage_of
 
 if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
     from .memory import Memory, timestamp_text
-    from .settings import StorageConfig
+    from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
-    from .store import Store, Stored, StoreInfo
+    from .store import Store, Stored, StoreInfo, memory_of
 
 __all__ = [
     "AgentMemoryError",
@@ -32,8 +33,12 @@ __all__ = [
     "Store",
     "StoreInfo",
     "Stored",
+    "configured_agent",
+    "core_settings",
     "limits",
+    "memory_of",
     "plain",
+    "shortage_of",
     "timestamp_text",
     "validate_agent_id",
 ]
@@ -46,6 +51,8 @@ _HOMES = {
     "Store": "store",
     "StoreInfo": "store",
     "Stored": "store",
+    "core_settings": "settings",
+    "memory_of": "store",
     "timestamp_text": "memory",
 }
 

@@ -3,17 +3,17 @@
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.limits import ALL
-from memory_semantic.memory import timestamp_text
+from memory_semantic import AgentMemoryError, InputError
 
-from .. import formats
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import local_time, memory_json, readable_size
 from ..session import Session, fail, known_agents, place_of, run, size_of
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
@@ -35,6 +35,8 @@ def agents(session: Session) -> None:
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
+    from memory_semantic import MemoryStorage
+
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
@@ -44,7 +46,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
             "memories": run(storage.count()),
             "bytes": size_of(storage),
             "model": info.model.model if info else None,
-            "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
+            "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
         }
     except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
@@ -104,6 +106,8 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
 
 
 def _standard_input() -> str:
+    from .. import formats
+
     try:
         return formats.read_all(sys.stdin.buffer.read).decode()
     except UnicodeDecodeError:
@@ -119,9 +123,11 @@ def list_(
     session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
 ) -> None:
     """List memories, the newest first."""
-    found = run(session.existing.get_recent(limit + 1 if limit else ALL, since, tags=tags))
-    session.memories(found[:limit])
-    if limit and len(found) > limit:
+    asked = None if everything else limit + 1
+    found = run(session.existing.get_recent(asked, since, tags=tags))
+    more = not everything and len(found) > limit
+    session.memories(found[:limit] if more else found)
+    if more:
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
         session.out.note(f"{session.agent} has no such memories.")
@@ -138,7 +144,7 @@ def show(session: Session, memory_id: str) -> None:
         session.out.memory(memory, whole=True)
 
 
-def by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
+def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
     found = []
     for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):

@@ -1,16 +1,16 @@
 """Look at all of it, in the terminal and as a page: `stats`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import Memory
-from memory_semantic.limits import ALL
-from memory_semantic.store import Store, memory_of
 
 from .. import charts
 from ..options import command
 from ..output import counted, readable_size
 from ..session import Session, place_of, run, size_of
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, Store
 
 
 @command("stats", "stats --html memory.html", "stats --json")
@@ -25,7 +25,7 @@ def stats(session: Session, html: str | None) -> None:
         _write_page(session, html)
         return
     storage = session.existing
-    numbers = charts.count(run(storage.get_recent(ALL)))
+    numbers = charts.count(run(storage.get_recent(None)))
     info = run(storage.info())
     size = size_of(storage)
     if session.out.as_json:
@@ -46,11 +46,12 @@ def stats(session: Session, html: str | None) -> None:
 
 def _write_page(session: Session, file: str) -> None:
     import numpy as np
+    from memory_semantic import memory_of
 
     from ..page import write_page
     from ..projection import project
 
-    def everything(store: Store) -> tuple[str, list[Memory], list[Any]]:
+    def everything(store: "Store") -> tuple[str, list["Memory"], list[Any]]:
         memories, rows = [], []
         for records in store.scan():
             memories += [memory_of(record, session.agent) for record in records]

@@ -6,37 +6,37 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.check import clean_memories
-from memory_semantic.limits import ALL, EMBEDDING_BATCH
-from memory_semantic.merging import use_former_texts
-from memory_semantic.store import Store, Stored
+from memory_semantic import AgentMemoryError, InputError, limits
 
-from .. import files, formats, interchange, snapshot
+from .. import files, formats, interchange
 from ..options import command, tag_label, yes_option
 from ..output import counted
 from ..session import Session, confirm, fail, run
 
-_BATCH = 4 * EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage, Stored
+
+_BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
 _FAULTS = 10  # of a file, before it is "and more"
 
 
 @dataclass
 class _Tally:
-    """What became of the memories of a file: how many of each kind, and the faults."""
+    """What became of the memories of a file, by their ids, and the faults."""
 
-    new: int = 0
-    merged: int = 0
+    outcomes: dict[str, str] = field(default_factory=dict)
     renamed: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def add(self, memory: Memory, stored: Stored) -> None:
-        """Count what became of a memory."""
-        self.new += not stored.known
-        self.merged += stored.known and stored.changed
-        self.renamed += not stored.known and stored.id != memory.id
+    def add(self, memory: "Memory", stored: "Stored") -> None:
+        """Count what became of a memory, once for a text that the file has several times."""
+        if stored.id not in self.outcomes:
+            known = "merged" if stored.changed else "unchanged"
+            self.outcomes[stored.id] = known if stored.known else "new"
+            self.renamed += not stored.known and stored.id != memory.id
 
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
@@ -52,9 +52,11 @@ def export(session: Session, file: str, yes: bool) -> None:
     """
     storage = session.existing
     if not session.on_server and storage.folder.read_only:
+        from .. import snapshot
+
         memories = snapshot.read(storage, session.out.note)[::-1]
     else:
-        memories = run(storage.get_recent(ALL))[::-1]
+        memories = run(storage.get_recent(None))[::-1]
     lines = interchange.export_lines(session.agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
@@ -81,34 +83,33 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     gets the tags of both and the later time.
     """
     path = None if file == "-" else Path(file)
-    undated = _written(path) if path else datetime.now(UTC)
+    written = _written(path) if path else datetime.now(UTC)
     storage = session.storage
     try:
         with path.open("rb") if path else nullcontext(sys.stdin.buffer) as stream:
             data = formats.read_all(stream.read)
-        found, masked = interchange.read(
-            data, file, session.agent, undated, tags, mask_secrets=storage.config.mask_secrets
-        )
+        found, masked = interchange.read(data, file, storage, tags)
     except formats.ImportFileError as error:
         fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
     tally, done = _Tally(), 0
     try:
         with session.out.progress("Importing", len(found)) as progress:
             for start in range(0, len(found), _BATCH):
-                run(_restore(storage, found[start : start + _BATCH], tally))
+                run(_restore(storage, found[start : start + _BATCH], written, tally))
                 done = min(start + _BATCH, len(found))
                 progress.done(done)
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
-    unchanged = len(found) - tally.new - tally.merged - len(tally.faults)
-    counts = {"new": tally.new, "merged": tally.merged, "unchanged": unchanged}
+    outcomes = list(tally.outcomes.values())
+    counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
     if session.out.as_json:
         counts |= {"renamed": tally.renamed, "masked_secrets": masked}
         session.out.json({"agent": session.agent, **counts})
     else:
         said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-        session.out.line(f"{counted(len(found))} for {session.agent}: {said}")
+        number = len(outcomes) + len(tally.faults)
+        session.out.line(f"{counted(number)} for {session.agent}: {said}")
         if tally.renamed:
             owners = "theirs" if tally.renamed > 1 else "its id"
             session.out.line(
@@ -128,32 +129,22 @@ def _written(path: Path) -> datetime:
 
 
 async def _restore(
-    storage: MemoryStorage, found: Sequence[interchange.Found], tally: _Tally
+    storage: "MemoryStorage",
+    found: Sequence[tuple[str, "Memory"]],
+    written: datetime,
+    tally: _Tally,
 ) -> None:
-    """Restore some memories; what keeps one of them out becomes a fault. One that is known keeps
-    its time if the file has none for it.
-    """
-    undated = [each.memory for each in found if not each.dated]
-    cleaned = clean_memories(undated, storage.agent_id)
-
-    def date(store: Store) -> None:
-        use_former_texts(store, cleaned)
-        known = store.get(new.key for new in cleaned)
-        for memory, new in zip(undated, cleaned, strict=True):
-            memory.timestamp = known[new.key].timestamp if new.key in known else memory.timestamp
-
-    if undated:
-        await storage.run(date, None)
-    memories = [each.memory for each in found]
+    """Restore some memories; what keeps one of them out becomes a fault, with its place."""
+    memories = [memory for _, memory in found]
     try:
-        for memory, stored in zip(memories, await storage.restore(memories), strict=True):
+        for memory, stored in zip(memories, await storage.restore(memories, written), strict=True):
             tally.add(memory, stored)
     except InputError as error:
         if len(found) == 1:
-            tally.faults.append(f"{found[0].place}: {error}")
+            tally.faults.append(f"{found[0][0]}: {error}")
             return
         for each in found:
-            await _restore(storage, [each], tally)
+            await _restore(storage, [each], written, tally)
 
 
 def _listed(faults: list[str]) -> str:
