@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -198,17 +197,6 @@ def memory_row(memory: "Memory") -> list[str]:
 
 
 MEMORY_COLUMNS = ("id", "stored", "tags", "memory")
-
-
-def size_on_disk(folder: Path) -> int:
-    """Bytes that the files in `folder` really take; the engine's are sparse."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_blocks * 512
-        except FileNotFoundError:  # another process is at work
-            continue
-    return total
 
 
 def readable_size(size: float) -> str:

@@ -14,7 +14,6 @@ from memory_semantic import (
     maintenance,
     validate_agent_id,
 )
-from memory_semantic.masking import mask_given
 
 from . import settings as amplifier
 from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
@@ -74,14 +73,9 @@ class Session:
         """Where the agent's store is kept."""
         return maintenance.place(self.storage.backend)
 
-    @property
-    def on_server(self) -> bool:
-        """Whether a server keeps the store."""
-        return self.place.size() is None
-
     def masked(self, value: T) -> tuple[T, int]:
         """`value` without credentials, and how many it had: as the tools do it."""
-        return mask_given(value) if self.storage.config.mask_secrets else (value, 0)
+        return self.storage.masked(value)
 
     def memories(self, memories: Sequence[Memory]) -> None:
         """Show memories, a line each."""

@@ -8,7 +8,7 @@ from threading import Event, current_thread, main_thread
 from typing import NoReturn
 
 import click
-from memory_semantic import Memory, MemoryStorage, limits
+from memory_semantic import Memory, MemoryStorage
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..output import MEMORY_COLUMNS, counted, memory_row
@@ -53,7 +53,7 @@ def forget(
     if ids:
         doomed = by_id(session, ids)
     else:
-        found = run(storage.get_recent(limits.ALL, since, before, tags))
+        found = run(storage.get_recent(None, since, before, tags))
         doomed = [memory for memory in found if not before or memory.timestamp < before]
     try:
         _forget(session, storage, doomed, yes)
@@ -107,7 +107,7 @@ def _interrupt_held_back() -> Iterator[Event]:
 def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
     """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    living = {memory.id for memory in run(storage.get_recent(limits.ALL))}
+    living = {memory.id for memory in run(storage.get_recent(None))}
     gone = sum(memory.id not in living for memory in doomed)
     if not gone:
         fail("Interrupted. Nothing was deleted.")

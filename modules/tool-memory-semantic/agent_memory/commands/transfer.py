@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, limits
+from memory_semantic import AgentMemoryError, InputError, limits, maintenance
 
 from .. import files, formats, interchange
 from ..options import command, tag_label, yes_option
@@ -50,13 +50,7 @@ def export(session: Session, file: str, yes: bool) -> None:
 
     A store that is read-only, as in a snapshot, is read from a private temporary copy.
     """
-    storage = session.existing
-    if not session.on_server and storage.folder.read_only:
-        from .. import snapshot
-
-        memories = snapshot.read(storage, session.out.note)[::-1]
-    else:
-        memories = run(storage.get_recent(None))[::-1]
+    memories = maintenance.place(session.existing.backend).memories(session.out.note)
     lines = interchange.export_lines(session.agent, memories)
     content = "".join(f"{line}\n" for line in lines).encode()
     if file == "-":
