@@ -1,6 +1,5 @@
 """A store on this machine, for whoever keeps it in order."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -62,7 +61,7 @@ class OnFiles(Place):
             from . import snapshot
 
             return snapshot.read(self._files, note)
-        return list(asyncio.run(memories_in(self.backend)).values())
+        return super().memories(note)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
         """As `Place` says."""

@@ -5,7 +5,6 @@ forget meanwhile. When all is copied, the alias stands for the new collection, w
 until it is ready: what changed is taken along, and nothing can change any more.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -66,10 +65,6 @@ class OnServer(Place):
     async def exists(self) -> bool:
         """As `Place` says."""
         return await self._server.info() is not None
-
-    def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """As `Place` says."""
-        return list(asyncio.run(memories_in(self._server)).values())
 
     async def findings(
         self, config: StorageConfig, progress: ShowProgress
