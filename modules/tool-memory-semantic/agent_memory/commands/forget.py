@@ -71,6 +71,7 @@ def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], 
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
             run(storage.delete([memory.id for memory in doomed]))
+            run(session.place.erase())  # in what rebuilds have left, wherever that is
         if interrupted.is_set():
             raise KeyboardInterrupt
         sentence, warning = run(session.place.gone(storage.config, doomed))
