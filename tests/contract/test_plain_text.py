@@ -14,6 +14,7 @@ from conftest import Clock, MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
 from former import store_as_before
 from memory_semantic import Memory, MemoryStorage, maintenance
+from memory_semantic.maintenance.salvage import salvage
 from memory_semantic.plaintext import normal, plain
 from memory_semantic.store import EmbeddingModel
 from plain_vectors import PlainVectors
@@ -171,7 +172,7 @@ class TestOfAnEarlierVersion:
         texts = [*FORMER, f"Tea{HIDDEN} at four."]
         await store_as_before(storage, [(text, [f"drink{HIDDEN}s"]) for text in texts])
         [shard] = (root / "sam/qdrant.db").glob("shard-*[0-9]")
-        found = maintenance.salvage(shard, "sam")
+        found = salvage(shard, "sam")
         assert {memory.content for memory in found.memories} == set(texts)
         assert (found.unverified, found.unreadable) == (0, 0)
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +15,8 @@ from command import Command
 from conftest import Clock
 from memory_semantic import MemoryStorage
 from memory_semantic.files.info import Manifest
-from memory_semantic.maintenance import copy, examine, traces
+from memory_semantic.maintenance import copy, examine
+from memory_semantic.maintenance.examine import traces
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
 from processes import finish, run, start
@@ -275,9 +275,9 @@ class TestTraces:
         memories = asyncio.run(storage.get_recent(100))
         folder = storage.folder.path
         assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
-        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 0)  # by the id alone
+        monkeypatch.setattr(examine, "_TEXTS", 0)  # by the id alone
         assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
-        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 1)  # by the text alone
+        monkeypatch.setattr(examine, "_TEXTS", 1)  # by the text alone
         memories = [memory for memory in memories if len(memory.content.encode()) > 16]
         assert len(memories) == 18
         for memory in memories:

@@ -346,15 +346,11 @@ class TestReembed:
         assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
 
     def test_what_was_forgotten_is_in_no_unfinished_one(
-        self,
-        ids: list[str],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        to_m: tuple[str, ...],
+        self, ids: list[str], qdrant: QdrantServer, to_m: tuple[str, ...]
     ) -> None:
         qdrant.fail(503, times=3, only=SWITCH)
         run(*to_m, code=1)
-        asyncio.run(storage.delete([ids[0]]))
+        run("forget", ids[0], "--yes")
         left, _ = qdrant.client.scroll(f"{ALIAS}.shard-2")
         assert {(point.payload or {})["content"] for point in left} == {*TEXTS[1:]}
 

@@ -513,6 +513,18 @@ class TestForgottenThere:
         move("--from", "local", "--to", qdrant.url)
         assert memories(there).keys() == {"fact 0", "fact 2"}
 
+    def test_a_store_can_be_made_beside_what_is_remembered(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer, root: Path
+    ) -> None:
+        fill(there, 2)
+        with QdrantServer() as second:
+            move("--from", qdrant.url, "--to", second.url)
+        [record] = (root / "sam").iterdir()
+        assert record.name == "moved.json" and record.stat().st_mode & 0o077 == 0
+        assert record.parent.stat().st_mode & 0o077 == root.stat().st_mode & 0o077 == 0
+        asyncio.run(here.store("new"))
+        assert healthy(here)
+
     def test_what_vanishes_while_it_runs_keeps_the_source(
         self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
     ) -> None:

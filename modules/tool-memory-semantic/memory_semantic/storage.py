@@ -163,7 +163,7 @@ class MemoryStorage:
             return len(memories), store.info.erasing
 
         number, erasing = await self.run(hide, (0, False))
-        if number or erasing:
+        if erasing:
             from .maintenance import place
 
             await place(self.backend).erase()

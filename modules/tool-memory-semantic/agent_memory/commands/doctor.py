@@ -75,4 +75,6 @@ def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
     if repair.generator:
         session.out.note(run(plan(repair.texts, repair.generator)).sentence)
     confirm(repair.question, yes)
-    session.out.note(f"\n{with_progress(session, repair.run)}\n")
+    done = with_progress(session, repair.run)
+    if done:
+        session.out.note(f"\n{done}\n")

@@ -8,7 +8,6 @@ from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from memory_semantic import limits
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..output import MEMORY_COLUMNS, counted, memory_row
@@ -56,7 +55,7 @@ def forget(
     if ids:
         doomed = by_id(session, ids)
     else:
-        found = run(storage.get_recent(limits.ALL, since, before, tags))
+        found = run(storage.get_recent(None, since, before, tags))
         doomed = [memory for memory in found if not before or memory.timestamp < before]
     try:
         _forget(session, storage, doomed, yes)
@@ -76,6 +75,7 @@ def _forget(
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
             run(storage.delete([memory.id for memory in doomed]))
+            run(session.place.erase())  # in what rebuilds have left, wherever that is
         if interrupted.is_set():
             raise KeyboardInterrupt
         sentence, warning = run(session.place.gone(storage.config, doomed))
@@ -112,7 +112,7 @@ def _interrupt_held_back() -> Iterator[Event]:
 def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
     """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    living = {memory.id for memory in run(storage.get_recent(limits.ALL))}
+    living = {memory.id for memory in run(storage.get_recent(None))}
     gone = sum(memory.id not in living for memory in doomed)
     if not gone:
         fail("Interrupted. Nothing was deleted.")

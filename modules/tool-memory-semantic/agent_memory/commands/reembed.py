@@ -80,4 +80,6 @@ def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) ->
     try:
         return run(shown())
     except KeyboardInterrupt:
-        fail("Interrupted: the store is as it was. Run it again to resume.")
+        fail(
+            "Interrupted: the store is whole, as it was or as it should be. Run it again to resume."
+        )

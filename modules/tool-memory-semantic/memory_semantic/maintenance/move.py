@@ -19,7 +19,7 @@ from ..settings import StorageConfig
 from ..store import Store, StoreInfo
 from .copy import Progress, compare, contents, copy, lacking, memories_in
 from .moved import Moved, mark
-from .place import Place
+from .places import Place
 
 
 @dataclass

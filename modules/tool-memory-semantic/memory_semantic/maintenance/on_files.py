@@ -1,6 +1,5 @@
 """A store on this machine, for whoever keeps it in order."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +16,13 @@ from ..limits import HERE
 from ..memory import Memory
 from ..settings import StorageConfig
 from ..store import Backend, EmbeddingModel, Store, StoreInfo
-from . import inspection, rebuild, snapshot
+from . import rebuild
 from .beside import EMBEDDED, only_rebuild, target_in
 from .copy import Progress, memories_in
 from .damaged import DamagedFiles
 from .examine import traces
 from .findings import Finding, Repair, ShowProgress, counted, only_shared_ids
-from .place import Forgotten, Place, untold
+from .places import Forgotten, Place, untold
 
 
 class OnFiles(Place):
@@ -59,11 +58,15 @@ class OnFiles(Place):
     def memories(self, note: Callable[[str], None]) -> list[Memory]:
         """As `Place` says: one that is read-only is read from a temporary copy."""
         if self._folder.read_only:
+            from . import snapshot
+
             return snapshot.read(self._files, note)
-        return list(asyncio.run(memories_in(self.backend)).values())
+        return super().memories(note)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
         """As `Place` says."""
+        from . import inspection  # at use, as most commands do without
+
         return inspection.findings(self._files, config, progress)
 
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:

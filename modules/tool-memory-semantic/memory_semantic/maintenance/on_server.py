@@ -5,7 +5,6 @@ forget meanwhile. When all is copied, the alias stands for the new collection, w
 until it is ready: what changed is taken along, and nothing can change any more.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -33,7 +32,7 @@ from .findings import (
     only_shared_ids,
     store_problem,
 )
-from .place import Forgotten, Place, untold
+from .places import Forgotten, Place, untold
 
 if TYPE_CHECKING:
     from ..server.shards import Shards
@@ -43,6 +42,8 @@ T = TypeVar("T")
 # How an error of a rebuild ends.
 _AS_IT_WAS = "The store is as it was. Run it again: it resumes."
 _ALMOST = "The store is rebuilt; if calls wait for it: agent-memory doctor --repair"
+# How an error of an erasure ends.
+_GONE = "What was deleted is in no answer, but what an interrupted reembed has left may hold it."
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -64,10 +65,6 @@ class OnServer(Place):
     async def exists(self) -> bool:
         """As `Place` says."""
         return await self._server.info() is not None
-
-    def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """As `Place` says."""
-        return list(asyncio.run(memories_in(self._server)).values())
 
     async def findings(
         self, config: StorageConfig, progress: ShowProgress
@@ -116,8 +113,9 @@ class OnServer(Place):
         async def run(_: Progress) -> str:
             info = await self._shards(lambda shards: shards.restore())
             number = await self.renew_ids()
-            restored = f"The store is {info.shard} again. " if info else ""
-            return restored + (f"{counted(number)} with a new id." if number else "")
+            restored = f"The store is {info.shard} again." if info else ""
+            renamed = f"{counted(number)} with a new id." if number else ""
+            return f"{restored} {renamed}".strip()
 
         return Repair(
             "Use the newest whole collection, and give each memory an id of its own?", run
@@ -167,8 +165,9 @@ class OnServer(Place):
 
     async def erase(self) -> None:
         """As `Place` says: here, only what rebuilds have left can be seen to."""
-        for begun in await self.unfinished():
-            await forget_in(begun, self._server)
+        with explained(_GONE):
+            for begun in await self.unfinished():
+                await forget_in(begun, self._server)
 
     async def gone(self, config: StorageConfig, forgotten: Sequence[Memory]) -> Forgotten:
         """As `Place` says: the server rewrites its files when it likes."""

@@ -3,6 +3,7 @@
 What is asked of a place is the same for both; `place` alone knows that there are two kinds.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from ..embeddings.generator import EmbeddingGenerator
 from ..files.backend import FileBackend
 from ..limits import ALL
 from ..memory import Memory, utc_now
-from ..server.backend import ServerBackend
 from ..settings import StorageConfig
 from ..store import Backend, EmbeddingModel, Store, StoreInfo
 from .copy import Progress, memories_in, payloads
@@ -55,12 +55,6 @@ class Place(ABC):
     @abstractmethod
     async def exists(self) -> bool:
         """Whether there is a store, in whatever state."""
-
-    @abstractmethod
-    def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """All memories, the oldest first, also of a store that is read-only; `note` is told how.
-        Not for a thread with an event loop.
-        """
 
     @abstractmethod
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
@@ -114,6 +108,12 @@ class Place(ABC):
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
         """What is left, or under way, of rebuilds, with this `model` or any."""
 
+    def memories(self, note: Callable[[str], None]) -> list[Memory]:
+        """All memories, the oldest first, also of a store that is read-only; `note` is told how.
+        Not for a thread with an event loop.
+        """
+        return list(asyncio.run(memories_in(self.backend)).values())
+
     async def unembedded(
         self, info: StoreInfo, among: Iterable[Memory] | None = None
     ) -> list[Memory]:
@@ -160,10 +160,11 @@ class Place(ABC):
 
 def place(backend: Backend) -> Place:
     """The place of the store that `backend` gets at."""
-    from .on_files import OnFiles
-    from .on_server import OnServer
-
     if isinstance(backend, FileBackend):
+        from .on_files import OnFiles
+
         return OnFiles(backend)
+    from .on_server import OnServer, ServerBackend
+
     assert isinstance(backend, ServerBackend)
     return OnServer(backend)
