@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from agent_memory.cli import cli
+from agent_memory.cli import COMMANDS, cli
 from click.testing import CliRunner
 from command import EXECUTABLE, Command, invoke
 from conftest import Clock, MakeStorage, MakeTools
@@ -392,13 +392,34 @@ def command_completion(shell: str) -> str:
     return result.output
 
 
-def test_help_comes_without_loading_what_works(root: Path) -> None:
+def test_the_list_of_commands_says_how_the_help_of_each_begins() -> None:
+    begins = {name: command.get_short_help_str(100) for name, command in cli.commands.items()}
+    assert begins == {name: words for name, (_, words) in COMMANDS.items()}
+
+
+def loaded_by(arguments: list[str], **environment: str) -> str:
+    """What takes long to load and was loaded by the command."""
     code = (
-        "import sys\nsys.argv = ['agent-memory', '--help']\n"
+        f"import sys\nsys.argv = ['agent-memory', *{arguments}]\n"
         "from agent_memory.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = ('pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
+        "heavy = ('asyncio', 'pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    output = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert output.splitlines()[-1] == "[]"
+    output = subprocess.check_output(
+        [sys.executable, "-c", code], text=True, env={**os.environ, **environment}
+    )
+    return output.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["completion", "bash"], *([name, "--help"] for name in COMMANDS)]
+)
+def test_help_comes_without_loading_what_works(arguments: list[str]) -> None:
+    assert loaded_by(arguments) == "[]"
+
+
+@pytest.mark.parametrize("words", ["agent-memory s", "agent-memory completion "])
+def test_completion_comes_without_loading_what_works(words: str) -> None:
+    environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
+    assert loaded_by([], **environment) == "[]"

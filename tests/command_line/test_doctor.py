@@ -364,6 +364,18 @@ class TestRepair:
         assert asyncio.run(storage.get_recent(100)) == memories
         assert ENGINE in path.read_text()
 
+    def test_such_a_shard_keeps_its_model_whatever_the_settings_name(
+        self, command: Command, make_storage: MakeStorage, server: EmbeddingsServer
+    ) -> None:
+        settings(embedding_model="m", base_url=server.base_url)
+        command.run("store", "one")
+        path = make_storage().folder.database / "manifest.json"
+        path.write_text(path.read_text().replace(ENGINE, "qdrant-edge 0.1"))
+        settings(embedding_model="local", base_url=server.base_url)
+        command.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
+        [row] = command.json("agents")
+        assert (row["memories"], row["model"]) == (1, "m")
+
     def test_two_memories_with_one_id(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:

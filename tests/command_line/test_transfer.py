@@ -297,10 +297,13 @@ class TestOtherFiles:
         assert elsewhere.json("list") == memories
 
     def test_a_text_that_is_there_twice_is_one(self, elsewhere: Command, file: Path) -> None:
-        lines = ['{"content": "a", "tags": ["x"]}', '{"content": " a ", "tags": ["y"]}']
-        file.write_text("\n".join(lines))
-        assert elsewhere.json("import", str(file))["new"] == 1
-        assert elsewhere.json("list")[0]["tags"] == ["x", "y"]
+        first = {"id": "mem-00000001", "content": "a", "tags": ["x"]}
+        second = {"id": "mem-00000002", "content": " a ", "tags": ["y"]}
+        file.write_text("\n".join(map(json.dumps, [first, second])))
+        counts = elsewhere.json("import", str(file))
+        assert (counts["new"], counts["merged"], counts["renamed"]) == (1, 0, 0)
+        [memory] = elsewhere.json("list")
+        assert (memory["id"], memory["tags"]) == ("mem-00000001", ["x", "y"])
 
     YAML = """
 # Memory Store - "Remember This" Entries
@@ -541,6 +544,32 @@ class TestRestore:
             ["text 2"],
         ]
         assert await storage.check() == []  # so it kept its vector
+
+    async def test_one_without_a_time_keeps_what_the_store_has(
+        self, make_storage: MakeStorage, clock: Clock
+    ) -> None:
+        storage, written = make_storage(), clock.now + timedelta(days=1)
+        await storage.store("known")
+        texts = ("known", "new")
+        await storage.restore([Memory(agent_id="sam", content=text) for text in texts], written)
+        times = {memory.content: memory.timestamp for memory in await storage.get_recent(None)}
+        assert times == {"known": clock.now, "new": written}
+
+    def test_a_memory_is_made_of_what_other_programs_write(self, make_storage: MakeStorage) -> None:
+        key = "sk-" + "a1b2c3d4" * 5
+        fields = {
+            "id": 7,
+            "content": f"The key is {key}",
+            "tags": ["A"],
+            "metadata": {"from": key},
+            "more": key,
+        }
+        memory, masked = make_storage().memory_from(fields, ["b"])
+        assert re.fullmatch(r"mem-[0-9a-f]{12}", memory.id) and memory.tags == ["a", "b"]
+        assert masked == 2 and key not in repr(memory)
+        fields["metadata"] = {"from": [key]}
+        memory, masked = make_storage(mask_secrets=False).memory_from(fields)
+        assert masked == 0 and key in memory.content and memory.metadata == {}
 
     async def test_bad_memories_are_refused(self, make_storage: MakeStorage) -> None:
         storage = make_storage()

@@ -14,6 +14,7 @@ from conftest import Clock, MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
 from former import store_as_before
 from memory_semantic import Memory, MemoryStorage, maintenance
+from memory_semantic.maintenance.salvage import salvage
 from memory_semantic.plaintext import normal, plain
 from memory_semantic.store import EmbeddingModel
 from plain_vectors import PlainVectors
@@ -160,7 +161,9 @@ class TestOfAnEarlierVersion:
         info = await storage.info()
         assert info
         other = info.model_copy(update={"model": EmbeddingModel("plain", None, 32)})
-        rebuilt = maintenance.rebuild(storage.backend, other, PlainVectors(), lambda done, of: None)
+        rebuilt = maintenance.place(storage.backend).rebuild(
+            other, PlainVectors(), lambda done, of: None
+        )
         assert await asyncio.wait_for(rebuilt, 60) == len(texts)
         after = {memory.id: memory for memory in await storage.get_recent(200)}
         assert after == before and await storage.check() == []
@@ -169,7 +172,7 @@ class TestOfAnEarlierVersion:
         texts = [*FORMER, f"Tea{HIDDEN} at four."]
         await store_as_before(storage, [(text, [f"drink{HIDDEN}s"]) for text in texts])
         [shard] = (root / "sam/qdrant.db").glob("shard-*[0-9]")
-        found = maintenance.salvage(shard, "sam")
+        found = salvage(shard, "sam")
         assert {memory.content for memory in found.memories} == set(texts)
         assert (found.unverified, found.unreadable) == (0, 0)
 

@@ -40,7 +40,7 @@ async def rebuild(model):
     info = await storage.info()
     wanted = info.model_copy(update={"model": info.model._replace(model=model)})
     generator = PlainVectors() if model != "plain" else None
-    return await maintenance.rebuild(storage.backend, wanted, generator)
+    return await maintenance.place(storage.backend).rebuild(wanted, generator)
 operation, argument = sys.argv[3:]
 work = rebuild if operation == "rebuild" else getattr(storage, operation)
 try:
@@ -102,7 +102,7 @@ def verify_erased(root: Path, kept: set[str], *, acknowledged: bool) -> None:
     """
     backend = storage(root).backend
     if not acknowledged:
-        asyncio.run(maintenance.erase(backend))
+        asyncio.run(maintenance.place(backend).erase())
     assert asyncio.run(state(root))[0] == kept
     if BASE[0] not in kept:
         left = b"".join(path.read_bytes() for path in root.glob("sam/**/*") if path.is_file())
@@ -115,7 +115,9 @@ def finish_rebuild(root: Path) -> None:
     info = asyncio.run(storage(root).info())
     assert info
     wanted = info.model_copy(update={"model": info.model._replace(model="other")})
-    assert asyncio.run(maintenance.rebuild(storage(root).backend, wanted, PlainVectors())) == 5
+    assert (
+        asyncio.run(maintenance.place(storage(root).backend).rebuild(wanted, PlainVectors())) == 5
+    )
     kept, problems = asyncio.run(state(root, "other"))
     assert problems == [] and kept == set(BASE)
     assert {path.name for path in (root / "sam").iterdir()} == {".gitignore", "qdrant.db"}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,9 +13,10 @@ from typing import Any
 import pytest
 from command import Command
 from conftest import Clock
-from memory_semantic import MemoryStorage, maintenance
+from memory_semantic import MemoryStorage
 from memory_semantic.files.info import Manifest
-from memory_semantic.maintenance import examine, traces
+from memory_semantic.maintenance import copy, examine
+from memory_semantic.maintenance.examine import traces
 from memory_semantic.memory import point_id
 from plain_vectors import PlainVectors
 from processes import finish, run, start
@@ -34,12 +34,12 @@ asyncio.run(main())
 """
 
 FORGETS = """
-from memory_semantic import maintenance
-erase = sys.modules[maintenance.erase.__module__].erase
-async def erase_later(backend):
+from memory_semantic.maintenance.on_files import OnFiles
+erase = OnFiles.erase
+async def erase_later(self):
     print("hidden", flush=True)
-    await erase(backend)
-sys.modules[maintenance.erase.__module__].erase = erase_later
+    await erase(self)
+OnFiles.erase = erase_later
 print(asyncio.run(storage().delete(arguments)))
 """
 
@@ -194,15 +194,14 @@ class TestMeanwhile:
     @pytest.fixture
     def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
         """Has something happen before each part is written."""
-        module = sys.modules[maintenance.copy.__module__]
-        write = module.put
+        write = copy.put
 
         def have(happen: Callable[[], Any]) -> None:
             async def put(*arguments: Any) -> None:
                 await asyncio.to_thread(happen)
                 await write(*arguments)
 
-            monkeypatch.setattr(module, "put", put)
+            monkeypatch.setattr(copy, "put", put)
 
         return have
 
@@ -276,9 +275,9 @@ class TestTraces:
         memories = asyncio.run(storage.get_recent(100))
         folder = storage.folder.path
         assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
-        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 0)  # by the id alone
+        monkeypatch.setattr(examine, "_TEXTS", 0)  # by the id alone
         assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
-        monkeypatch.setattr(sys.modules[examine.__module__], "_TEXTS", 1)  # by the text alone
+        monkeypatch.setattr(examine, "_TEXTS", 1)  # by the text alone
         memories = [memory for memory in memories if len(memory.content.encode()) > 16]
         assert len(memories) == 18
         for memory in memories:

@@ -107,7 +107,7 @@ def test_the_copy_is_private_and_removed_at_a_signal(
 
 
 def test_the_copy_keeps_holes(snapshot: Path, temporary: Path) -> None:
-    from agent_memory.snapshot import copy_sparse
+    from memory_semantic.maintenance.snapshot import copy_sparse
 
     files = [path for path in snapshot.rglob("*") if path.is_file()]
     for path in files:

@@ -47,7 +47,7 @@ class Slowly(PlainVectors):
 
 async def rebuild_with(storage: MemoryStorage, generator: EmbeddingGenerator) -> int:
     info = StoreInfo(agent="sam", embedding=PLAIN, created=utc_now())
-    return await maintenance.rebuild(storage.backend, info, generator)
+    return await maintenance.place(storage.backend).rebuild(info, generator)
 
 
 def unfinished(storage: MemoryStorage) -> MemoryStorage:
@@ -371,6 +371,6 @@ async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
             return await super().run(swap)
 
     backend = Late(storage.folder, 5)
-    assert await maintenance.rebuild(backend, info, EmbeddingGenerator("local")) == 4
+    assert await maintenance.place(backend).rebuild(info, EmbeddingGenerator("local")) == 4
     await asyncio.gather(*others)
     assert len(others) == 2 * WORKERS

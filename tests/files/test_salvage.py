@@ -15,8 +15,8 @@ import pytest
 from conftest import Clock
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files.shard import Shard
-from memory_semantic.maintenance import Salvaged
-from memory_semantic.maintenance import salvage as read_files
+from memory_semantic.maintenance.salvage import Salvaged
+from memory_semantic.maintenance.salvage import salvage as read_files
 from plain_vectors import PlainVectors
 from store_files import copy_sparse, empty, remove
 

@@ -68,7 +68,7 @@ async def test_nothing_is_stored_in_a_store_that_was_just_removed(
     storage = make_storage()
     await storage.store("x")
     with take_lock(storage.folder.database, time.monotonic() + 5, threading.Event()):
-        removal = asyncio.create_task(maintenance.remove(storage.backend, lambda _: True))
+        removal = asyncio.create_task(maintenance.place(storage.backend).remove(lambda _: True))
         await asyncio.sleep(0.2)
         later = asyncio.create_task(storage.store("y"))
         await asyncio.sleep(0.2)

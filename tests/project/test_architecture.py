@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,26 +28,17 @@ GROUND = set(LAYERS[-1])
 # To tell a misspelt setting from a server's, the names of those are needed where there is none.
 UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
 
-# What each package outside imports of memory_semantic; "" is what it exports.
+# What each package outside imports of memory_semantic; "" is what it exports. The command, a guest
+# of the core, takes public names alone: its own, and those of the one door for keeping stores in
+# order.
 OUTSIDE = {
-    "agent_memory": {
-        "",
-        *GROUND,
-        "embeddings",
-        "files",
-        "maintenance",
-        "merging",
-        "server",
-        "store",
-    },
+    "agent_memory": {"", "limits", "maintenance"},
     "memory_hooks": {"", *GROUND, "ranking"},
     "amplifier_module_tool_memory_semantic": {"tools"},
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
 }
-# The files of the command that know where a store is kept. All others go through `maintenance`.
-COMMAND_ON_FILES = {"checking", "doctor", "doctor_files", "snapshot", "upkeep"}
-COMMAND_ON_SERVER = {"doctor", "doctor_server", "session", "upkeep"}
+DOORS = ("memory_semantic", "memory_semantic.maintenance")
 
 # The modules, or the room, that may import what is not ours: it takes long to load, or is good for
 # one thing only.
@@ -140,14 +132,22 @@ def test_what_is_built_on_the_core_imports_these_rooms(package: str) -> None:
     assert {room(target) for _, target in imported_of_the_core(package)} <= OUTSIDE[package]
 
 
-@pytest.mark.parametrize(
-    ("kept", "users"), [("files", COMMAND_ON_FILES), ("server", COMMAND_ON_SERVER)]
-)
-def test_few_files_of_the_command_know_where_a_store_is_kept(kept: str, users: set[str]) -> None:
-    found = {
-        room(name) for name, target in imported_of_the_core("agent_memory") if room(target) == kept
-    }
-    assert found <= users
+def test_the_command_takes_public_names_alone() -> None:
+    public = {door: {*import_module(door).__all__, "maintenance"} for door in DOORS}
+    wrong = [
+        (name, node.module, alias.name)
+        for name, path in modules("agent_memory").items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memory_semantic")
+        for alias in node.names
+        if alias.name not in public.get(node.module or "", ())
+    ]
+    assert not wrong
+
+
+def test_every_public_name_can_be_imported_and_few_are_needed() -> None:
+    core = import_module("memory_semantic")
+    assert all(hasattr(core, name) for name in core.__all__) and len(core.__all__) <= 25
 
 
 def test_the_page_shows_every_room() -> None:

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from agent_memory import interchange
 from agent_memory.cli import cli
+from memory_semantic import MemoryStorage
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
@@ -73,9 +73,9 @@ def test_security_names_tests_that_exist() -> None:
 def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/export.md").read_text()
     data = "".join(blocks(page, "json")).encode()
-    now = datetime.now(UTC)
-    [memory], _ = interchange.read(data, "file", "sam", now, mask_secrets=True)
-    exported = [*interchange.export_lines("sam", [memory.memory])]
+    storage = MemoryStorage("sam", {"storage_root": str(tmp_path)})
+    [(_, memory)], _ = interchange.read(data, "file", storage)
+    exported = [*interchange.export_lines("sam", [memory])]
     assert exported[1] == data.decode().splitlines()[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 

@@ -101,7 +101,8 @@ def found_by(storage: MemoryStorage) -> list[Any]:
 
 def tree(folder: Path) -> dict[str, bytes]:
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(p): p.read_bytes() for p in files if p.name not in ("lock", "queue")}
+    own = ("lock", "queue", "moved.json")
+    return {str(p): p.read_bytes() for p in files if p.name not in own}
 
 
 def nothing_on(qdrant: QdrantServer) -> bool:
@@ -248,7 +249,7 @@ class TestInterrupted:
             os.kill(os.getpid(), signal.SIGINT)
 
         moment = UPSERT if old is here else f"POST /collections/{ALIAS}/points"
-        skipped = 1 if old is here else 8  # the scrolls, and the first batch
+        skipped = 1 if old is here else 5  # the scrolls, and the first batch
         qdrant.rules = [Rule(skipped, moment), Rule(1, moment, before=ctrl_c)]
         assert AGAIN in move(*places, "--remove-source", code=1).stderr
         assert memories(old) == before and qdrant.rules == []
@@ -410,6 +411,136 @@ class TestTheSourceIsRemoved:
         assert memories(there) == before
 
 
+class TestForgottenThere:
+    """What was moved, and forgotten in the new place since, is not brought back."""
+
+    @pytest.fixture(params=["to the server", "to this machine"])
+    def places(
+        self,
+        request: pytest.FixtureRequest,
+        here: MemoryStorage,
+        there: MemoryStorage,
+        qdrant: QdrantServer,
+    ) -> tuple[MemoryStorage, MemoryStorage, list[str]]:
+        """The old place, the new one, and the options that move from the one to the other."""
+        if request.param == "to the server":
+            return here, there, ["--to", qdrant.url]
+        return there, here, ["--to", "local", "--from", qdrant.url]
+
+    def forget(self, storage: MemoryStorage, text: str) -> None:
+        assert asyncio.run(storage.delete([memories(storage)[text].id])) == 1
+
+    def test_it_stays_forgotten(
+        self, places: tuple[MemoryStorage, MemoryStorage, list[str]], root: Path
+    ) -> None:
+        old, new, options = places
+        before = fill(old, 5)
+        move(*options)
+        self.forget(new, "fact 3")
+        asyncio.run(old.store("late"))
+        for _ in range(2):
+            said = move(*options)
+            assert "forgotten there after an earlier move: 1 memory" in said.stderr
+            assert memories(new).keys() == {*before, "late"} - {"fact 3"} and healthy(new)
+        record = (root / "sam/moved.json").read_bytes()
+        for memory in before.values():
+            assert memory.content.encode() not in record and memory.id.encode() not in record
+            assert memory.key.hex.encode() not in record and str(memory.key).encode() not in record
+        said = move(*options, "--remove-source", "--json")
+        assert json.loads(said.stdout)["stay_forgotten"] == 1
+        assert memories(old) == {} and len(memories(new)) == 5
+        assert not (root / "sam/moved.json").exists()
+
+    def test_stored_again_it_is_moved_again(
+        self, places: tuple[MemoryStorage, MemoryStorage, list[str]]
+    ) -> None:
+        old, new, options = places
+        before = fill(old, 5)
+        move(*options)
+        for text in ("fact 1", "fact 2", "fact 3"):
+            self.forget(new, text)
+        later = Clock().now + timedelta(days=9)
+        asyncio.run(old.restore([before["fact 2"].model_copy(update={"timestamp": later})]))
+        self.forget(old, "fact 3")
+        asyncio.run(old.store("fact 3"))
+        move(*options)
+        assert memories(new).keys() == before.keys() - {"fact 1"}
+        assert memories(new)["fact 2"].timestamp == later
+
+    def test_what_an_interrupted_move_did_not_bring_arrives(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 5)
+        move("--to", qdrant.url)
+        before = fill(here, 300)
+        qdrant.between(bool, only=UPSERT)
+        qdrant.fail(503, times=3, only=UPSERT)
+        assert AGAIN in move("--to", qdrant.url, code=1).stderr
+        move("--to", qdrant.url)
+        assert memories(there) == before
+
+    @pytest.mark.parametrize("made_again_by", ["a session", "an interrupted move"])
+    def test_another_store_in_its_place_gets_all(
+        self,
+        here: MemoryStorage,
+        there: MemoryStorage,
+        qdrant: QdrantServer,
+        clock: Clock,
+        made_again_by: str,
+    ) -> None:
+        before = fill(here, 300)
+        move("--to", qdrant.url)
+        qdrant.client.delete_collection(f"{ALIAS}.shard-1")
+        if made_again_by == "a session":
+            clock.advance(days=1)
+            asyncio.run(there.store("new"))
+        else:
+            qdrant.between(bool, only=UPSERT)
+            qdrant.fail(503, times=3, only=UPSERT)
+            move("--to", qdrant.url, code=1)
+            assert 0 < len(memories(there)) < 300
+        assert "forgotten there" not in move("--to", qdrant.url).stderr
+        assert before.keys() <= memories(there).keys()
+
+    def test_a_rebuilt_store_is_still_the_same(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 3)
+        move("--to", qdrant.url)
+        self.forget(there, "fact 1")
+        settings(qdrant_url=qdrant.url)
+        invoke("reembed", "--model", "local", "--yes")
+        move("--from", "local", "--to", qdrant.url)
+        assert memories(there).keys() == {"fact 0", "fact 2"}
+
+    def test_a_store_can_be_made_beside_what_is_remembered(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer, root: Path
+    ) -> None:
+        fill(there, 2)
+        with QdrantServer() as second:
+            move("--from", qdrant.url, "--to", second.url)
+        [record] = (root / "sam").iterdir()
+        assert record.name == "moved.json" and record.stat().st_mode & 0o077 == 0
+        assert record.parent.stat().st_mode & 0o077 == root.stat().st_mode & 0o077 == 0
+        asyncio.run(here.store("new"))
+        assert healthy(here)
+
+    def test_what_vanishes_while_it_runs_keeps_the_source(
+        self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
+    ) -> None:
+        fill(here, 3)
+        move("--to", qdrant.url)
+        gone = [memories(there)["fact 1"].id]
+
+        def confirmed(*_: Any) -> None:
+            asyncio.run(there.delete(gone))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("agent_memory.commands.move.confirm", confirmed)
+            said = move("--to", qdrant.url, "--remove-source", code=1)
+        assert "Nothing was deleted" in said.stderr and len(memories(here)) == 3
+
+
 class TestAnotherModelThere:
     @pytest.fixture
     def target(
@@ -543,7 +674,8 @@ class TestSaid:
         places = {"from": str(root), "to": qdrant.url}
         for options, removed in (((), False), (("--remove-source",), True)):
             said = json.loads(move("--to", qdrant.url, "--json", *options).stdout)
-            assert said == {"agent": "sam", "memories": 3, **places, "source_removed": removed}
+            counts = {"memories": 3, "stay_forgotten": 0}
+            assert said == {"agent": "sam", **counts, **places, "source_removed": removed}
 
     def test_by_the_way_without_disturbing_the_result(
         self, here: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch

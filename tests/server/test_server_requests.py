@@ -82,7 +82,7 @@ async def test_the_similarity_is_that_of_the_ranking(backend: ServerBackend, wei
     def work(store: Store) -> tuple[list[float], list[Memory]]:
         rarities = store.rarities(words)
         question = Question([0.8, 0.6], words, weight, sum(rarities))
-        return rarities, store.nearest(question, [Where()], 10)[0]
+        return rarities, store.nearest([(question, Where())], 10)[0]
 
     found = await backend.run(work)
     assert found
@@ -105,7 +105,7 @@ async def test_a_point_without_a_vector_is_in_no_answer(
     words = ranking.indexed("red fox")
     found = await backend.run(
         lambda store: store.nearest(
-            Question([1.0, 0.0], words, 50, sum(store.rarities(words))), [Where()], 10
+            [(Question([1.0, 0.0], words, 50, sum(store.rarities(words))), Where())], 10
         )
     )
     assert found and fox.content not in [memory.content for memory in found[0]]

@@ -46,11 +46,11 @@ def _run() -> None:
 
         cli(prog_name="agent-memory")
     except Exception as error:  # while it loads, or of the help; a command tells its own
-        from memory_semantic.resources import shortage
+        from memory_semantic import shortage_of
 
         from .causes import cause
 
-        if not (isinstance(error, OSError) or shortage(error)):
+        if not (isinstance(error, OSError) or shortage_of(error)):
             raise
         sys.exit(f"Error: {cause(error)}")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from traceback import extract_tb, walk_tb
 
-from memory_semantic.resources import advice, explanation, shortage
+from memory_semantic import shortage_of
 
 
 def cause(error: Exception) -> str:
@@ -12,15 +12,17 @@ def cause(error: Exception) -> str:
     """
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
-        reason = error.strerror or type(error).__name__
-        return f"Standard output cannot be written: {reason}. What was done before that is done."
-    number = shortage(error)
-    if isinstance(error, OSError) and (error.filename or not number):
-        reason = error.strerror or type(error).__name__
-        what = f"{error.filename or 'A file'} cannot be used: {reason}."
-        return f"{what} {advice(number)}." if number else what
-    if number:
-        return explanation(number)
+        done = "What was done before that is done."
+        return f"Standard output cannot be written: {_reason(error)}. {done}"
+    what, advice = shortage_of(error) or ("", "")
+    if isinstance(error, OSError) and (error.filename or not what):
+        what = f"{error.filename or 'A file'} cannot be used: {_reason(error)}"
+    if what:
+        return f"{what}. {advice}." if advice else f"{what}."
     where = extract_tb(error.__traceback__)[-1]
     place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
     return f"agent-memory failed unexpectedly ({place}). Please report this."
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__

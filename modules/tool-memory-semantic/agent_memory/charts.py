@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic.memory import Memory, timestamp_text
-from rich.cells import cell_len, set_cell_size
 
 from .output import Output, first_line, local, local_time, window_columns
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
 
 _TOP_TAGS = 10
 _PERIODS = 24  # as many rows as fit a window
@@ -38,13 +39,13 @@ class Numbers:
     untagged: int
 
 
-def count(memories: Sequence[Memory]) -> Numbers:
+def count(memories: Sequence["Memory"]) -> Numbers:
     """The numbers of `memories`, by the local calendar."""
     times = sorted(local(memory.timestamp) for memory in memories)
     unit, starts = _calendar(times[0].date(), times[-1].date()) if times else ("day", [])
     names = {start: _name(start, unit) for start in starts}
 
-    def over_time(some: Sequence[Memory]) -> dict[str, int]:
+    def over_time(some: Sequence["Memory"]) -> dict[str, int]:
         found = Counter(_start(local(memory.timestamp).date(), unit) for memory in some)
         return {name: found[start] for start, name in names.items()}
 
@@ -67,6 +68,8 @@ def count(memories: Sequence[Memory]) -> Numbers:
 
 def as_json(numbers: Numbers) -> dict[str, Any]:
     """The numbers for scripts; times in UTC."""
+    from memory_semantic import timestamp_text
+
     fields = asdict(numbers)
     for name in ("first", "last"):
         moment = fields[name]
@@ -76,6 +79,8 @@ def as_json(numbers: Numbers) -> dict[str, Any]:
 
 def draw(numbers: Numbers, out: Output) -> None:
     """Growth and tags over time, as bars."""
+    from rich.cells import cell_len, set_cell_size
+
     if not numbers.first or not numbers.last:
         return
     most = max(numbers.periods.values())

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any
 
 import click
-from memory_semantic.errors import AgentMemoryError, InputError
+from memory_semantic import AgentMemoryError, InputError, limits
 
 from .causes import cause
 
@@ -65,26 +65,23 @@ class When(click.ParamType[datetime]):
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The agents whose names begin so, for the shell."""
     try:
-        from memory_semantic.limits import HERE
-
         from . import settings as amplifier
-        from .session import known_agents
+        from .session import place_in
 
         settings = amplifier.load()
         root = ctx.params.get("root")
-        if root:
-            settings.config |= {"storage_root": root, "qdrant_url": HERE}
-        # A shell does not wait for a server.
-        agents = known_agents(settings) if settings.storage().qdrant_url == HERE else []
+        settings.config |= {"storage_root": root} if root else {}
+        settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
+        agents = place_in(settings).agents()
     except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
 
 
 def command(
-    group: click.Group, *examples: str, of_agent: bool = True
+    *examples: str, of_agent: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command of `group`, with the options that all have, and examples in its help.
+    """A command with the options that all have, and examples in its help.
 
     Errors end it with a sentence: exit code 1 for what went wrong, 2 for what was asked wrongly.
     """
@@ -109,7 +106,7 @@ def command(
 
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
-        declared = group.command(name, cls=_Command, epilog=lines)(call)
+        declared = click.command(name, cls=_Command, epilog=lines)(call)
         declared.params += [_agent_option()] if of_agent else []
         declared.params += [
             click.Option(

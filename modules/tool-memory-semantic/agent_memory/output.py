@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic.memory import Memory, timestamp_text
-from memory_semantic.plaintext import plain
-from rich.cells import cell_len, set_cell_size
+from memory_semantic import plain
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
 
 # Columns are this far apart.
 _GAP = "  "
@@ -61,6 +61,8 @@ class Output:
             for row in rows:
                 self.line("\t".join(row))
             return
+        from rich.cells import cell_len, set_cell_size
+
         table = [columns, *rows]
         widths = [max(cell_len(row[column]) for row in table) for column in range(len(columns))]
         window = window_columns()
@@ -75,7 +77,7 @@ class Output:
             line = _cut(_GAP.join(cells).rstrip(), window)
             self.line(line if number else click.style(line, bold=True))
 
-    def memory(self, memory: Memory, whole: bool = False) -> None:
+    def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
         time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
@@ -132,13 +134,8 @@ class Progress:
     def __init__(self, bar: Any, task: Any) -> None:
         self._bar, self._task = bar, task
 
-    def done(self, number: float) -> None:
-        """`number` of the total are done."""
-        if self._bar:
-            self._bar.update(self._task, completed=number)
-
-    def done_of(self, number: float, total: float) -> None:
-        """The same where the total becomes known, or changes, on the way."""
+    def done(self, number: float, total: float | None = None) -> None:
+        """`number` of the total are done; it may become known, or change, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
 
@@ -149,6 +146,8 @@ def window_columns() -> int:
 
 
 def _cut(line: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
     return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
 
 
@@ -178,37 +177,21 @@ def local_time(moment: datetime) -> str:
     return local(moment).replace(tzinfo=None).isoformat(" ", "minutes")
 
 
-def memory_json(memory: Memory) -> dict[str, Any]:
+def memory_json(memory: "Memory") -> dict[str, Any]:
     """A memory for scripts and for the export; its score only if a search gave it one."""
-    fields: dict[str, Any] = {
-        "id": memory.id,
-        "timestamp": timestamp_text(memory.timestamp),
-        "tags": memory.tags,
-        "content": memory.content,
-    }
-    if memory.metadata:
-        fields["metadata"] = memory.metadata
+    stored = memory.dict_for_storage()
+    names = ("id", "timestamp", "tags", "content", "metadata")
+    fields = {name: stored[name] for name in names if name in stored}
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
 
 
-def memory_row(memory: Memory) -> list[str]:
+def memory_row(memory: "Memory") -> list[str]:
     """A memory as a row: id, time, tags, text."""
     tags = " ".join(f"#{first_line(tag)}" for tag in memory.tags)
     return [memory.id, local_time(memory.timestamp), tags, first_line(memory.content)]
 
 
 MEMORY_COLUMNS = ("id", "stored", "tags", "memory")
-
-
-def size_on_disk(folder: Path) -> int:
-    """Bytes that the files in `folder` really take; the engine's are sparse."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_blocks * 512
-        except FileNotFoundError:  # another process is at work
-            continue
-    return total
 
 
 def readable_size(size: float) -> str:

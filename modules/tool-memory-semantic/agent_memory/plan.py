@@ -3,11 +3,14 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from memory_semantic import EmbeddingGenerator, Memory
-from memory_semantic.limits import EMBEDDING_BATCH, LOCAL_MODEL
+from memory_semantic import limits
 
 from .output import counted
+
+if TYPE_CHECKING:
+    from memory_semantic import EmbeddingGenerator, Memory
 
 # OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
 PRICES = {
@@ -41,18 +44,10 @@ class Plan:
         return f"{work}, about {time}. {where}."
 
 
-async def tried(generator: EmbeddingGenerator) -> EmbeddingGenerator:
-    """`generator`, after it has embedded a few words of ours: it works, and its vector length is
-    known.
-    """
-    await generator.generate(_SAMPLE)
-    return generator
-
-
-async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Plan:
+async def plan(memories: Sequence["Memory"], generator: "EmbeddingGenerator") -> Plan:
     """What embedding the memories will take. Nothing of a memory is embedded to find out."""
     characters = sum(len(memory.content) for memory in memories)
-    number = min(len(memories), EMBEDDING_BATCH)
+    number = min(len(memories), limits.EMBEDDING_BATCH)
     started = time.perf_counter()
     if number:
         length = characters // len(memories)
@@ -60,7 +55,7 @@ async def plan(memories: Sequence[Memory], generator: EmbeddingGenerator) -> Pla
         await generator.generate_batch([f"{likely} {each}" for each in range(number)])
     seconds = (time.perf_counter() - started) / max(1, number) + _WRITE_SECONDS
     tokens = characters // _CHARS_PER_TOKEN
-    local = generator.model == LOCAL_MODEL
+    local = generator.model == limits.LOCAL_MODEL
     price = None if generator.endpoint else PRICES.get(generator.model)
     return Plan(
         memories=len(memories),

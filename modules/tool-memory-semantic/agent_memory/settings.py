@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_semantic.errors import InputError
-from memory_semantic.identity import ENVIRONMENT_VARIABLE, SETTINGS, validate_agent_id
-from memory_semantic.settings import StorageConfig, core_settings, expanded
+from memory_semantic import InputError, configured_agent
+
+if TYPE_CHECKING:
+    from memory_semantic import StorageConfig
 
 MODULE = "tool-memory-semantic"
+# The settings that name the agent, and are none of its store's.
+_IDENTITY = ("agent_identity", "agent_id")
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
@@ -32,14 +35,29 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def storage(self) -> StorageConfig:
+    def storage(self) -> "StorageConfig":
         """The checked settings. Raises InputError for one that is wrong."""
+        from memory_semantic import StorageConfig
+
         return StorageConfig.parse(self.core)
 
     @property
     def core(self) -> dict[str, Any]:
         """The settings without the agent's name. Raises InputError for one that does not exist."""
-        return core_settings(self.config, own=SETTINGS)
+        from memory_semantic import core_settings
+
+        return core_settings(self.config, own=_IDENTITY)
+
+    def named_agent(self) -> tuple[str, str] | None:
+        """The identity that sessions have here, if any, and who says so."""
+        named = configured_agent(self.config)
+        return (named[0], self.sources.get(named[1], f"the variable {named[1]}")) if named else None
+
+    def to_set(self, **values: object) -> str:
+        """Where and how a person gives sessions these settings; those that are None need none."""
+        file = self.sources.get(next(iter(values)), "~/.amplifier/settings.yaml")
+        lines = [f"      {name}: {value}" for name, value in values.items() if value]
+        return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
 
 
 def load() -> Settings:
@@ -79,8 +97,8 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder. Raises InputError if there is no home for it."""
-    return expanded("~/.amplifier", "~/.amplifier")
+    """Amplifier's own folder. Where there is no home for it, it is one that is not there."""
+    return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
 
 
 def load_keys() -> Iterator[str]:
@@ -106,18 +124,6 @@ def load_keys() -> Iterator[str]:
             why = "no variable can hold it"
             yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
             return
-
-
-def agent_names(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The identities that are set, each with who says so, in Amplifier's order."""
-    for key in SETTINGS:
-        yield from _named(settings.config.get(key), settings.sources.get(key, ""))
-    yield from _named(os.environ.get(ENVIRONMENT_VARIABLE), f"the variable {ENVIRONMENT_VARIABLE}")
-
-
-def _named(name: object, source: str) -> Iterator[tuple[str, str]]:
-    if name is not None and not (isinstance(name, str) and not name.strip()):
-        yield validate_agent_id(name), source
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:

@@ -1,33 +1,59 @@
 """Semantic memory for agents: store a text today, find it by meaning in a later session.
 
-Most classes are loaded at first use, so that mounting the Amplifier module imports neither the
-vector engine nor an embedding model.
+Most names are loaded at first use, so that mounting the Amplifier module imports neither the vector
+engine nor an embedding model.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import AgentMemoryError, EmbeddingError, InputError, StorageError
+from . import limits
+from .errors import AgentMemoryError, DamagedStoreError, EmbeddingError, InputError, StorageError
+from .identity import configured_agent, validate_agent_id
+from .plaintext import plain
+from .resources import shortage_of
 
 if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
-    from .memory import Memory
+    from .memory import Memory, timestamp_text
+    from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
+    from .store import Store, Stored, StoreInfo, memory_of
 
 __all__ = [
     "AgentMemoryError",
+    "DamagedStoreError",
     "EmbeddingError",
     "EmbeddingGenerator",
     "InputError",
     "Memory",
     "MemoryStorage",
+    "StorageConfig",
     "StorageError",
+    "Store",
+    "StoreInfo",
+    "Stored",
+    "configured_agent",
+    "core_settings",
+    "limits",
+    "memory_of",
+    "plain",
+    "shortage_of",
+    "timestamp_text",
+    "validate_agent_id",
 ]
 
 _HOMES = {
     "EmbeddingGenerator": "embeddings.generator",
     "Memory": "memory",
     "MemoryStorage": "storage",
+    "StorageConfig": "settings",
+    "Store": "store",
+    "StoreInfo": "store",
+    "Stored": "store",
+    "core_settings": "settings",
+    "memory_of": "store",
+    "timestamp_text": "memory",
 }
 
 

@@ -19,11 +19,18 @@ from .limits import (
 from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal, without_tags
 
+# A text to remember, alone or with its tags, and with what is told of it.
+Tags = Sequence[str] | None
+Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
+
 
 class NewMemory(Memory):
-    """A memory to be stored. `former` is what versions before 1.3 made of its text."""
+    """A memory to be stored. `former` is what versions before 1.3 made of its text; one that is
+    not `dated` leaves a text that is known the time that it has.
+    """
 
     former: tuple[str, ...] = ()
+    dated: bool = True
 
 
 def clean_text(value: object, name: str) -> str:
@@ -104,16 +111,42 @@ def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
     return _batch(memories)
 
 
-def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
-    """`memories` as those of `agent`, with their ids and times. Raises InputError as `clean_items`
-    does.
+def clean_memories(
+    memories: Iterable[Memory], agent: str, undated: datetime | None
+) -> list[NewMemory]:
+    """`memories` as those of `agent`, with their ids and times; `undated`, if given, is the time of
+    those that were made without one. Raises InputError as `clean_items` does.
     """
     cleaned = []
     for memory in memories:
-        new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
-        new.id = clean_id(memory.id)
+        dated = "timestamp" in memory.model_fields_set
+        time = memory.timestamp if dated else undated or memory.timestamp
+        new = _new_memory(agent, time, memory.content, memory.tags, memory.metadata)
+        new.id, new.dated = clean_id(memory.id), dated
         cleaned.append(new)
     return _batch(cleaned)
+
+
+def memory_from(
+    fields: object, agent: str, tags: Tags, mask: Callable[[Any], tuple[Any, int]]
+) -> tuple[Memory, int]:
+    """As `MemoryStorage.memory_from` says; `mask` masks what is given."""
+    if not isinstance(fields, Mapping):
+        raise InputError("it is not an object with a content.")
+    masked = {name: mask(fields.get(name)) for name in ("content", "tags", "metadata")}
+    given = {name: value for name, (value, _) in masked.items()}
+    clean_text(given["content"], "content")  # kept as it came: so an earlier version may have it
+    own_tags = [*clean_tags(given["tags"]), *clean_tags(tags)]
+    given["tags"] = clean_tags(list(dict.fromkeys(own_tags)))
+    try:
+        given["metadata"] = clean_metadata(given["metadata"])
+    except InputError:  # other programs call all kinds of things metadata
+        given["metadata"] = {}
+    time = clean_since(fields.get("timestamp"), "its timestamp")
+    given |= {"timestamp": time} if time else {}
+    own_id = fields.get("id")
+    given |= {"id": own_id} if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id) else {}
+    return Memory(agent_id=agent, **given), sum(number for _, number in masked.values())
 
 
 def _batch(memories: list[NewMemory]) -> list[NewMemory]:
@@ -182,9 +215,9 @@ def clean_limit(value: object, maximum: int | None) -> int:
     return int(min(value, maximum or value))
 
 
-def clean_since(value: object) -> datetime | None:
+def clean_since(value: object, name: str = "since") -> datetime | None:
     """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
-    Raises InputError for anything else.
+    `name` is what errors call it. Raises InputError for anything else.
     """
     if value is None:
         return None
@@ -194,7 +227,8 @@ def clean_since(value: object) -> datetime | None:
         if isinstance(value, datetime):
             return as_utc(value)
     raise InputError(
-        "since must be an ISO 8601 date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z."
+        f"{name} must be an ISO 8601 date or time, in UTC of the years 1 to 9999, such as "
+        "2026-01-31 or 2026-01-31T09:00:00Z."
     )
 
 

@@ -45,6 +45,16 @@ def validate_agent_id(agent_id: object) -> str:
     raise InputError(f"The agent_identity {agent_id!r:.80} cannot name a memory. {remedy}")
 
 
+def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The identity that a module's `config` or the environment names, and the setting or variable
+    that does. Raises InputError if the first that is set is not a valid name.
+    """
+    named = {name: config.get(name) for name in SETTINGS}
+    named[ENVIRONMENT_VARIABLE] = os.environ.get(ENVIRONMENT_VARIABLE)
+    found = next((name for name, value in named.items() if _is_set(value)), None)
+    return (validate_agent_id(named[found]), found) if found else None
+
+
 def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     """The identity of the session that `coordinator` belongs to.
 
@@ -60,12 +70,13 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
         coordinator.get_capability("agent_identity"),
         session.get("agent_identity"),
         _mapping(session.get("capabilities")).get("agent_identity"),
-        *(config.get(name) for name in SETTINGS),
-        os.environ.get(ENVIRONMENT_VARIABLE),
     )
-    for candidate in candidates:
-        if candidate is not None and not (isinstance(candidate, str) and not candidate.strip()):
-            return validate_agent_id(candidate)
+    stated = next(filter(_is_set, candidates), None)
+    if stated is not None:
+        return validate_agent_id(stated)
+    configured = configured_agent(config)
+    if configured:
+        return configured[0]
     raise InputError(
         "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
         f"Ask the user to set one, {_HOW_TO_SET}"
@@ -82,6 +93,10 @@ def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
 def project_of(coordinator: Any) -> str:
     """The project that a session works on: the name of its working directory."""
     return Path(coordinator.get_capability("session.working_dir") or ".").absolute().name
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and not (isinstance(value, str) and not value.strip())
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -237,8 +237,11 @@ def mask_all(value: Any) -> tuple[Any, int]:
 
 
 def mask_given(value: Any) -> tuple[Any, int]:
-    """The same for a text or tags; what is too large for that, and so refused, stays as it is."""
-    texts = value if isinstance(value, list) else [value]
+    """The same for a text, tags or metadata; what is too large for that, and so refused, stays as
+    it is.
+    """
+    texts = list(value.values()) if isinstance(value, dict) else value
+    texts = texts if isinstance(texts, list) else [texts]
     possible = len(texts) <= MAX_TAGS and all(
         isinstance(text, str) and len(normal(text)) <= MAX_CONTENT_CHARS for text in texts
     )

@@ -1,6 +1,6 @@
 """What becomes of a text that is stored where it, or its id, may be known already."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from .check import NewMemory
@@ -56,6 +56,19 @@ def merge_all(
         for memory in new
     ]
     return [memory for key, memory in merged.items() if key in changed], stored
+
+
+def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
+    """Let memories that are restored have the texts, the ids and the times that they can have in
+    the store. Returns the keys of those texts that it knows.
+    """
+    use_former_texts(store, memories)
+    rename_taken(store, memories)
+    known = store.get(memory.key for memory in memories)
+    for memory in memories:
+        if not memory.dated and memory.key in known:
+            memory.timestamp = known[memory.key].timestamp
+    return known.keys()
 
 
 def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:

@@ -59,6 +59,14 @@ def shortage(error: BaseException) -> int | None:
     return next((number for number in numbers if number in _ADVICE), None)
 
 
+def shortage_of(error: BaseException) -> tuple[str, str] | None:
+    """What there was no more of, and what to do about it, if `error` comes from that; else None.
+    Neither has a full stop.
+    """
+    number = shortage(error)
+    return _told(number) if number else None
+
+
 def denied(error: BaseException) -> bool:
     """Whether `error` comes from a file that this user may not read or write."""
     return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))
@@ -66,13 +74,13 @@ def denied(error: BaseException) -> bool:
 
 def explanation(number: int) -> str:
     """What the `shortage` of this number is, and what to do, for a person."""
+    what, advice = _told(number)
+    return f"{what}. {advice}."
+
+
+def _told(number: int) -> tuple[str, str]:
     what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
-    return f"{what}. {advice(number)}."
-
-
-def advice(number: int) -> str:
-    """What to do about the `shortage` of this number, without a full stop."""
-    return _ADVICE[number]
+    return what, _ADVICE[number]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from . import check
-from .check import NewMemory
+from .check import Item, NewMemory, Tags
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
@@ -17,16 +17,13 @@ from .errors import UNCHANGED, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
-from .limits import DEFAULT_RESULTS, HERE
+from .limits import ALL, DEFAULT_RESULTS, HERE
 from .memory import Memory, utc_now
-from .merging import rename_taken, use_former_texts
+from .merging import adopt, use_former_texts
 from .settings import StorageConfig, core_settings
 from .store import Backend, Store, Stored, StoreInfo, Where, search, with_ids
 
 T = TypeVar("T")
-# A text to remember, alone or with its tags, and with what is told of it.
-Tags = Sequence[str] | None
-Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 # Texts are embedded before the store is opened. If it has another model by then, that is done
 # again; a model that changes over and over within one call is not met in life.
@@ -83,20 +80,29 @@ class MemoryStorage:
         """As `store_many`, but telling of each text what became of it."""
         return await self._put(check.clean_items(items, self.agent_id, self._clock()), frozenset())
 
-    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
+    async def restore(
+        self, memories: Iterable[Memory], undated: datetime | None = None
+    ) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
         A text that is known is merged, and keeps its id and its vector. A memory whose id another
-        text has here gets a new one.
+        text has here gets a new one. One that was made without a `timestamp` keeps the time that
+        the store has for its text, or gets `undated` (by default when it was made).
         """
-        restored = check.clean_memories(memories, self.agent_id)
+        restored = check.clean_memories(memories, self.agent_id, undated)
+        return await self._put(restored, await self.run(lambda store: adopt(store, restored), ()))
 
-        def look(store: Store) -> Collection[UUID]:
-            use_former_texts(store, restored)
-            rename_taken(store, restored)
-            return store.get(memory.key for memory in restored).keys()
+    def memory_from(self, fields: object, tags: Tags = None) -> tuple[Memory, int]:
+        """A memory to `restore`, of fields as an export has them, and how many credentials were
+        masked. Only `content` is needed; foreign ids and metadata are left out, `tags` are added.
+        """
+        return check.memory_from(fields, self.agent_id, tags, self.masked)
 
-        return await self._put(restored, await self.run(look, ()))
+    def masked(self, value: T) -> tuple[T, int]:
+        """`value` without credentials, and how many it had; as it is if `mask_secrets` is off."""
+        from .masking import mask_given  # its many patterns take a while to compile
+
+        return mask_given(value) if self.config.mask_secrets else (value, 0)
 
     async def search(
         self,
@@ -132,17 +138,17 @@ class MemoryStorage:
 
     async def get_recent(
         self,
-        limit: int = DEFAULT_RESULTS,
+        limit: int | None = DEFAULT_RESULTS,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         tags: Sequence[str] | None = None,
     ) -> list[Memory]:
-        """The `limit` memories stored last, newest first; any number from 1.
+        """The `limit` memories stored last, newest first; any number from 1, None being all.
 
         Only those stored from `since` to `until`, both included; `tags` as in `search`.
         """
-        limit = check.clean_limit(limit, None)
-        times = check.clean_since(since), check.clean_since(until)
+        limit = ALL if limit is None else check.clean_limit(limit, None)
+        times = check.clean_since(since), check.clean_since(until, "until")
         where = Where(*times, tuple(check.clean_tags(tags)))
         return await self.run(lambda store: store.newest(limit, where), [])
 
@@ -158,9 +164,9 @@ class MemoryStorage:
 
         number, erasing = await self.run(hide, (0, False))
         if erasing:
-            from .maintenance.rebuild import erase
+            from .maintenance import place
 
-            await erase(self.backend)
+            await place(self.backend).erase()
         return number
 
     async def count(self) -> int:

@@ -117,10 +117,8 @@ class Store(Protocol):
         """Store memories, merged with what is known (`merging`); they are durable on return."""
         ...
 
-    def nearest(
-        self, question: Question, places: Sequence[Where], limit: int
-    ) -> list[list[Memory]]:
-        """For each of `places` the `limit` memories most similar to `question`, best first, with
+    def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
+        """For each question, the `limit` memories in its place most similar to it, best first, with
         the similarity (-1 to 1) as their `score`.
         """
         ...
@@ -192,7 +190,7 @@ def search(
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
     within_week = replace(where, since=max(where.since or just_after, just_after))
-    answers = store.nearest(question, [where, within_week], limit)
+    answers = store.nearest([(question, where), (question, within_week)], limit)
     found = {memory.key: memory for answer in answers for memory in answer}
     candidates = {key: memory for key, memory in found.items() if (memory.score or 0) > 0}
     if len(candidates) < limit:  # all others score 0, and of equals the newest come first

@@ -11,8 +11,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic.memory import Memory, timestamp_text
-from memory_semantic.plaintext import plain
+from memory_semantic import Memory, plain, timestamp_text
 
 from .. import files
 

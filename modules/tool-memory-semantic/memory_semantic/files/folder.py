@@ -5,6 +5,7 @@
     qdrant.tmp/                 a store that is being removed
     rebuild/                    the next shard, while it is made or after that was interrupted
     damaged-<when>/             what a repair has replaced
+    moved.json                  what was moved elsewhere, or here (maintenance/moved.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard counts (info.py)
@@ -29,7 +30,9 @@ from . import info as manifests
 logger = logging.getLogger(__name__)
 
 # Everything that may stand in the folder of an agent, and in its database.
-_IN_FOLDER = re.compile(r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|\.gitignore(\.tmp)?")
+_IN_FOLDER = re.compile(
+    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|(\.gitignore|moved\.json)(\.tmp)?"
+)
 _IN_DATABASE = re.compile(r"queue|lock|manifest\.json|shard-[0-9]+|.*\.tmp")
 _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
 
@@ -43,7 +46,7 @@ class AgentFolder:
         self.database = self.path / "qdrant.db"
         self.rebuild = self.path / "rebuild"
         self.removed = self.path / "qdrant.tmp"
-        self._root = root
+        self.root = root
 
     @property
     def exists(self) -> bool:
@@ -87,8 +90,7 @@ class AgentFolder:
 
     def make(self) -> None:
         """Make the folders of a store that is not there yet."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        self.make_outermost()
         if _lstat(self.database):
             return
         self._require_only(_IN_FOLDER, self.path)
@@ -98,7 +100,12 @@ class AgentFolder:
             disk.write_whole(ignore, b"*\n")
         self.database.mkdir(mode=0o700, exist_ok=True)
         disk.sync(self.path)
-        disk.sync(self._root)
+        disk.sync(self.root)
+
+    def make_outermost(self) -> None:
+        """Make the folder that all the others are in."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
 
     def require_writable(self) -> None:
         """Raise StorageError for a store that is `read_only`: nothing in it can be opened."""
@@ -112,7 +119,7 @@ class AgentFolder:
 
     def require_ours(self) -> None:
         """Refuse folders that others could have put here, or could write to."""
-        root = _lstat(self._root) and self._root.stat()
+        root = _lstat(self.root) and self.root.stat()
         if root:
             if not stat.S_ISDIR(root.st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

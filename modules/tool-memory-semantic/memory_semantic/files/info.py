@@ -31,8 +31,21 @@ class Manifest(StoreInfo):
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest in `folder`, if there is one. Raises NewerStoreError for a newer version's, and
-    DamagedStoreError if it is not whole or another series of the engine wrote the shard.
+    """The manifest in `folder`, if there is one. Raises as `described` does, and DamagedStoreError
+    if another series of the engine wrote the shard.
+    """
+    manifest = described(folder)
+    if manifest and manifest.engine != ENGINE:
+        raise DamagedStoreError(
+            f"The store's files are those of {manifest.engine[:40]!r}, and this version works with "
+            f"{ENGINE!r} alone. `agent-memory doctor --repair` makes a new store from its texts."
+        )
+    return manifest
+
+
+def described(folder: Path) -> Manifest | None:
+    """What the manifest in `folder` says, whatever wrote the shard. Raises NewerStoreError for a
+    newer version's, and DamagedStoreError if it is not whole.
     """
     try:
         text = (folder / NAME).read_bytes()
@@ -45,17 +58,11 @@ def read(folder: Path) -> Manifest | None:
                 f"The store was made by a newer version (format {fields['format']}). Upgrade "
                 "amplifier-module-tool-memory-semantic."
             )
-        manifest = Manifest.model_validate({**fields, "erasing": fields["format"] == _ERASING})
+        return Manifest.model_validate({**fields, "erasing": fields["format"] == _ERASING})
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
             f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
         ) from error
-    if manifest.engine != ENGINE:
-        raise DamagedStoreError(
-            f"The store's files are those of {manifest.engine[:40]!r}, and this version works with "
-            f"{ENGINE!r} alone. `agent-memory doctor --repair` makes a new store from its texts."
-        )
-    return manifest
 
 
 def write(folder: Path, manifest: Manifest) -> None:

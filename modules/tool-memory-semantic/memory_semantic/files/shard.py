@@ -127,15 +127,13 @@ class Shard:
         with _engine_errors("read the store"):
             return [_record(each) for each in self._handle.retrieve(list(keys), True, True)]
 
-    def nearest(
-        self, question: Question, places: Sequence[Where], limit: int
-    ) -> list[list[Record]]:
-        """For each of `places` the `limit` points most similar to `question`, best first."""
+    def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Record]]:
+        """For each question, the `limit` points in its place most similar to it, best first."""
         # At closing the engine drops its files from the page cache, so that every search would read
         # the vectors from the disk again, and a filtered one each of them by itself.
         self._cached.enter_context(disk.kept_in_cache(self._read_always))
         self._read_always = []
-        answers = self._query([similarity(question, where, limit) for where in places])
+        answers = self._query([similarity(question, where, limit) for question, where in asked])
         return [
             [_record(point, point.score) for point in answer if point.score > -1.5]
             for answer in answers

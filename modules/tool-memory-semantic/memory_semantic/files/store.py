@@ -63,12 +63,10 @@ class FileStore:
                 self._describe(memories=self.count(), common=self._common(changed))
         return stored
 
-    def nearest(
-        self, question: Question, places: Sequence[Where], limit: int
-    ) -> list[list[Memory]]:
+    def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """As `Store` says. Raises DamagedStoreError if it does not find all that there are."""
-        answers = self._shard.nearest(question, places, limit)
-        for answer, where in zip(answers, places, strict=True):
+        answers = self._shard.nearest(asked, limit)
+        for answer, (_, where) in zip(answers, asked, strict=True):
             if len(answer) < limit and len(answer) < self.count(where):
                 raise damage(self.info.agent, "a search does not find all memories")
         return [[self._memory(record) for record in answer] for answer in answers]

@@ -4,23 +4,17 @@ What is known there already is merged, so it is safe to rerun: that resumes afte
 and takes along what was stored meanwhile.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import InputError, StorageError
-from ..files import disk
-from ..files.backend import FileBackend
-from ..files.store import FileStore
 from ..limits import ALL, EMBEDDING_BATCH
 from ..memory import Memory
 from ..merging import rename_taken
-from ..server.backend import ServerBackend
 from ..store import Backend, Store, StoreInfo
-from ..workers import run_blocking
 from .damaged import DamagedFiles
-from .place import EMBEDDED, only_rebuild, target_in
 
 # Told how many of how many are done.
 Progress = Callable[[int, int], None]
@@ -35,36 +29,37 @@ _EMBEDDED = 4 * EMBEDDING_BATCH
 _TOLERANCE = 1e-3
 
 
+def contents(store: Store) -> tuple[StoreInfo, dict[UUID, Memory]]:
+    """What a store is, and its memories by key, the oldest first."""
+    return store.info, {memory.key: memory for memory in reversed(store.newest(ALL))}
+
+
 async def memories_in(backend: Backend) -> dict[UUID, Memory]:
     """By key, the memories of a store, the oldest first; none if there is no store."""
-
-    def work(store: Store) -> dict[UUID, Memory]:
-        return {memory.key: memory for memory in reversed(store.newest(ALL))}
-
-    return await backend.run(work) or {}
+    found = await backend.run(contents)
+    return found[1] if found else {}
 
 
 async def copy(
+    keys: Collection[UUID],
     source: Backend,
     target: Backend,
     info: StoreInfo,
     generator: EmbeddingGenerator | None,
     progress: Progress,
-) -> dict[UUID, Memory]:
-    """Let `target` have all memories of `source`, which are returned by key, but for those that
-    cannot be merged with what is there. `target` is made as `info` says if it is not there.
+) -> None:
+    """Let `target` have those memories of `source` that have these keys, but for any that cannot be
+    merged with what is there. `target` is made as `info` says if it is not there.
 
     Vectors are copied as they are; with a `generator` the texts are embedded. Raises
     ReplacedStoreError if `target` is of another model than `info`.
     """
     await target.run(lambda store: None, create=info)
-    memories = await memories_in(source)
-    for keys in _batches(list(memories), generator, progress):
-        found = await source.run(lambda store, keys=keys: store.get(keys)) or {}
+    for some_keys in _batches(list(keys), generator, progress):
+        found = await source.run(lambda store, keys=some_keys: store.get(keys)) or {}
         some = list(found.values())
         await target.run(lambda store, some=some: rename_taken(store, some), create=info)
         await put(some, target, info, generator)
-    return memories
 
 
 async def fill(
@@ -163,51 +158,35 @@ async def take_out(backend: Backend, keys: Sequence[UUID]) -> None:
         await backend.run(lambda store: store.delete(list(store.get(keys).values())))
 
 
-async def missing(
+async def forget_in(copied: Backend, backend: Backend) -> None:
+    """Delete from a store what was `copied` from `backend` and deleted, or stored again, there."""
+    found = await copied.run(payloads) or {}  # first: what is stored meanwhile is not among it
+    stale, _ = changes(found, await backend.run(payloads) or {})
+    await take_out(copied, stale)
+
+
+async def compare(
     copied: Mapping[UUID, Memory],
     source: Backend,
     target: Backend,
     same_model: bool,
     progress: Progress,
-) -> list[str]:
-    """What `target` lacks of the memories that were `copied` from `source`, a sentence for each,
-    after comparing them all: texts with their hashes, tags, times and, with the `same_model`,
-    vectors. What was changed in the source since then does not count.
+) -> dict[UUID, str]:
+    """By key, what `target` lacks of each memory that was `copied` from `source`: a sentence, empty
+    if it lacks nothing. Compares texts with their hashes, tags, times and, with the `same_model`,
+    vectors. What was changed in the source since then, and is not in `target`, is left out.
     """
-    problems: list[str] = []
+    faults: dict[UUID, str] = {}
     for keys in _batches(list(copied), None, progress):
         present = await source.run(lambda store, keys=keys: store.get(keys)) or {}
         copies = await target.run(lambda store, keys=keys: store.get(keys)) or {}
         for key, memory in present.items():
             fault = _fault(memory, copies.get(key), same_model)
-            if fault and memory.dict_for_storage() == copied[key].dict_for_storage():
-                problems.append(f"{memory.id}: {fault}.")
-    return problems
-
-
-async def remove(backend: Backend, agreed: Callable[[Store], bool]) -> bool:
-    """Delete the store for good, with what rebuilds have left of it, if `agreed` says so of it
-    while nobody else can write; returns whether it did.
-    """
-    if isinstance(backend, ServerBackend):
-        return await run_blocking(lambda cancelled: backend.shards(cancelled).remove(agreed))
-    assert isinstance(backend, FileBackend)
-    folder = backend.folder
-
-    def work(store: Store) -> bool:
-        agrees = agreed(store)
-        if agrees:
-            assert isinstance(store, FileStore)
-            store.close()
-            folder.database.rename(folder.removed)
-        return agrees
-
-    async with only_rebuild(backend, 0):
-        disk.remove(folder.removed)
-        removed = await backend.run(work) or False
-        disk.remove(target_in(backend, EMBEDDED).folder.path)
-    disk.remove(folder.removed)
-    return removed
+            if fault is None:
+                faults[key] = ""
+            elif memory.dict_for_storage() == copied[key].dict_for_storage():
+                faults[key] = f"{memory.id}: {fault}."
+    return faults
 
 
 def lacking(memory: Memory, copy: Memory | None) -> str | None:

@@ -50,7 +50,7 @@ class DamagedFiles:
         than one is what an interrupted swap leaves, which may hold what was deleted in the other.
         """
         try:
-            manifest = manifests.read(self._folder.database)
+            manifest = manifests.described(self._folder.database)
         except StorageError:
             manifest = None
         found = {shard.name: salvage(shard, self._folder.agent_id) for shard in self._shards()}
@@ -83,8 +83,3 @@ class DamagedFiles:
 
     def _shards(self) -> list[Path]:
         return list(self._folder.database.glob("shard-*[0-9]"))
-
-
-async def readable(backend: FileBackend) -> Salvaged:
-    """What can be read of a damaged store."""
-    return await DamagedFiles(backend).run(DamagedFiles.salvaged)

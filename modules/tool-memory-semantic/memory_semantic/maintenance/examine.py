@@ -1,5 +1,5 @@
-"""The full check of a store: what no single call can afford to compare. What a repair can mend in a
-store that can be read: ids that two memories share. And what is left of what was forgotten.
+"""The full check of a store: what no single call can afford to compare. And what is left of what
+was forgotten.
 """
 
 import math
@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from .. import ranking
-from ..errors import StorageError
+from ..errors import DamagedStoreError, StorageError
 from ..files.store import FileStore
-from ..limits import ALL
 from ..memory import MEMORY_ID, Memory, timestamp_text
-from ..store import Backend, Question, Record, Store, Where, memory_of
+from ..store import Question, Record, Store, Where, memory_of
 
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
 # from 1 by this much and no more.
@@ -41,36 +40,26 @@ def examine(store: Store, progress: Callable[[int], None] = lambda done: None) -
     whole: list[Memory] = []
     done = 0
     for records in store.scan():
+        good: list[Memory] = []
         for record in records:
             fault = _fault(record, store)
             if fault:
                 problems.append(f"Memory {record.payload.get('id') or record.key}: {fault}.")
-                continue
-            memory = memory_of(record, store.info.agent)
-            if not _finds_itself(memory, store):
-                problems.append(f"Memory {memory.id}: its own vector does not find it.")
+            else:
+                good.append(memory_of(record, store.info.agent))
+        problems += [
+            f"Memory {memory.id}: its own vector does not find it."
+            for memory in _unfound(good, store)
+        ]
+        for memory in good:
             memory.embedding = []
-            whole.append(memory)
+        whole += good
         done += len(records)
         progress(done)
     ids = Counter(memory.id for memory in whole)
     problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
     # On a server others change what is compared.
     return problems or (list(_index_faults(whole, store)) if isinstance(store, FileStore) else [])
-
-
-async def renew_ids(backend: Backend) -> int:
-    """Give new ids to all but the oldest of the memories that share one. Returns how many got
-    one.
-    """
-
-    def work(store: Store) -> int:
-        owners: dict[str, Memory] = {}
-        memories = reversed(store.newest(ALL))
-        others = [m.key for m in memories if owners.setdefault(m.id, m) is not m]
-        return store.renew_ids(others) if others else 0
-
-    return await backend.run(work) or 0
 
 
 def traces(folder: Path, forgotten: Sequence[Memory], living: Sequence[Memory]) -> list[Path]:
@@ -111,19 +100,39 @@ def _fault(record: Record, store: Store) -> str | None:
     return None
 
 
-def _finds_itself(memory: Memory, store: Store) -> bool:
-    """Whether a search by its own vector, through an index, finds it."""
-    question = Question(memory.embedding)
-    then = Where(since=memory.timestamp, until=memory.timestamp)
+def _unfound(memories: Sequence[Memory], store: Store) -> list[Memory]:
+    """Those that a search by their own vector, through an index, does not find. All are asked for
+    at once: each request to a server takes a while.
+    """
+    left = list(memories)
+    for place in (_at_its_time, _of_its_id):
+        answers = _answers([(Question(m.embedding), place(m)) for m in left], store)
+        left = [m for m, answer in zip(left, answers, strict=True) if not _is_among(m, answer)]
+    present = store.get([memory.key for memory in left]) if left else {}
+    return [memory for memory in left if present.get(memory.key) == memory]  # nobody changed it
+
+
+def _answers(asked: list[tuple[Question, Where]], store: Store) -> list[list[Memory]]:
+    if not asked:
+        return []
     try:
-        for where, limit in ((then, _ALIKE), (Where(ids=(memory.id,)), _ALIKE)):
-            [found] = store.nearest(question, [where], limit)
-            for each in found:
-                if each.key == memory.key:
-                    return (each.score or 0) >= 1 - _TOLERANCE
-    except StorageError:  # it does not find all
-        pass
-    return store.get([memory.key]).get(memory.key) != memory  # another has changed it
+        return store.nearest(asked, _ALIKE)
+    except DamagedStoreError:  # one of them does not find all
+        if len(asked) == 1:
+            return [[]]
+        return [answer for each in asked for answer in _answers([each], store)]
+
+
+def _at_its_time(memory: Memory) -> Where:
+    return Where(since=memory.timestamp, until=memory.timestamp)
+
+
+def _of_its_id(memory: Memory) -> Where:
+    return Where(ids=(memory.id,))
+
+
+def _is_among(memory: Memory, found: Sequence[Memory]) -> bool:
+    return any(m.key == memory.key and (m.score or 0) >= 1 - _TOLERANCE for m in found)
 
 
 def _index_faults(memories: Sequence[Memory], store: FileStore) -> Iterator[str]:

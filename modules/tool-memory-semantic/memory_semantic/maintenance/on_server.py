@@ -1,18 +1,38 @@
-"""On a server: a new collection made beside the present one and put in its place.
+"""A store on a Qdrant server, for whoever keeps it in order.
 
-Others store and forget meanwhile. When all is copied, the alias stands for the new collection,
-where calls wait until it is ready: what changed is taken along, and nothing can change any more.
+A rebuild makes a new collection beside the present one and puts it in its place. Others store and
+forget meanwhile. When all is copied, the alias stands for the new collection, where calls wait
+until it is ready: what changed is taken along, and nothing can change any more.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import StorageError, explained
+from ..files.folder import AgentFolder
+from ..memory import Memory
 from ..server.backend import ServerBackend
-from ..store import Backend, EmbeddingModel, StoreInfo
+from ..settings import StorageConfig
+from ..store import Backend, EmbeddingModel, Store, StoreInfo
 from ..workers import run_blocking
-from .copy import Progress, fill, fill_once, memories_in, missing, payloads
+from .copy import Progress, compare, fill, fill_once, forget_in, memories_in, payloads
+from .examine import examine
+from .findings import (
+    REPAIR,
+    Finding,
+    Repair,
+    ShowProgress,
+    about_info,
+    about_memories,
+    about_words,
+    counted,
+    only_shared_ids,
+    store_problem,
+)
+from .places import Forgotten, Place, untold
 
 if TYPE_CHECKING:
     from ..server.shards import Shards
@@ -22,65 +42,173 @@ T = TypeVar("T")
 # How an error of a rebuild ends.
 _AS_IT_WAS = "The store is as it was. Run it again: it resumes."
 _ALMOST = "The store is rebuilt; if calls wait for it: agent-memory doctor --repair"
+# How an error of an erasure ends.
+_GONE = "What was deleted is in no answer, but what an interrupted reembed has left may hold it."
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-async def rebuild(
-    backend: Backend, info: StoreInfo, generator: EmbeddingGenerator | None, progress: Progress
-) -> int:
-    """Give the store a new collection, as `rebuild.rebuild` says. Vectors that an interrupted run
-    has made are used; the collections of such runs are removed.
-    """
-    server = _server(backend)
-    present = await server.info()
-    if present is None:
-        raise StorageError("The agent has no memory on the server.")
-    generator = None if info.model == present.model else generator
-    with explained(_AS_IT_WAS):
-        begun = await unfinished(server, info.model)
-        new = await _shards(server, lambda shards: shards.claim(info))
-        source, target = server.beside(present), server.beside(new)
-        before = await memories_in(source)
-        await fill(source, target, new, generator, progress, begun)
-        lacks = await missing(before, source, target, generator is None, progress)
-        if lacks:
-            raise StorageError(f"The new collection lacks memories, and is not used. {lacks[0]}")
-        found = await target.run(payloads) or {}  # not later: from the switch on, calls wait
-        current = await server.info()
-        if current is None or current.shard != present.shard:
-            raise StorageError("Another has rebuilt this store meanwhile. It is as they left it.")
+class OnServer(Place):
+    """As `Place` says."""
+
+    def __init__(self, backend: ServerBackend) -> None:
+        self.backend = self._server = backend
+        self.agent = backend.agent_id
+        self.url = self.where = backend.url
+
+    def agents(self) -> list[str]:
+        """As `Place` says, as far as the API key may know."""
+        return self._server.shards().agents()
+
+    def size(self) -> None:
+        """As `Place` says."""
+
+    async def exists(self) -> bool:
+        """As `Place` says."""
+        return await self._server.info() is not None
+
+    async def findings(
+        self, config: StorageConfig, progress: ShowProgress
+    ) -> AsyncIterator[Finding]:
+        """As `Place` says."""
         try:
-            await _shards(server, lambda shards: shards.switch(new))
-            after = await fill_once(source, target, found, new, generator, progress, begun)
-        except BaseException:
-            await _shards(server, lambda shards: shards.switch(present))
-            raise
-    # From here on others may have stored in it, whether or not the server's answer arrives.
-    with explained(_ALMOST):
-        await _shards(server, lambda shards: shards.finish(new))
-    await _shards(server, lambda shards: shards.clear(keep=new.shard))
-    return len(after)
+            version = await self._shards(lambda shards: shards.version())
+            yield Finding("ok", "server", f"{self.where} answers: Qdrant {version}")
+            url, key = urlsplit(self.where), self._server.config.qdrant_api_key
+            if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
+                text = "the API key and all texts go there unencrypted"
+                yield Finding("warning", "server", text, "Use https.")
+            info = await self._server.info()
+            if info is None:
+                yield self._none(config)
+                return
+            yield about_info(info, info.shard)
+            with progress("Comparing", info.memories) as bar:
+                problems, number = await self._server.run(
+                    lambda store: (examine(store, bar.done), store.count())
+                ) or ([], 0)
+            names = await self._shards(lambda shards: shards.names())
+        except StorageError as error:
+            yield store_problem(error)
+            return
+        # Without a lock the ids alone can be repaired; the rest is the server's.
+        mend = REPAIR if only_shared_ids(problems) else "Restore the collection from a snapshot."
+        for finding in about_memories(problems, number, "hashes and vectors", mend):
+            yield finding
+        for finding in about_words(config, info):
+            yield finding
+        if len(names) > 1:
+            others = "of a reembed under way, or an interrupted one"
+            yield Finding(
+                "warning",
+                "collections",
+                f"{len(names) - 1} more of this agent: {others}",
+                f"agent-memory reembed --model {info.model.model}",
+            )
 
+    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
+        """As `Place` says: where the alias stands for nothing that is whole, as after an
+        interruption, it will stand for the newest collection that is; and ids are made unique.
+        """
 
-async def unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
-    """What is left, or under way, of rebuilds, with this `model` or any."""
-    server = _server(backend)
-    found = await _shards(server, lambda shards: shards.all())
-    begun = [info for info in found if not info.ready and model in (None, info.model)]
-    return [server.beside(info) for info in begun]
+        async def run(_: Progress) -> str:
+            info = await self._shards(lambda shards: shards.restore())
+            number = await self.renew_ids()
+            restored = f"The store is {info.shard} again." if info else ""
+            renamed = f"{counted(number)} with a new id." if number else ""
+            return f"{restored} {renamed}".strip()
 
+        return Repair(
+            "Use the newest whole collection, and give each memory an id of its own?", run
+        )
 
-async def restore(backend: ServerBackend) -> str | None:
-    """Where the alias stands for nothing that is whole, as after an interruption, let it stand for
-    the newest collection that is; returns its name.
-    """
-    info = await _shards(backend, lambda shards: shards.restore())
-    return info.shard if info else None
+    async def rebuild(
+        self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
+    ) -> int:
+        """As `Place` says. Vectors that an interrupted run has made are used; the collections of
+        such runs are removed.
+        """
+        server = self._server
+        present = await server.info()
+        if present is None:
+            raise StorageError("The agent has no memory on the server.")
+        embedding = None if info.model == present.model else generator
+        info = info.model_copy(update={"created": present.created})
+        with explained(_AS_IT_WAS):
+            begun = await self.unfinished(info.model)
+            new = await self._shards(lambda shards: shards.claim(info))
+            source, target = server.beside(present), server.beside(new)
+            before = await memories_in(source)
+            await fill(source, target, new, embedding, progress, begun)
+            compared = await compare(before, source, target, embedding is None, progress)
+            lacks = [fault for fault in compared.values() if fault]
+            if lacks:
+                raise StorageError(
+                    f"The new collection lacks memories, and is not used. {lacks[0]}"
+                )
+            found = await target.run(payloads) or {}  # not later: from the switch on, calls wait
+            current = await server.info()
+            if current is None or current.shard != present.shard:
+                raise StorageError(
+                    "Another has rebuilt this store meanwhile. It is as they left it."
+                )
+            try:
+                await self._shards(lambda shards: shards.switch(new))
+                after = await fill_once(source, target, found, new, embedding, progress, begun)
+            except BaseException:
+                await self._shards(lambda shards: shards.switch(present))
+                raise
+        # From here on others may have stored in it, whether or not the server's answer arrives.
+        with explained(_ALMOST):
+            await self._shards(lambda shards: shards.finish(new))
+        await self._shards(lambda shards: shards.clear(keep=new.shard))
+        return len(after)
 
+    async def erase(self) -> None:
+        """As `Place` says: here, only what rebuilds have left can be seen to."""
+        with explained(_GONE):
+            for begun in await self.unfinished():
+                await forget_in(begun, self._server)
 
-async def _shards(server: ServerBackend, work: "Callable[[Shards], T]") -> T:
-    return await run_blocking(lambda cancelled: work(server.shards(cancelled)))
+    async def gone(self, config: StorageConfig, forgotten: Sequence[Memory]) -> Forgotten:
+        """As `Place` says: the server rewrites its files when it likes."""
+        info = await self._server.info()
+        model = info.model.model if info else "local"
+        sentence = (
+            "Gone from search. The server takes them out of its files when it next rewrites these, "
+            f"or at once with: agent-memory reembed --model {model}"
+        )
+        if not self._on_this_machine(config).holds_memories:
+            return Forgotten(sentence)
+        return Forgotten(
+            sentence,
+            "The files of this machine have a memory of this agent, too, which was not touched. "
+            f"There: agent-memory forget … --root {config.storage_root}",
+        )
 
+    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
+        """As `Place` says."""
+        return await self._shards(lambda shards: shards.remove(agreed))
 
-def _server(backend: Backend) -> ServerBackend:
-    assert isinstance(backend, ServerBackend)
-    return backend
+    @property
+    def kept(self) -> list[Path]:
+        """As `Place` says: a repair keeps nothing here."""
+        return []
+
+    async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
+        """As `Place` says."""
+        found = await self._shards(lambda shards: shards.all())
+        begun = [info for info in found if not info.ready and model in (None, info.model)]
+        return [self._server.beside(info) for info in begun]
+
+    def _none(self, config: StorageConfig) -> Finding:
+        none = f"{self.agent!r} has no memory at {self.where}"
+        if self._on_this_machine(config).holds_memories:
+            move = f"Move it: agent-memory move --to {self.where}"
+            return Finding("problem", "store", f"{none}, but has one on this machine", move)
+        return Finding("warning", "store", none, "agent-memory agents")
+
+    def _on_this_machine(self, config: StorageConfig) -> AgentFolder:
+        return AgentFolder(Path(config.storage_root), self.agent)
+
+    async def _shards(self, work: "Callable[[Shards], T]") -> T:
+        return await run_blocking(lambda cancelled: work(self._server.shards(cancelled)))

@@ -10,12 +10,10 @@ when a rebuild is done, no byte of it is left.
     rebuild/queue, lock         one rebuild at a time
     rebuild/embedded/<agent>/   made with a model: the next run resumes it
     rebuild/copied/<agent>/     made of the vectors that there are: the next run begins another
-
-On a server a new collection takes the place of the present one: see `on_server`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from functools import partial
 from typing import TypeVar
 
@@ -25,13 +23,11 @@ from ..files import disk
 from ..files.backend import FileBackend
 from ..files.info import Manifest
 from ..files.store import FileStore
-from ..memory import Memory
-from ..store import Backend, EmbeddingModel, Store, StoreInfo
+from ..store import EmbeddingModel, Store, StoreInfo
 from ..workers import run_blocking, work_here
-from . import on_server
-from .copy import Payloads, Progress, changes, fill, memories_in, payloads, put, take_out
+from .beside import COPIED, EMBEDDED, is_resumable, only_rebuild, target_in
+from .copy import Payloads, Progress, changes, fill, forget_in, payloads, put
 from .damaged import DamagedFiles
-from .place import COPIED, EMBEDDED, is_resumable, only_rebuild, target_in
 
 T = TypeVar("T")
 
@@ -41,35 +37,22 @@ _HIDDEN = (
 )
 
 
-def _untold(done: int, of: int) -> None:
-    """Nobody wants to know."""
-
-
 async def rebuild(
-    backend: Backend,
-    info: StoreInfo,
-    generator: EmbeddingGenerator | None,
-    progress: Progress = _untold,
+    backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
-    """Make the store as `info` says, with vectors of `generator`, which has the model of `info`;
-    with None the vectors are copied. Returns how many memories there are.
-
-    Raises StorageError if another rebuild is running, and if there is no store. Interrupted, the
-    store is as it was; the next run with the same model embeds no text again.
-    """
-    if not isinstance(backend, FileBackend):
-        return await on_server.rebuild(backend, info, generator, progress)
+    """As `Place.rebuild` says."""
     with explained(UNCHANGED):
+        present = await backend.info()
         async with only_rebuild(backend, 0):
-            target = target_in(backend, EMBEDDED if generator else COPIED)
-            return await _replace(backend, target, info, generator, progress)
+            if present is None or present.model != info.model:
+                target = target_in(backend, EMBEDDED)
+                return await _replace(backend, target, info, generator, progress)
+            disk.remove(target_in(backend, EMBEDDED).folder.path)
+            return await _replace(backend, target_in(backend, COPIED), info, None, progress)
 
 
 async def repair(
-    backend: FileBackend,
-    info: StoreInfo,
-    generator: EmbeddingGenerator,
-    progress: Progress = _untold,
+    backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
     """As `rebuild`, from the texts that can be read in files that are damaged, or another engine's.
     What is replaced is kept, in a folder `damaged-…` beside the database.
@@ -80,16 +63,8 @@ async def repair(
             return await _replace(files, target, info, generator, progress)
 
 
-async def erase(backend: Backend) -> None:
-    """Leave no byte of what was deleted from the store, nor of what rebuilds have left of it.
-
-    Waits for another rebuild to end, as long as for the store. Raises StorageError, which says that
-    the erasure is still due.
-    """
-    if not isinstance(backend, FileBackend):
-        for begun in await _unfinished(backend):
-            await _forget_in(begun, backend)
-        return
+async def erase(backend: FileBackend) -> None:
+    """As `Place.erase` says."""
     try:
         with explained(_HIDDEN):
             async with only_rebuild(backend, backend.lock_seconds):
@@ -98,58 +73,25 @@ async def erase(backend: Backend) -> None:
         raise type(error)(str(error).removesuffix(error.outcome).rstrip(), _HIDDEN) from error
 
 
-async def give_up(backend: Backend) -> None:
-    """Remove what an interrupted rebuild has left, on this machine. Raises StorageError if one is
-    running.
-    """
-    if not isinstance(backend, FileBackend):
-        return
-    with explained(UNCHANGED):
-        async with only_rebuild(backend, 0):
-            disk.remove(target_in(backend, EMBEDDED).folder.path)
-
-
-async def unembedded(
-    backend: Backend, info: StoreInfo, among: Iterable[Memory] | None = None
-) -> list[Memory]:
-    """The memories that a rebuild to the model of `info` has still to embed, of the store's or of
-    those that a repair has found.
-    """
-    memories = {memory.key: memory for memory in among or ()}
-    if among is None:
-        memories = await memories_in(backend)
-    for begun in await _unfinished(backend, info.model):
-        known = await begun.run(payloads) or {}
-        memories = {key: memory for key, memory in memories.items() if key not in known}
-    return list(memories.values())
-
-
-async def _unfinished(backend: Backend, model: EmbeddingModel | None = None) -> list[Backend]:
-    if not isinstance(backend, FileBackend):
-        return await on_server.unfinished(backend, model)
+def unfinished(backend: FileBackend, model: EmbeddingModel | None) -> list[FileBackend]:
+    """What an interrupted rebuild has left, with this `model` or any."""
     target = target_in(backend, EMBEDDED)
     return [target] if is_resumable(target, model) else []
-
-
-async def _forget_in(begun: Backend, backend: Backend) -> None:
-    found = await begun.run(payloads) or {}  # first: what is stored meanwhile is not among it
-    stale, _ = changes(found, await backend.run(payloads) or {})
-    await take_out(begun, stale)
 
 
 async def _erase(backend: FileBackend) -> None:
     """With the lock of rebuilds."""
     # Opened, not read from the manifest: that removes the shard which a killed run has replaced.
     info = await backend.run(lambda store: store.info)
-    for begun in await _unfinished(backend):
+    for begun in unfinished(backend, None):
         try:
-            await _forget_in(begun, backend)
+            await forget_in(begun, backend)
             await erase(begun)
         except DamagedStoreError:  # it is of no use
             await begun.close()
             disk.remove(target_in(backend, EMBEDDED).folder.path)
     if info and info.erasing:
-        await _replace(backend, target_in(backend, COPIED), info, None, _untold)
+        await _replace(backend, target_in(backend, COPIED), info, None, lambda done, of: None)
 
 
 async def _replace(

@@ -38,7 +38,7 @@ class ServerBackend:
     def __init__(self, agent_id: str, url: str, config: Mapping[str, Any] | None = None) -> None:
         self.url = url
         self.config = ServerConfig.parse(config)
-        self._agent_id = agent_id
+        self.agent_id = agent_id
         self._beside: ServerInfo | None = None
 
     async def info(self) -> ServerInfo | None:
@@ -101,4 +101,4 @@ class ServerBackend:
             raise StorageError(_NEEDS_CLIENT) from None
         from .shards import Shards
 
-        return Shards(self._agent_id, self.url, self.config, cancelled or Event())
+        return Shards(self.agent_id, self.url, self.config, cancelled or Event())

@@ -89,11 +89,9 @@ class ServerStore:
                 return [done[memory.key] for memory in memories]
         raise StorageError("Others keep changing the same memories.", outcome)
 
-    def nearest(
-        self, question: Question, places: Sequence[Where], limit: int
-    ) -> list[list[Memory]]:
+    def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """As `Store` says."""
-        requests = [similarity(question, self.info.shard, where, limit) for where in places]
+        requests = [similarity(each, self.info.shard, where, limit) for each, where in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
             [self._memory(self._record(point)) for point in answer.points if point.score >= _LOWEST]

@@ -1,4 +1,4 @@
-"""What the doctor finds about a store on this machine: its disk, folder, lock and shard."""
+"""What an examination finds about a store on this machine: its disk, folder, lock and shard."""
 
 import errno
 import shutil
@@ -8,15 +8,16 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from threading import Event
 
-from memory_semantic import MemoryStorage, StorageError
-from memory_semantic.files.folder import AgentFolder
-from memory_semantic.files.info import Manifest
-from memory_semantic.files.lock import take_lock
-from memory_semantic.limits import MIN_FREE_BYTES
-from memory_semantic.resources import explanation, shortage
-from memory_semantic.workers import run_blocking
-
-from .checking import checked_apart
+from ..errors import StorageError
+from ..files.backend import FileBackend
+from ..files.folder import AgentFolder
+from ..files.info import Manifest
+from ..files.lock import take_lock
+from ..limits import MIN_FREE_BYTES
+from ..resources import explanation, shortage
+from ..settings import StorageConfig
+from ..workers import run_blocking
+from .apart import examine_apart
 from .findings import (
     REPAIR,
     Finding,
@@ -26,16 +27,16 @@ from .findings import (
     about_words,
     store_problem,
 )
-from .output import readable_size
 
 # How long a lock is waited for: whoever keeps one after a call lets go at once when it is wanted.
 _LOCK_SECONDS = 0.5
 
 
-async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
+async def findings(
+    backend: FileBackend, config: StorageConfig, progress: ShowProgress
+) -> AsyncIterator[Finding]:
     """Everything, in the order in which one thing rests on another."""
-    folder = storage.folder
-    root = Path(storage.config.storage_root)
+    folder = backend.folder
     # Before anything else: what looks at a store tightens its folder.
     exposed = _exposed(folder.path)
     try:
@@ -45,26 +46,26 @@ async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIt
         yield store_problem(error)
         return
     if not exists:
-        doubt = storage.config.doubt
+        doubt = config.doubt
         yield Finding(
             "problem" if doubt else "warning",
             "store",
-            f"{storage.agent_id!r} has no memory in {root}",
+            f"{folder.agent_id!r} has no memory in {folder.root}",
             doubt or "agent-memory agents",
         )
         for finding in _leftovers(folder):
             yield finding
         return
-    free = shutil.disk_usage(root).free
+    free = shutil.disk_usage(folder.root).free
     if free < MIN_FREE_BYTES:
         yield Finding(
             "problem",
             "disk",
-            f"{readable_size(free)} are free; {readable_size(MIN_FREE_BYTES)} are needed",
+            f"{free / 1e6:.1f} MB are free; {MIN_FREE_BYTES / 1e6:.1f} MB are needed",
             "Free some space; the store is not opened before.",
         )
         return
-    yield Finding("ok", "disk", f"{readable_size(free)} free")
+    yield Finding("ok", "disk", f"{free / 1e9:.1f} GB free")
 
     try:
         info = await run_blocking(lambda _: folder.manifest())
@@ -76,14 +77,14 @@ async def about_files(storage: MemoryStorage, progress: ShowProgress) -> AsyncIt
     yield await run_blocking(lambda _: _lock_state(folder))
     try:
         with progress("Comparing", info.memories if info else 0) as bar:
-            problems, number = await run_blocking(lambda _: checked_apart(storage, bar.done))
+            problems, number = await run_blocking(lambda _: examine_apart(backend, bar.done))
     except StorageError as error:
         yield store_problem(error)
         return
     for finding in about_memories(problems, number, "hashes, vectors and indexes", REPAIR):
         yield finding
     if info:
-        for finding in (*about_words(storage, info), *_erasure(info)):
+        for finding in (*about_words(config, info), *_erasure(info)):
             yield finding
     yield _permissions(folder.path, exposed)
     for finding in _leftovers(folder):

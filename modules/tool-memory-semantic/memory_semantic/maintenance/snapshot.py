@@ -16,31 +16,32 @@ from threading import Event
 from types import FrameType
 from typing import NoReturn
 
-from memory_semantic import Memory, MemoryStorage, StorageError
-from memory_semantic.files.backend import Visit
-from memory_semantic.files.folder import AgentFolder
-from memory_semantic.files.lock import take_lock
-from memory_semantic.limits import ALL
+from ..errors import StorageError
+from ..files.backend import FileBackend, Visit
+from ..files.folder import AgentFolder
+from ..files.lock import take_lock
+from ..limits import ALL
+from ..memory import Memory
 
 # In these units a file is copied.
 _PIECE = 64 * 1024
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
-    """All memories of a store that is read-only, newest first; `note` is told of the copy."""
-    source = storage.folder
+def read(backend: FileBackend, note: Callable[[str], None]) -> list[Memory]:
+    """All memories of a store that is read-only, the oldest first; `note` is told of the copy."""
+    source = backend.folder
     with _temporary_folder() as folder:
         note(
             f"The store in {source.path} is read-only. It is read from a temporary copy in "
             f"{folder}, which is removed afterwards."
         )
-        copy = AgentFolder(folder, storage.agent_id)
+        copy = AgentFolder(folder, source.agent_id)
         with ExitStack() as held:
             # Others may be able to write. A store that has no locks is in nobody's use; where the
             # file system has none, the check of the copy must do.
             with suppress(OSError):
-                deadline = time.monotonic() + storage.config.lock_timeout
+                deadline = time.monotonic() + backend.lock_seconds
                 held.enter_context(take_lock(source.database, deadline, Event(), read_only=True))
             try:
                 copy.path.mkdir(mode=0o700, parents=True)
@@ -53,7 +54,7 @@ def read(storage: MemoryStorage, note: Callable[[str], None]) -> list[Memory]:
         # Here and not in a worker, which would go on in the copy while it is removed.
         with closing(Visit(copy, math.inf, Event())) as visit:
             store = visit.store(None)
-            return store.newest(ALL) if store else []
+            return store.newest(ALL)[::-1] if store else []
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,37 +1,42 @@
-"""See and correct: what `agents`, `search`, `store`, `list` and `show` do."""
+"""See and correct: `agents`, `search`, `store`, `list` and `show`."""
 
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
-from memory_semantic.limits import ALL
-from memory_semantic.memory import timestamp_text
+import click
+from memory_semantic import AgentMemoryError, InputError
 
-from . import formats
-from .output import local_time, memory_json, readable_size
-from .session import Session, fail, known_agents, place_of, run, size_of
+from ..options import command, limit_option, since_filter, tag_filter, tag_label
+from ..output import local_time, memory_json, readable_size
+from ..session import Session, fail, place_in, run
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
 
 
+@command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
-    """Who has a memory, how large, by which model, last used when."""
-    config = session.settings.storage()
-    rows = [_agent(session, agent) for agent in known_agents(session.settings)]
+    """List the agents that have a store here."""
+    place, doubt = place_in(session.settings), session.settings.storage().doubt
+    rows = [_agent(session, agent) for agent in place.agents()]
     if session.out.as_json:
         session.out.json(rows)
     elif rows:
         session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     else:
-        session.out.note(f"No agent has a memory in {place_of(config)} yet.")
-    if config.doubt and not rows:
-        session.out.warn(config.doubt)
+        session.out.note(f"No agent has a memory in {place.where} yet.")
+    if doubt and not rows:
+        session.out.warn(doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
+    from memory_semantic import MemoryStorage, maintenance
+
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
         newest = run(storage.get_recent(1))
@@ -39,9 +44,9 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         return {
             "agent": agent,
             "memories": run(storage.count()),
-            "bytes": size_of(storage),
+            "bytes": maintenance.place(storage.backend).size(),
             "model": info.model.model if info else None,
-            "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
+            "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
         }
     except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
@@ -60,14 +65,19 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+@command('search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
+@click.argument("query")
+@limit_option(5, "How many at most, up to 20.")
+@since_filter
+@tag_filter
 def search(
     session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
 ) -> None:
-    """What the tool memory_search finds, for a person."""
-    query, _ = session.masked(query)
+    """Find memories by meaning, the best first."""
+    query, _ = session.storage.masked(query)
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
-        memory.content, _ = session.masked(memory.content)
+        memory.content, _ = session.storage.masked(memory.content)
     if session.out.as_json or session.out.piped:
         session.memories(found)
         return
@@ -77,10 +87,13 @@ def search(
         session.out.note(f"{session.agent} has no such memories.")
 
 
+@command('store "We chose PostgreSQL for the users table." --tag database', "store - < note")
+@click.argument("text")
+@tag_label
 def store(session: Session, text: str, tags: Sequence[str]) -> None:
-    """What the tool memory_store does."""
-    content, masked = session.masked(_standard_input() if text == "-" else text)
-    labels, masked_tags = session.masked(list(tags))
+    """Remember a TEXT ("-" is standard input)."""
+    content, masked = session.storage.masked(_standard_input() if text == "-" else text)
+    labels, masked_tags = session.storage.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
     status = "already known: time renewed, tags merged" if stored.known else "stored"
     masked += masked_tags
@@ -93,24 +106,37 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
 
 
 def _standard_input() -> str:
+    from .. import formats
+
     try:
         return formats.read_all(sys.stdin.buffer.read).decode()
     except UnicodeDecodeError:
         raise InputError(f"The text on standard input is not UTF-8. {formats.ENCODING}") from None
 
 
-def list_(session: Session, since: datetime | None, tags: Sequence[str], limit: int | None) -> None:
-    """The newest memories; all of them without a limit."""
-    found = run(session.existing.get_recent(limit + 1 if limit else ALL, since, tags=tags))
-    session.memories(found[:limit])
-    if limit and len(found) > limit:
+@command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
+@since_filter
+@tag_filter
+@limit_option(20)
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+def list_(
+    session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
+) -> None:
+    """List memories, the newest first."""
+    asked = None if everything else limit + 1
+    found = run(session.existing.get_recent(asked, since, tags=tags))
+    more = not everything and len(found) > limit
+    session.memories(found[:limit] if more else found)
+    if more:
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
         session.out.note(f"{session.agent} has no such memories.")
 
 
+@command("show mem-a3f2b8c1d4e5", "show a3f2b8c1d4e5 --json")
+@click.argument("memory_id", metavar="ID")
 def show(session: Session, memory_id: str) -> None:
-    """One memory, with all its text."""
+    """Show one memory whole."""
     [memory] = by_id(session, [memory_id])
     if session.out.as_json:
         session.out.json(memory_json(memory))
@@ -118,7 +144,7 @@ def show(session: Session, memory_id: str) -> None:
         session.out.memory(memory, whole=True)
 
 
-def by_id(session: Session, ids: Sequence[str]) -> list[Memory]:
+def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
     found = []
     for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):

@@ -1,22 +1,34 @@
-"""Look at all of it: what `stats` does, in the terminal and as a page."""
+"""Look at all of it, in the terminal and as a page: `stats`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory
-from memory_semantic.limits import ALL
-from memory_semantic.store import Store, memory_of
+import click
 
-from . import charts
-from .output import counted, readable_size
-from .session import Session, place_of, run, size_of
+from .. import charts
+from ..options import command
+from ..output import counted, readable_size
+from ..session import Session, run
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, Store
 
 
-def stats(session: Session) -> None:
-    """Numbers, growth and tags over time."""
+@command("stats", "stats --html memory.html", "stats --json")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
+def stats(session: Session, html: str | None) -> None:
+    """Show numbers, growth and tags over time.
+
+    With --html as a page for the browser: a list, the memories over time, and search; with the
+    extra `map` installed ([cli,map]), also a map by meaning. It is one file, and loads nothing from
+    the network.
+    """
+    if html:
+        _write_page(session, html)
+        return
     storage = session.existing
-    numbers = charts.count(run(storage.get_recent(ALL)))
+    numbers = charts.count(run(storage.get_recent(None)))
     info = run(storage.info())
-    size = size_of(storage)
+    size = session.place.size()
     if session.out.as_json:
         model = info.model._asdict() if info else None
         facts = {"agent": session.agent, "bytes": size, "embedding": model}
@@ -26,22 +38,22 @@ def stats(session: Session) -> None:
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
         ("stored", charts.span(numbers)),
-        ("server", place_of(storage.config)) if size is None else ("on disk", readable_size(size)),
+        ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
     ):
         session.out.line(f"{name:<10}{value}")
     charts.draw(numbers, session.out)
 
 
-def page(session: Session, file: str) -> None:
-    """The page for the browser."""
+def _write_page(session: Session, file: str) -> None:
     import numpy as np
+    from memory_semantic import memory_of
 
-    from .page import projection, write_page
+    from ..page import projection, write_page
 
     with_map = projection.installed()
 
-    def everything(store: Store) -> tuple[str, list[Memory], list[Any]]:
+    def everything(store: "Store") -> tuple[str, list["Memory"], list[Any]]:
         memories, rows = [], []
         for records in store.scan(with_map):
             memories += [memory_of(record, session.agent) for record in records]

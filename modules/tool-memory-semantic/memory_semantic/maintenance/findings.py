@@ -1,22 +1,33 @@
-"""What the doctor says: findings, and those that a store has wherever it is kept."""
+"""What an examination finds, what a repair would do, and what both say wherever a store is kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
-from memory_semantic import MemoryStorage, StorageError
-from memory_semantic.embeddings.choice import lexical_weight
-from memory_semantic.errors import REPAIR as HOW_TO_REPAIR
-from memory_semantic.errors import DamagedStoreError
-from memory_semantic.store import StoreInfo
-
-from .output import Progress
+from ..embeddings.choice import lexical_weight
+from ..embeddings.generator import EmbeddingGenerator
+from ..errors import REPAIR as HOW_TO_REPAIR
+from ..errors import DamagedStoreError, StorageError
+from ..memory import Memory
+from ..settings import StorageConfig
+from ..store import StoreInfo
+from .copy import Progress
 
 REPAIR = "agent-memory doctor --repair"
 _SHOWN = 10
 
-# What is done, and of how much.
-ShowProgress = Callable[[str, int], AbstractContextManager[Progress]]
+
+class Bar(Protocol):
+    """A display of how far something is."""
+
+    def done(self, number: float) -> None:
+        """`number` of the total are done."""
+        ...
+
+
+# Opens a display: what is done, and of how much.
+ShowProgress = Callable[[str, int], AbstractContextManager[Bar]]
 
 
 class Finding(NamedTuple):
@@ -33,6 +44,26 @@ class Finding(NamedTuple):
     def repairable(self) -> bool:
         """Whether a repair of the store is what it needs."""
         return self.mend == REPAIR
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair would do. Nothing is changed before `run`, which says what it has done.
+
+    `found` is what to know before `question` is agreed to; `texts` have to be embedded by the
+    `generator`, None if nothing is embedded.
+    """
+
+    question: str
+    run: Callable[[Progress], Awaitable[str]]
+    found: str = ""
+    texts: Sequence[Memory] = ()
+    generator: EmbeddingGenerator | None = None
+
+
+def counted(number: int) -> str:
+    """`1 memory`, `2,000 memories`."""
+    return f"{number:,} {'memory' if number == 1 else 'memories'}"
 
 
 def about_info(info: StoreInfo, shard: str) -> Finding:
@@ -56,9 +87,9 @@ def only_shared_ids(problems: Sequence[str]) -> bool:
     return bool(problems) and all(" belongs to " in problem for problem in problems)
 
 
-def about_words(storage: MemoryStorage, info: StoreInfo) -> Iterator[Finding]:
+def about_words(config: StorageConfig, info: StoreInfo) -> Iterator[Finding]:
     """Whether the store lacks the words of its texts."""
-    if lexical_weight(storage.config, info.model.model) and not info.words:
+    if lexical_weight(config, info.model.model) and not info.words:
         yield Finding(
             "warning",
             "words",

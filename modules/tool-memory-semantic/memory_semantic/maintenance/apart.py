@@ -11,13 +11,15 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
 
-from memory_semantic import MemoryStorage, StorageError, maintenance
-from memory_semantic.errors import REPAIR, UNCHANGED, DamagedStoreError, exhausted, explained
-from memory_semantic.files import disk
-from memory_semantic.resources import shortage
-from memory_semantic.store import Store
+from ..errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, exhausted, explained
+from ..files import disk
+from ..files.backend import FileBackend
+from ..files.folder import AgentFolder
+from ..resources import shortage
+from ..store import Store
+from .examine import examine
 
 # Address space for the check beside four times the store: an altered number in a list of ids makes
 # the engine ask for up to 100 GB.
@@ -27,7 +29,7 @@ _CHECK_BYTES = 4 * 2**30
 _CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
 
 
-def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tuple[list[str], int]:
+def examine_apart(backend: FileBackend, progress: Callable[[int], None]) -> tuple[list[str], int]:
     """The problems of a store, a sentence each, and how many memories it holds. `progress` is told
     how many are done.
 
@@ -37,7 +39,8 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
     apart = multiprocessing.get_context("spawn")
     with explained(UNCHANGED):
         ours, theirs = apart.Pipe(duplex=False)
-        task = (storage.agent_id, storage.config.model_dump(), theirs)
+        folder = backend.folder
+        task = (folder.root, folder.agent_id, backend.lock_seconds, theirs)
         process = apart.Process(target=_check, args=task, daemon=True)
         process.start()
         theirs.close()
@@ -46,7 +49,7 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
             progress(answer)
     except EOFError:
         process.join()
-        answer = _end(process.exitcode or 0, storage)
+        answer = _end(process.exitcode or 0, folder)
     finally:
         process.join()
     if isinstance(answer, StorageError):
@@ -54,10 +57,10 @@ def checked_apart(storage: MemoryStorage, progress: Callable[[int], None]) -> tu
     return answer
 
 
-def _end(code: int, storage: MemoryStorage) -> StorageError:
+def _end(code: int, folder: AgentFolder) -> StorageError:
     """The error for a check that ended so without an answer."""
     if -code in _CRASHES:
-        if _may_have(_needed(storage)):
+        if _may_have(_needed(folder)):
             return _crash()
         return exhausted("The check crashed", errno.ENOMEM)
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
@@ -68,21 +71,21 @@ def _crash() -> DamagedStoreError:
     return DamagedStoreError(f"The vector engine crashes on the files of the store. {REPAIR}")
 
 
-def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
+def _check(root: Path, agent: str, lock_seconds: float, answer: Connection) -> None:
     def work(store: Store) -> tuple[list[str], int]:
-        return maintenance.examine(store, answer.send), store.count()
+        return examine(store, answer.send), store.count()
 
     enough = False
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
-        storage = MemoryStorage(agent, config)
-        needed = _needed(storage)
+        folder = AgentFolder(root, agent)
+        needed = _needed(folder)
         enough = _may_have(needed)
         if enough:
             with suppress(ValueError, OSError):  # macOS refuses it
                 _, most = resource.getrlimit(resource.RLIMIT_AS)
                 resource.setrlimit(resource.RLIMIT_AS, (needed, most))
-        answer.send(asyncio.run(storage.run(work, ([], 0))))
+        answer.send(asyncio.run(FileBackend(folder, lock_seconds).run(work)) or ([], 0))
     except StorageError as error:
         # With more memory than any whole store needs, it is the store that asks for too much.
         too_much = enough and shortage(error) == errno.ENOMEM
@@ -93,9 +96,9 @@ def _check(agent: str, config: dict[str, Any], answer: Connection) -> None:
         answer.send(exhausted("The check failed", number) if number else StorageError(failed))
 
 
-def _needed(storage: MemoryStorage) -> int:
+def _needed(folder: AgentFolder) -> int:
     """Bytes of address space, at most, to check a store that is whole."""
-    return _CHECK_BYTES + 4 * disk.size(storage.folder.database)
+    return _CHECK_BYTES + 4 * disk.size(folder.database)
 
 
 def _may_have(size: int) -> bool:

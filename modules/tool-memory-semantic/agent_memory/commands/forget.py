@@ -1,27 +1,35 @@
-"""Delete for good, and make sure of it: what `forget` does."""
+"""Delete for good, and make sure of it: `forget`."""
 
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from threading import Event, current_thread, main_thread
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
-from memory_semantic import Memory, MemoryStorage, maintenance
-from memory_semantic.limits import ALL
 
+from ..options import When, command, since_filter, tag_filter, yes_option
+from ..output import MEMORY_COLUMNS, counted, memory_row
+from ..session import Session, confirm, fail, run
 from .memories import by_id
-from .output import MEMORY_COLUMNS, counted, memory_row
-from .session import Session, confirm, fail, run
 
-_ON_SERVER = (
-    "Gone from search. The server takes them out of its files when it next rewrites these, or at "
-    "once with: "
-)
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage
+
 _SHOWN = 20  # of the memories that are to be forgotten
 
 
+@command(
+    "forget mem-a3f2b8c1d4e5",
+    "forget --tag captured --since 1d",
+    "forget --before 2025-01-01 --yes",
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@tag_filter
+@since_filter
+@click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
+@yes_option
 def forget(
     session: Session,
     ids: Sequence[str],
@@ -30,18 +38,24 @@ def forget(
     before: datetime | None,
     yes: bool,
 ) -> None:
-    """Delete those with the ids, or all of the tags and the time; ask, and verify."""
+    """Delete memories for good.
+
+    Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
+    files on disk; a server takes them out of its files later.
+    """
+    if bool(ids) == bool(tags or since or before):
+        raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing
     info = run(storage.info())
     if info and info.erasing:  # an earlier one was interrupted
-        run(maintenance.erase(storage.backend))
+        run(session.place.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
         doomed = by_id(session, ids)
     else:
-        found = run(storage.get_recent(ALL, since, before, tags))
+        found = run(storage.get_recent(None, since, before, tags))
         doomed = [memory for memory in found if not before or memory.timestamp < before]
     try:
         _forget(session, storage, doomed, yes)
@@ -49,34 +63,28 @@ def forget(
         _fail_interrupted(storage, doomed)
 
 
-def _forget(session: Session, storage: MemoryStorage, doomed: Sequence[Memory], yes: bool) -> None:
+def _forget(
+    session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
+) -> None:
     if doomed and not session.out.as_json:
         session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
         if len(doomed) > _SHOWN:
             session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
+    sentence = ""
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
             run(storage.delete([memory.id for memory in doomed]))
-            run(maintenance.erase(storage.backend))  # in what rebuilds have left, wherever that is
+            run(session.place.erase())  # in what rebuilds have left, wherever that is
         if interrupted.is_set():
             raise KeyboardInterrupt
-        if not session.on_server:
-            _require_gone(storage, doomed)
-    if session.on_server and doomed and storage.folder.holds_memories:
-        session.out.warn(
-            "The files of this machine have a memory of this agent, too, which was not touched. "
-            f"There: agent-memory forget … --root {storage.config.storage_root}"
-        )
+        sentence, warning = run(session.place.gone(storage.config, doomed))
+        if warning:
+            session.out.warn(warning)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
     elif doomed:
-        gone = "Gone from search and from the files."
-        if session.on_server:
-            info = run(storage.info())
-            model = info.model.model if info else "local"
-            gone = f"{_ON_SERVER}agent-memory reembed --model {model}"
-        session.out.line(f"Forgotten: {len(doomed):,}. {gone}")
+        session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
 
@@ -101,29 +109,10 @@ def _interrupt_held_back() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _require_gone(storage: MemoryStorage, doomed: Sequence[Memory]) -> None:
-    """Look through the bytes on disk, and end the command if anything of them is left."""
-    living = run(storage.get_recent(ALL))
-    again = {memory.id for memory in doomed} & {memory.id for memory in living}
-    if again:
-        fail(f"{len(again)} of them were stored again meanwhile, and are still there.")
-    folder = storage.folder.path
-    left = maintenance.traces(folder, doomed, living)
-    kept = {folder / path.relative_to(folder).parts[0] for path in left}
-    if storage.folder.database in kept:
-        fail(f"Deleted from the store, but traces are left in its files: {left[0]}")
-    if kept:
-        places = " ".join(map(str, sorted(kept)))
-        fail(
-            "Deleted from the store, but an earlier repair has kept files in which traces are "
-            f"left. When you no longer need them: rm -r {places}"
-        )
-
-
-def _fail_interrupted(storage: MemoryStorage, doomed: Sequence[Memory]) -> NoReturn:
+def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
     """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    living = {memory.id for memory in run(storage.get_recent(ALL))}
+    living = {memory.id for memory in run(storage.get_recent(None))}
     gone = sum(memory.id not in living for memory in doomed)
     if not gone:
         fail("Interrupted. Nothing was deleted.")

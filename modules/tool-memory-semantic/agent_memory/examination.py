@@ -4,29 +4,31 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import version
 
-from memory_semantic import AgentMemoryError, InputError, MemoryStorage, StorageError
-from memory_semantic.files.shard import ENGINE
-from memory_semantic.limits import DEFAULT_MODEL, LOCAL_MODEL
-from memory_semantic.server.backend import ServerBackend
-from memory_semantic.store import StoreInfo
+from memory_semantic import (
+    AgentMemoryError,
+    InputError,
+    MemoryStorage,
+    StorageError,
+    StoreInfo,
+    limits,
+    maintenance,
+)
+from memory_semantic.maintenance import Finding
 
-from .doctor_files import about_files
-from .doctor_server import about_server
-from .findings import Finding, ShowProgress
-from .settings import Settings, agent_names, files
+from .settings import Settings, files
 
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _OTHER_LANGUAGES = (
-    f"For other languages: agent-memory reembed --model {DEFAULT_MODEL}, or a multilingual one of "
-    "your own with --base-url"
+    f"For other languages: agent-memory reembed --model {limits.DEFAULT_MODEL}, or a multilingual "
+    "one of your own with --base-url"
 )
 
 
 async def findings(
     settings: Settings,
     storage: MemoryStorage | None,
-    progress: ShowProgress,
+    progress: maintenance.ShowProgress,
     *,
     offline: bool,
 ) -> AsyncIterator[Finding]:
@@ -37,28 +39,23 @@ async def findings(
         yield finding
     if storage is None:
         return
-    async for finding in _about_store(storage, progress):
+    place = maintenance.place(storage.backend)
+    async for finding in place.findings(storage.config, progress):
         yield finding
     yield await _about_model(storage, offline)
-
-
-def _about_store(storage: MemoryStorage, progress: ShowProgress) -> AsyncIterator[Finding]:
-    if isinstance(storage.backend, ServerBackend):
-        return about_server(storage, storage.backend, progress)
-    return about_files(storage, progress)
 
 
 def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
     package = version("amplifier-module-tool-memory-semantic")
     python = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("ok", "version", f"agent-memory {package}, {ENGINE}, Python {python}")
+    yield Finding("ok", "version", f"agent-memory {package}, {maintenance.ENGINE}, Python {python}")
     for problem in settings.problems:
         yield Finding("problem", "settings", problem, "Correct the file.")
     read = [str(path) for path in files()]
     if read and not settings.problems:
         yield Finding("ok", "settings", f"read from {', '.join(read)}")
     try:
-        name, source = next(agent_names(settings), (None, ""))
+        name, source = settings.named_agent() or (None, "")
     except InputError as error:
         yield Finding("problem", "identity", str(error))
         return
@@ -84,7 +81,9 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         info = None
     try:
         generator = storage.generator(info)
-        service = "" if generator.model == LOCAL_MODEL else f" at {generator.endpoint or 'OpenAI'}"
+        service = (
+            "" if generator.model == limits.LOCAL_MODEL else f" at {generator.endpoint or 'OpenAI'}"
+        )
         name = f"{generator.model}{service}"
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")
@@ -97,7 +96,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         text = f"{name} gives {len(vector)} dimensions, the store has {info.model}"
         return Finding("problem", "model", text, _mend_model(info, storage.config.embedding_model))
     answers = f"{name} answers, {len(vector)} dimensions"
-    if generator.model == LOCAL_MODEL:
+    if generator.model == limits.LOCAL_MODEL:
         return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)
     return Finding("ok", "model", answers)
 
@@ -105,8 +104,8 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
 def _mend_model(info: StoreInfo | None, configured: str | None) -> str:
     if info and configured and configured != info.model.model:
         return f"or change the store: agent-memory reembed --model {configured}"
-    if info and info.model.model != LOCAL_MODEL:
+    if info and info.model.model != limits.LOCAL_MODEL:
         return "or go to the built-in model: agent-memory reembed --model local"
     if info:
-        return f"or change the store: agent-memory reembed --model {DEFAULT_MODEL}"
+        return f"or change the store: agent-memory reembed --model {limits.DEFAULT_MODEL}"
     return ""

@@ -1,0 +1,133 @@
+"""Move a store between this machine and a Qdrant server: `move`."""
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from memory_semantic import AgentMemoryError, limits
+
+from ..options import BadInputError, command, yes_option
+from ..output import counted
+from ..plan import plan
+from ..session import Session, confirm, fail, run
+
+if TYPE_CHECKING:
+    from memory_semantic import MemoryStorage
+    from memory_semantic.maintenance import Move
+
+T = TypeVar("T")
+
+_SHOWN = 10  # of what is missing
+
+
+@command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
+@click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
+@click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
+@click.option("--remove-source", is_flag=True, help="Delete it there, once all of it is here.")
+@yes_option
+def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
+    """Move a store to a Qdrant server, or back to this machine.
+
+    Copies everything, vectors as they are, and compares both. The store stays where it was too,
+    until --remove-source. Safe to rerun: resumes after an interruption and takes along what was
+    stored meanwhile; what this machine has moved before and was forgotten in the new place since
+    stays forgotten. Afterwards set qdrant_url, so that sessions use the new place.
+    """
+    from memory_semantic import maintenance
+
+    settings = session.settings.storage()
+    new = _storage(session, to)
+    to = new.config.qdrant_url
+    others = [each for each in (limits.HERE, settings.qdrant_url) if each != to]
+    old = _storage(session, source or (others or [to])[0])
+    ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
+    here, there = ours.where, theirs.where
+    if here == there:
+        what = "That is where it is. Name another place with --to or --from."
+        raise BadInputError(f"{what} {settings.doubt}".rstrip())
+    planned = run(maintenance.plan_move(ours, theirs, new.config))
+    if planned is None:
+        fail(f"The agent {session.agent!r} has no memory in {here}.")
+    _announce(session, planned)
+    confirm("Start?", yes)
+    number = len(planned.memories)
+    problems = _resumable(_copied(session, planned))
+    if problems:
+        shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
+        fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
+    if not session.out.as_json:
+        agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
+        session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
+    if remove_source:
+        _remove(session, planned, yes)
+    if session.out.as_json:
+        places = {"from": here, "to": there, "source_removed": remove_source}
+        counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
+        session.out.json({"agent": session.agent, **counts, **places})
+    elif not remove_source:
+        session.out.note(f"It is in {here} too, until: move … --remove-source")
+    if settings.qdrant_url != to:
+        set_this = session.settings.to_set(qdrant_url=to)
+        session.out.warn(f"Sessions use it once their settings say so. {set_this}")
+
+
+def _announce(session: Session, planned: "Move") -> None:
+    here, there = planned.source.where, planned.target.where
+    already = f", where {len(planned.known):,} of them are already" if planned.present else ""
+    number = counted(len(planned.memories))
+    session.out.note(f"{number} of {session.agent}: from {here} to {there}{already}")
+    if planned.forgotten:
+        session.out.note(
+            "Not copied, because forgotten there after an earlier move: "
+            f"{counted(len(planned.forgotten))}. (To copy all, first: rm {planned.moved.path})"
+        )
+    if planned.present and planned.generator:
+        texts = [each for key, each in planned.memories.items() if key not in planned.known]
+        session.out.note(
+            f"The store there has the model {planned.present.model}: the texts are embedded again."
+            f"\n{run(plan(texts, planned.generator)).sentence}"
+        )
+
+
+async def _copied(session: Session, planned: "Move") -> list[str]:
+    """What did not arrive as it is."""
+    number = len(planned.memories)
+    with session.out.progress("Copying", number) as progress:
+        await planned.copy(progress.done)
+    with session.out.progress("Comparing", number) as progress:
+        return await planned.compare(progress.done)
+
+
+def _remove(session: Session, planned: "Move", yes: bool) -> None:
+    here = planned.source.where
+    question = f"Delete the store of {session.agent} in {here}?"
+    if planned.forgotten:
+        question = f"{question} What was forgotten in the new place is nowhere else."
+    confirm(question, yes, "It was copied, and nothing was deleted.")
+    if not run(planned.remove_source()):
+        fail(
+            "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
+            "both places are one."
+        )
+    for kept in planned.source.kept:
+        session.out.warn(
+            f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
+        )
+    if not session.out.as_json:
+        session.out.line(f"Deleted in {here}.")
+
+
+def _storage(session: Session, url: str) -> "MemoryStorage":
+    from memory_semantic import MemoryStorage
+
+    return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
+
+
+def _resumable(work: Coroutine[Any, Any, T]) -> T:
+    again = "The store is whole where it was. Run it again to resume."
+    try:
+        return run(work)
+    except KeyboardInterrupt:
+        fail(f"Interrupted. {again}")
+    except AgentMemoryError as error:
+        fail(f"{error}\n{again}")

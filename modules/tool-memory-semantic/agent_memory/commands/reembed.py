@@ -1,0 +1,85 @@
+"""Change the embedding model: `reembed`."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+from memory_semantic import StorageError
+
+from ..options import command, yes_option
+from ..output import counted
+from ..plan import plan
+from ..session import Session, confirm, fail, run
+
+T = TypeVar("T")
+# Told how many of how many are done.
+ShowDone = Callable[[int, int], None]
+
+
+@command(
+    "reembed --model text-embedding-3-small",
+    "reembed --model local",
+    "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
+)
+@click.option(
+    "--model", "-m", metavar="NAME", required=True, help='"local", or the name at the service.'
+)
+@click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
+@click.option(
+    "--dimensions", metavar="N", type=click.IntRange(1), help="A vector length to ask it for."
+)
+@yes_option
+def reembed(
+    session: Session, model: str, base_url: str | None, dimensions: int | None, yes: bool
+) -> None:
+    """Change the embedding model of a store.
+
+    Says what it will take, and asks. Meanwhile the store can be used as ever. Safe to rerun:
+    resumes after an interruption. With the model that it has, the store is rebuilt without
+    embedding anything, so that one of an older version gets what it lacks.
+    """
+    from memory_semantic import EmbeddingGenerator
+
+    storage, config, place = session.existing, session.settings.storage(), session.place
+    base_url = base_url or config.base_url
+    if model == config.embedding_model:
+        dimensions = dimensions or config.dimensions
+    generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
+    model = generator.model
+    info, wanted = run(storage.info()), run(place.info_with(config, generator))
+    if info and info.model != wanted.model:
+        left = run(place.unembedded(wanted))
+        session.out.note(
+            f"{session.agent}: from {info.model} to {wanted.model}.\n"
+            f"{run(plan(left, generator)).sentence}"
+        )
+        confirm("Start?", yes)
+    number = with_progress(session, lambda show: place.rebuild(wanted, generator, show))
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "memories": number, "model": model})
+    else:
+        session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    try:
+        session.storage.generator(run(storage.info()))
+    except StorageError as error:
+        set_these = session.settings.to_set(
+            embedding_model=model, base_url=base_url, dimensions=dimensions
+        )
+        session.out.warn(
+            f"Sessions are refused until their settings agree with this. {error}\n{set_these}"
+        )
+
+
+def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) -> T:
+    """The result of `work`, which embeds, with a progress bar."""
+
+    async def shown() -> T:
+        with session.out.progress("Embedding", 1) as progress:
+            return await work(progress.done)
+
+    try:
+        return run(shown())
+    except KeyboardInterrupt:
+        fail(
+            "Interrupted: the store is whole, as it was or as it should be. Run it again to resume."
+        )

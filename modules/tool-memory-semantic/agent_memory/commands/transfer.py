@@ -1,0 +1,147 @@
+"""Take it with you: `export` and `import`."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from memory_semantic import AgentMemoryError, InputError, limits
+
+from .. import files, formats, interchange
+from ..options import command, tag_label, yes_option
+from ..output import counted
+from ..session import Session, confirm, fail, run
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory, MemoryStorage, Stored
+
+_BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
+_FAULTS = 10  # of a file, before it is "and more"
+
+
+@dataclass
+class _Tally:
+    """What became of the memories of a file, by their ids, and the faults."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    renamed: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, memory: "Memory", stored: "Stored") -> None:
+        """Count what became of a memory, once for a text that the file has several times."""
+        if stored.id not in self.outcomes:
+            known = "merged" if stored.changed else "unchanged"
+            self.outcomes[stored.id] = known if stored.known else "new"
+            self.renamed += not stored.known and stored.id != memory.id
+
+
+@command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@yes_option
+def export(session: Session, file: str, yes: bool) -> None:
+    """Write all memories to a FILE ("-" is standard output).
+
+    A JSON object on each line, the first of which says what the file is: the texts in plain words,
+    ids, times and tags, but no vectors. `agent-memory import` reads it, on any machine.
+
+    A store that is read-only, as in a snapshot, is read from a private temporary copy.
+    """
+    agent = session.existing.agent_id
+    memories = session.place.memories(session.out.note)
+    lines = interchange.export_lines(agent, memories)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if file == "-":
+        click.echo(content, nl=False)
+        return
+    if Path(file).is_file():
+        confirm(f"{file} exists. Replace it?", yes)
+    files.write(file, content)
+    if session.out.as_json:
+        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    else:
+        session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
+
+
+@command("import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@tag_label
+def import_(session: Session, file: str, tags: Sequence[str]) -> None:
+    """Read memories from a FILE ("-" is standard input).
+
+    Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
+    text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
+    interruption. Ids and times are kept, unless another memory has the id; a text that is known
+    gets the tags of both and the later time.
+    """
+    path = None if file == "-" else Path(file)
+    written = _written(path) if path else datetime.now(UTC)
+    storage = session.storage
+    try:
+        with path.open("rb") if path else nullcontext(sys.stdin.buffer) as stream:
+            data = formats.read_all(stream.read)
+        found, masked = interchange.read(data, file, storage, tags)
+    except formats.ImportFileError as error:
+        fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
+    tally, done = _Tally(), 0
+    try:
+        with session.out.progress("Importing", len(found)) as progress:
+            for start in range(0, len(found), _BATCH):
+                run(_restore(storage, found[start : start + _BATCH], written, tally))
+                done = min(start + _BATCH, len(found))
+                progress.done(done)
+    except (KeyboardInterrupt, AgentMemoryError) as error:
+        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
+        fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
+    outcomes = list(tally.outcomes.values())
+    counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
+    if session.out.as_json:
+        counts |= {"renamed": tally.renamed, "masked_secrets": masked}
+        session.out.json({"agent": session.agent, **counts})
+    else:
+        said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+        number = len(outcomes) + len(tally.faults)
+        session.out.line(f"{counted(number)} for {session.agent}: {said}")
+        if tally.renamed:
+            owners = "theirs" if tally.renamed > 1 else "its id"
+            session.out.line(
+                f"{tally.renamed:,} got a new id, because another memory has {owners}."
+            )
+        session.out.masked(masked)
+    if tally.faults:
+        fail(f"{len(tally.faults):,} could not be imported:{_listed(tally.faults)}")
+
+
+def _written(path: Path) -> datetime:
+    """When the file was written; now, if its file system tells no time that there is."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return datetime.now(UTC)
+
+
+async def _restore(
+    storage: "MemoryStorage",
+    found: Sequence[tuple[str, "Memory"]],
+    written: datetime,
+    tally: _Tally,
+) -> None:
+    """Restore some memories; what keeps one of them out becomes a fault, with its place."""
+    memories = [memory for _, memory in found]
+    try:
+        for memory, stored in zip(memories, await storage.restore(memories, written), strict=True):
+            tally.add(memory, stored)
+    except InputError as error:
+        if len(found) == 1:
+            tally.faults.append(f"{found[0][0]}: {error}")
+            return
+        for each in found:
+            await _restore(storage, [each], written, tally)
+
+
+def _listed(faults: list[str]) -> str:
+    more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
+    return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
