@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from memory_semantic import StorageConfig
 
 MODULE = "tool-memory-semantic"
+# The settings that name the agent, and are none of its store's.
+_IDENTITY = ("agent_identity", "agent_id")
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
@@ -44,7 +46,7 @@ class Settings:
         """The settings without the agent's name. Raises InputError for one that does not exist."""
         from memory_semantic import core_settings
 
-        return core_settings(self.config, own=("agent_identity", "agent_id"))
+        return core_settings(self.config, own=_IDENTITY)
 
 
 def load() -> Settings:
@@ -85,10 +87,7 @@ def files() -> list[Path]:
 
 def home() -> Path:
     """Amplifier's own folder. Where there is no home for it, it is one that is not there."""
-    folder = Path("~/.amplifier")
-    with suppress(RuntimeError):
-        return folder.expanduser()
-    return folder
+    return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
 
 
 def load_keys() -> Iterator[str]:

@@ -18,7 +18,6 @@ from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE
-from .masking import mask_given
 from .memory import Memory, utc_now
 from .merging import adopt, use_former_texts
 from .settings import StorageConfig, core_settings
@@ -100,9 +99,9 @@ class MemoryStorage:
         return check.memory_from(fields, self.agent_id, tags, self.masked)
 
     def masked(self, value: T) -> tuple[T, int]:
-        """`value`, a text, tags or metadata, without credentials, and how many it had; as it is if
-        `mask_secrets` is off.
-        """
+        """`value` without credentials, and how many it had; as it is if `mask_secrets` is off."""
+        from .masking import mask_given  # its many patterns take a while to compile
+
         return mask_given(value) if self.config.mask_secrets else (value, 0)
 
     async def search(
