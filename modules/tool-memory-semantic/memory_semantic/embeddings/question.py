@@ -24,9 +24,13 @@ async def prepare(
 
     Raises EmbeddingError, and StorageError if the vector is not one of the store's model.
     """
+
+    async def embedded(text: str) -> list[list[float]]:
+        return await vectors_of([text], generator, info, questions=True)
+
     words = ranking.indexed(query) if info.words and weight else []
     if not words:
-        [vector] = await vectors_of([query], generator, info)
+        [vector] = await embedded(query)
         return lambda _: Question(vector)
 
     def without_common(rarities: Sequence[float]) -> str:
@@ -43,7 +47,7 @@ async def prepare(
         return ask
     if info.common is None:
         rarities = await run(lambda store: store.rarities(words))
-        [vector] = await vectors_of([without_common(rarities)], generator, info)
+        [vector] = await embedded(without_common(rarities))
         return lambda _: Question(vector, words, weight, sum(rarities))
-    [vector] = await vectors_of([ranking.without_common(query, info.common)], generator, info)
+    [vector] = await embedded(ranking.without_common(query, info.common))
     return lambda store: Question(vector, words, weight, sum(store.rarities(words)))

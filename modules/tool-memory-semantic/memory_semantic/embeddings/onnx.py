@@ -1,0 +1,228 @@
+"""Models that run on this machine through `fastembed`: what was fetched of them, loaded and asked.
+
+Nothing here reaches for the network: a model is loaded from the files that `fetch` left in the
+folder, and where they are missing or damaged, the error names the command that fetches them.
+"""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, NamedTuple
+
+from ..errors import UNCHANGED, EmbeddingError
+from ..resources import explanation, require_memory, shortage
+from .catalogue import MULTILINGUAL, SAMPLE
+
+PACKAGE = "fastembed>=0.9,<0.10"
+# Where fastembed itself looks for its models, and where they are if that is not set.
+_FOLDER_VARIABLE = "FASTEMBED_CACHE_PATH"
+_FOLDER = "~/.amplifier/models"
+# In it, what we keep of each model beside the files of the library.
+_RECORDS = "agent-memory"
+
+# What is embedded at once, of texts of like length: twice as many take twice the memory (long ones
+# 50 MB), and are no faster on a processor.
+_BATCH = 4
+# More threads than this make a short text no faster.
+_THREADS = 4
+# What the runtime takes beside the files of the model, and for each processor its threads.
+_RUNTIME_BYTES = 256 * 1024 * 1024
+_PROCESSOR_BYTES = 16 * 1024 * 1024
+
+
+class Fetched(NamedTuple):
+    """A model whose files are on this machine, whole when they were fetched.
+
+    `version` tells what its vectors depend on: a hash of its files, its prefixes and the sample.
+    `files` are their sizes in bytes by path below `folder`, which is relative to `models_folder()`.
+    `centre` is the mean of the sample's vectors.
+    """
+
+    model: str
+    version: str
+    dimensions: int
+    folder: str
+    files: dict[str, int]
+    centre: list[float]
+
+    @property
+    def path(self) -> Path:
+        """The folder with its files."""
+        return models_folder() / self.folder
+
+
+def models_folder() -> Path:
+    """Where the models are: what FASTEMBED_CACHE_PATH says, else `~/.amplifier/models`."""
+    return Path(os.environ.get(_FOLDER_VARIABLE, "").strip() or _FOLDER).expanduser().absolute()
+
+
+def record_of(model: str) -> Path:
+    """The file that tells what was fetched of the model; it is there once that is whole."""
+    return models_folder() / _RECORDS / f"{model.replace('/', '--')}.json"
+
+
+def installed() -> bool:
+    """Whether the package that runs these models is here; it is not imported."""
+    return find_spec("fastembed") is not None
+
+
+def known(model: str) -> Fetched | None:
+    """What was fetched of the model, by its real name, if anything; its files are not looked at."""
+    try:
+        return Fetched(**json.loads(record_of(model).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        raise EmbeddingError(_damaged(model)) from None
+
+
+def fetched(model: str) -> Fetched:
+    """What was fetched of the model, by its real name. Raises EmbeddingError, which says what to
+    do, if it was not, or if a file is missing or of another size.
+    """
+    found = known(model)
+    if found is None:
+        raise EmbeddingError(
+            f"The embedding model {model!r} has not been fetched to this machine. {UNCHANGED} "
+            f"{_remedy(model)} If a service has it, set base_url."
+        )
+    for name, size in found.files.items():
+        file = found.path / name
+        if not file.is_file() or file.stat().st_size != size:
+            raise EmbeddingError(_damaged(model))
+    return found
+
+
+def embed(model: str, texts: Sequence[str], cancelled: Event) -> list[list[float]]:
+    """One vector for each text, not normalised, in the order of the texts. Blocks; loads the model
+    at the first call of a process. Raises EmbeddingError as `fetched`, if it cannot be loaded, and
+    if it is `cancelled`.
+    """
+    found = fetched(model)
+    centre = found.centre
+    order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+    vectors: dict[int, list[float]] = {}
+    for start in range(0, len(order), _BATCH):
+        some = order[start : start + _BATCH]
+        # One at a time: several would take as long, and the memory of all of them.
+        with _turn:
+            if cancelled.is_set():
+                raise EmbeddingError(f"The embedding was cancelled. {UNCHANGED}")
+            raw = run(_loaded(found), [texts[number] for number in some])
+        if len(raw[0]) != len(centre):
+            raise EmbeddingError(_damaged(model))
+        for number, vector in zip(some, raw, strict=True):
+            vectors[number] = [x - y for x, y in zip(vector, centre, strict=True)]
+    return [vectors[number] for number in range(len(texts))]
+
+
+def load(model: str, folder: Path, size: int) -> Any:
+    """fastembed's model from the files in `folder`, of `size` bytes in all, without the network.
+    Raises EmbeddingError if the package is missing, or there is no memory for it, or the files are
+    damaged.
+    """
+    require_installed(model)
+    try:
+        # Where the runtime gets none it ends the process.
+        require_memory(size + _RUNTIME_BYTES, _PROCESSOR_BYTES)
+        return library(model).TextEmbedding(
+            model,
+            cache_dir=str(models_folder()),
+            specific_model_path=str(folder),
+            local_files_only=True,
+            providers=["CPUExecutionProvider"],
+            threads=min(_THREADS, os.cpu_count() or 1),
+            enable_cpu_mem_arena=False,  # it would keep the memory of the longest text
+        )
+    except Exception as error:
+        number = shortage(error)
+        if number:
+            raise EmbeddingError(
+                f"The embedding model {model!r} cannot be loaded: {explanation(number)} {UNCHANGED}"
+            ) from error
+        raise EmbeddingError(_damaged(model)) from error
+
+
+def run(loaded: Any, texts: Sequence[str]) -> list[list[float]]:
+    """The vectors of some texts as the model gives them."""
+    return [vector.tolist() for vector in loaded.embed(list(texts), batch_size=_BATCH)]
+
+
+def library(model: str) -> Any:
+    """fastembed, which lists the model if it does or we do."""
+    # Read when the package is imported. What is set already is somebody's choice.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
+    import fastembed
+
+    if model == MULTILINGUAL and model not in {
+        each["model"] for each in fastembed.TextEmbedding.list_supported_models()
+    }:
+        from fastembed.common.model_description import ModelSource, PoolingType
+
+        fastembed.TextEmbedding.add_custom_model(
+            model,
+            pooling=PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf=MULTILINGUAL),
+            dim=384,
+            license="mit",
+            size_in_gb=0.47,
+            description="94 languages, prefixes necessary",
+        )
+    return fastembed
+
+
+def require_installed(model: str) -> None:
+    """Raise EmbeddingError, with the line that installs it, if the package is missing."""
+    if not installed():
+        raise EmbeddingError(
+            f"The embedding model {model!r} needs the package fastembed. {UNCHANGED} Install it: "
+            f'uv pip install --python {shlex.quote(sys.executable)} "{PACKAGE}"'
+        )
+
+
+def missing(model: str) -> str | None:
+    """What a model, by its real name, lacks here, and what to do about it; None if nothing."""
+    try:
+        require_installed(model)
+        fetched(model)
+    except EmbeddingError as error:
+        return str(error)
+    return None
+
+
+_models: dict[str, Any] = {}
+_turn = Lock()
+# Of a parent process: their threads are not in the child, which would wait for them to free them.
+_abandoned: list[Any] = []
+
+
+def _loaded(found: Fetched) -> Any:
+    if found.version not in _models:
+        _models[found.version] = load(found.model, found.path, sum(found.files.values()))
+    return _models[found.version]
+
+
+def _start_over() -> None:
+    global _turn
+    _abandoned.append(dict(_models))
+    _models.clear()
+    _turn = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)
+
+
+def _damaged(model: str) -> str:
+    return f"The files of the embedding model {model!r} are damaged. {UNCHANGED} {_remedy(model)}"
+
+
+def _remedy(model: str) -> str:
+    return f"Run `agent-memory model fetch {shlex.quote(model)}`."
