@@ -42,8 +42,8 @@ class Listed(NamedTuple):
 
 
 def listed() -> list[Listed]:
-    """All models that can be fetched, the recommended ones first. Raises EmbeddingError if fastembed
-    is not installed.
+    """All models that can be fetched, the recommended ones first. Raises EmbeddingError without
+    fastembed.
     """
     recommended = list(RECOMMENDED.values())
     onnx.require_installed(recommended[0])

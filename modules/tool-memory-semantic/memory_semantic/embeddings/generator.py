@@ -18,11 +18,12 @@ _OPENAI_HOST = "api.openai.com"
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one. Without a `base_url`, `english`, `multilingual` and names
-    with `/` are models of `fastembed` on this machine; the attribute is the model's own name. Else
-    it is its name at the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's). `api_key`
-    defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions` asks the
-    service for that vector length; the attribute is the length in use, None until it is known.
+    `model` is `local` for the built-in one. Without a `base_url`, `english`, `multilingual` and
+    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Others
+    are named as the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's) names them.
+    `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
+    asks the service for that vector length; the attribute is the length in use, None until it is
+    known.
 
     Nothing is loaded or contacted before the first text. Safe from many tasks, threads and event
     loops; connections to a service stay open for the next call until their event loop ends.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import UNCHANGED, EmbeddingError
 from ..resources import explanation, require_memory, shortage
-from .catalogue import MULTILINGUAL, SAMPLE
+from .catalogue import MULTILINGUAL
 
 PACKAGE = "fastembed>=0.9,<0.10"
 # Where fastembed itself looks for its models, and where they are if that is not set.
