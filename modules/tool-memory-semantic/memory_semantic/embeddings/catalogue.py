@@ -34,6 +34,13 @@ _PREFIXES = {
     "Qwen/Qwen3-Embedding-": (_INSTRUCTED, ""),
 }
 
+# What fastembed lists beside models for texts: those of images, halves of a pair of models, and one
+# that has to be told a task with each text.
+UNFIT = (
+    *("Qdrant/clip-", "google/siglip", "jinaai/jina-clip-"),
+    *("Qdrant/constella-", "Qdrant/stella-", "jinaai/jina-embeddings-v3"),
+)
+
 # Texts as people store them, of no particular subject. The mean of their vectors is what all
 # vectors of a model have in common; it is taken off each of them. Without that, every two texts of
 # an E5 model have a cosine above 0.7, and what is recent, or shares a word, outweighs the meaning.

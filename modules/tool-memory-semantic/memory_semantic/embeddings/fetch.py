@@ -19,7 +19,7 @@ from ..errors import UNCHANGED, EmbeddingError, InputError
 from ..network import proxied
 from ..resources import explanation, shortage
 from . import onnx
-from .catalogue import RECOMMENDED, SAMPLE, prefixes, real_name
+from .catalogue import RECOMMENDED, SAMPLE, UNFIT, prefixes, real_name
 from .onnx import Fetched
 
 # What a tokenizer is made of, where the model has it.
@@ -45,15 +45,16 @@ def listed() -> list[Listed]:
     """All models that can be fetched, the recommended ones first. Raises EmbeddingError without
     fastembed.
     """
+    onnx.require_installed(next(iter(RECOMMENDED)))
+    listed = [
+        Listed(name, one["dim"], round(one["size_in_GB"] * 1e9), one["license"], one["description"])
+        for name, one in _all().items()
+    ]
     recommended = list(RECOMMENDED.values())
-    onnx.require_installed(recommended[0])
-    each: dict[str, Listed] = {}
-    for model in recommended:
-        for one in onnx.library(model).TextEmbedding.list_supported_models():
-            size = round(one["size_in_GB"] * 1e9)
-            facts = Listed(one["model"], one["dim"], size, one["license"], one["description"])
-            each[facts.model] = facts
-    return sorted(each.values(), key=lambda one: (one.model not in recommended, one.model.lower()))
+    return [
+        *(each for name in recommended for each in listed if each.model == name),
+        *sorted(each for each in listed if each.model not in recommended),
+    ]
 
 
 def all_fetched() -> list[Fetched]:
@@ -102,8 +103,14 @@ class _DamagedError(Exception):
     """What was fetched is not the model."""
 
 
+def _all() -> dict[str, dict[str, Any]]:
+    """What is told of each model that can be fetched, by name."""
+    each = onnx.library().TextEmbedding.list_supported_models()
+    return {one["model"]: one for one in each if not one["model"].startswith(UNFIT)}
+
+
 def _described(name: str) -> dict[str, Any]:
-    each = {one["model"]: one for one in onnx.library(name).TextEmbedding.list_supported_models()}
+    each = _all()
     if name in each:
         return each[name]
     near = get_close_matches(name, each, n=1) or get_close_matches(name.lower(), RECOMMENDED, n=1)

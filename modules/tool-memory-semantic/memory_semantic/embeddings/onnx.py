@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Lock
@@ -25,9 +25,10 @@ _FOLDER = "~/.amplifier/models"
 # In it, what we keep of each model beside the files of the library.
 _RECORDS = "agent-memory"
 
-# What is embedded at once, of texts of like length: twice as many take twice the memory (long ones
-# 50 MB), and are no faster on a processor.
-_BATCH = 4
+# What is embedded at once, of texts of like length: so many, and so many characters in all unless
+# one text has more. Long texts together would be no faster, and take 80 MB each meanwhile.
+_BATCH = 16
+_BATCH_CHARS = 2_000
 # More threads than this make a short text no faster.
 _THREADS = 4
 # What the runtime takes beside the files of the model, and for each processor its threads.
@@ -105,10 +106,8 @@ def embed(model: str, texts: Sequence[str], cancelled: Event) -> list[list[float
     """
     found = fetched(model)
     centre = found.centre
-    order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
     vectors: dict[int, list[float]] = {}
-    for start in range(0, len(order), _BATCH):
-        some = order[start : start + _BATCH]
+    for some in _batches(texts):
         # One at a time: several would take as long, and the memory of all of them.
         with _turn:
             if cancelled.is_set():
@@ -130,7 +129,7 @@ def load(model: str, folder: Path, size: int) -> Any:
     try:
         # Where the runtime gets none it ends the process.
         require_memory(size + _RUNTIME_BYTES, _PROCESSOR_BYTES)
-        return library(model).TextEmbedding(
+        return library().TextEmbedding(
             model,
             cache_dir=str(models_folder()),
             specific_model_path=str(folder),
@@ -153,20 +152,19 @@ def run(loaded: Any, texts: Sequence[str]) -> list[list[float]]:
     return [vector.tolist() for vector in loaded.embed(list(texts), batch_size=_BATCH)]
 
 
-def library(model: str) -> Any:
-    """fastembed, which lists the model if it does or we do."""
+def library() -> Any:
+    """fastembed, which then lists the recommended models too."""
     # Read when the package is imported. What is set already is somebody's choice.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
     import fastembed
 
-    if model == MULTILINGUAL and model not in {
-        each["model"] for each in fastembed.TextEmbedding.list_supported_models()
-    }:
+    listed = fastembed.TextEmbedding.list_supported_models()
+    if MULTILINGUAL not in [each["model"] for each in listed]:
         from fastembed.common.model_description import ModelSource, PoolingType
 
         fastembed.TextEmbedding.add_custom_model(
-            model,
+            MULTILINGUAL,
             pooling=PoolingType.MEAN,
             normalization=True,
             sources=ModelSource(hf=MULTILINGUAL),
@@ -195,6 +193,19 @@ def missing(model: str) -> str | None:
     except EmbeddingError as error:
         return str(error)
     return None
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
+    """The places of the texts, those of like length together."""
+    batch: list[int] = []
+    for place in sorted(range(len(texts)), key=lambda place: len(texts[place])):
+        many = len(batch) == _BATCH or (len(batch) + 1) * len(texts[place]) > _BATCH_CHARS
+        if batch and many:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 _models: dict[str, Any] = {}
