@@ -4,6 +4,8 @@ begin with. Importing this imports none of them.
 A name with `/`, and the two names below, are such models unless a `base_url` says whose they are.
 """
 
+from ..limits import LOCAL_MODEL
+
 # The two that we recommend, by the name that a setting gives them. A store keeps the real one.
 #
 # English: of the models below 100 MB that fastembed lists with their published weights, the best at
@@ -33,6 +35,14 @@ _PREFIXES = {
     "google/embeddinggemma-": ("task: search result | query: ", "title: none | text: "),
     "Qwen/Qwen3-Embedding-": (_INSTRUCTED, ""),
 }
+
+# Models that were trained with English: of questions in Korean, Chinese or Japanese the shared words
+# say more than their vectors.
+_ENGLISH_ONLY = (
+    *("snowflake/snowflake-arctic-embed-", "BAAI/bge-small-en", "BAAI/bge-base-en"),
+    *("BAAI/bge-large-en", "sentence-transformers/all-", "thenlper/gte-", "mixedbread-ai/"),
+    *("nomic-ai/", "ibm-granite/", "minishlab/potion-base", "minishlab/potion-retrieval"),
+)
 
 # What fastembed lists beside models for texts: those of images, halves of a pair of models, and one
 # that has to be told a task with each text.
@@ -76,6 +86,11 @@ def real_name(model: str) -> str:
 def is_local(model: str, base_url: str | None) -> bool:
     """Whether a setting of this name, with this `base_url`, means a model of `fastembed`."""
     return not (base_url or "").strip() and "/" in real_name(model)
+
+
+def english_only(model: str) -> bool:
+    """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
+    return model == LOCAL_MODEL or model.startswith(_ENGLISH_ONLY)
 
 
 def prefixes(model: str) -> tuple[str, str]:

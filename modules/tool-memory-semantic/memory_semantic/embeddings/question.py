@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
+from .catalogue import english_only
 from .choice import vectors_of
 from .generator import EmbeddingGenerator
 
@@ -36,8 +37,9 @@ async def prepare(
     def without_common(rarities: Sequence[float]) -> str:
         return ranking.without_common(query, ranking.common(words, rarities, info.memories))
 
-    if await generator.load():
+    if english_only(info.model.model):
         weight = ranking.weight_of(query, weight)
+    if await generator.load():
 
         def ask(store: Store) -> Question:
             rarities = store.rarities(words)
