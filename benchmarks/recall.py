@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#     "amplifier-module-tool-memory-semantic",
+#     "amplifier-module-tool-memory-semantic[fastembed]",
 #     "numpy>=2",
 #     "rank-bm25>=0.2.2,<0.3",
 # ]
@@ -14,10 +14,10 @@
 """Does a search find the right memory? `uv run benchmarks/recall.py [--locomo FILE]`, a minute.
 
 On our own set and the four languages (see `recall/README.md`), and on LoCoMo's conversations if its
-file `locomo10.json` is given. `--model NAME` measures a model that was fetched to this machine too,
-`--endpoint URL MODEL` one of a service that is compatible with OpenAI's. Every ranking is worked out for all memories by its formula (`exact`);
-the default one is compared with what a store answers. `benchmarks/run.py --parts recall` measures
-the same and puts it on the page.
+file `locomo10.json` is given. `--model NAME` measures a model too that was fetched to this machine,
+`--endpoint URL MODEL` one of a service that is compatible with OpenAI's. Every ranking is worked
+out for all memories by its formula (`exact`); the default one is compared with what a store
+answers. `benchmarks/run.py --parts recall` measures the same and puts it on the page.
 """
 
 import argparse

@@ -36,8 +36,8 @@ _PREFIXES = {
     "Qwen/Qwen3-Embedding-": (_INSTRUCTED, ""),
 }
 
-# Models that were trained with English: of questions in Korean, Chinese or Japanese the shared words
-# say more than their vectors.
+# Models for English: of questions in Korean, Chinese or Japanese the shared words say more than
+# their vectors.
 _ENGLISH_ONLY = (
     *("snowflake/snowflake-arctic-embed-", "BAAI/bge-small-en", "BAAI/bge-base-en"),
     *("BAAI/bge-large-en", "sentence-transformers/all-", "thenlper/gte-", "mixedbread-ai/"),
