@@ -8,18 +8,21 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import UNCHANGED, EmbeddingError, InputError
 from ..network import proxied
 from ..resources import explanation, shortage
 from . import onnx
 from .catalogue import RECOMMENDED, SAMPLE, UNFIT, prefixes, real_name
+from .direct import POOLINGS
 from .onnx import Fetched
 
 # What a tokenizer is made of, where the model has it.
@@ -27,6 +30,9 @@ _TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     "config.json",
 )
+# More than any model reads, so that its end is cut off; and what numbers of 32 bits may differ by.
+_LONG = "We talked about many things. " * 400
+_SAME = 1e-4
 _REVISION_DIGITS = 12
 _READ_BYTES = 1 << 20
 
@@ -168,10 +174,9 @@ def _tried(name: str, described: dict[str, Any], folder: Path) -> Fetched:
     """What was fetched, after it has embedded the sample: as questions, and as memories."""
     names = [described["model_file"], *described["additional_files"], *_TOKENIZER]
     files = {each: (folder / each).stat().st_size for each in names if (folder / each).is_file()}
+    texts = [prefix + text for prefix in prefixes(name) for text in SAMPLE]
     try:
-        loaded = onnx.load(name, folder, sum(files.values()))
-        texts = [prefix + text for prefix in prefixes(name) for text in SAMPLE]
-        vectors = onnx.run(loaded, texts)
+        vectors = onnx.run(onnx.load(name, folder, files, ""), [*texts, _LONG])
     except Exception as error:
         if shortage(error):
             raise
@@ -179,9 +184,36 @@ def _tried(name: str, described: dict[str, Any], folder: Path) -> Fetched:
     dimensions = len(vectors[0])
     if dimensions != described["dim"]:
         raise _DamagedError(f"it gives {dimensions} dimensions, not {described['dim']}")
-    centre = [sum(numbers) / len(vectors) for numbers in zip(*vectors, strict=True)]
-    relative = str(folder.relative_to(onnx.models_folder()))
-    return Fetched(name, _version(name, folder, list(files)), dimensions, relative, files, centre)
+    centre = np.mean(vectors[: len(texts)], axis=0).tolist()
+    return Fetched(
+        model=name,
+        version=_version(name, folder, list(files)),
+        dimensions=dimensions,
+        folder=str(folder.relative_to(onnx.models_folder())),
+        files=files,
+        pooling=_pooling(name, folder, files, [*texts, _LONG], vectors),
+        centre=centre,
+    )
+
+
+def _pooling(
+    name: str,
+    folder: Path,
+    files: Mapping[str, int],
+    texts: Sequence[str],
+    vectors: Sequence[Sequence[float]],
+) -> str:
+    """How the model, asked directly, gives the `vectors` that fastembed has for the texts; empty if
+    in no way, as a model that is no ONNX file.
+    """
+    for pooling in POOLINGS:
+        try:
+            direct = onnx.run(onnx.load(name, folder, files, pooling), texts)
+        except EmbeddingError:
+            return ""
+        if np.allclose(direct, vectors, rtol=0, atol=_SAME):
+            return pooling
+    return ""
 
 
 def _version(name: str, folder: Path, files: Sequence[str]) -> str:

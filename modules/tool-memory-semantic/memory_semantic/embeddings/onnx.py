@@ -5,10 +5,11 @@ folder, and where they are missing or damaged, the error names the command that 
 """
 
 import json
+import math
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Lock
@@ -25,12 +26,6 @@ _FOLDER = "~/.amplifier/models"
 # In it, what we keep of each model beside the files of the library.
 _RECORDS = "agent-memory"
 
-# What is embedded at once, of texts of like length: so many, and so many characters in all unless
-# one text has more. Long texts together would be no faster, and take 80 MB each meanwhile.
-_BATCH = 16
-_BATCH_CHARS = 2_000
-# More threads than this make a short text no faster.
-_THREADS = 4
 # What the runtime takes beside the files of the model, and for each processor its threads.
 _RUNTIME_BYTES = 256 * 1024 * 1024
 _PROCESSOR_BYTES = 16 * 1024 * 1024
@@ -40,8 +35,9 @@ class Fetched(NamedTuple):
     """A model whose files are on this machine, whole when they were fetched.
 
     `version` tells what its vectors depend on: a hash of its files, its prefixes and the sample.
-    `files` are their sizes in bytes by path below `folder`, which is relative to `models_folder()`.
-    `centre` is the mean of the sample's vectors.
+    `files` are their sizes in bytes by path below `folder`, which is relative to `models_folder()`;
+    the model's own comes first. `pooling` is how it is asked directly, empty if that is not
+    possible. `centre` is the mean of the sample's vectors.
     """
 
     model: str
@@ -49,6 +45,7 @@ class Fetched(NamedTuple):
     dimensions: int
     folder: str
     files: dict[str, int]
+    pooling: str
     centre: list[float]
 
     @property
@@ -105,38 +102,42 @@ def embed(model: str, texts: Sequence[str], cancelled: Event) -> list[list[float
     if it is `cancelled`.
     """
     found = fetched(model)
-    centre = found.centre
-    vectors: dict[int, list[float]] = {}
-    for some in _batches(texts):
-        # One at a time: several would take as long, and the memory of all of them.
+    vectors = []
+    for text in texts:
+        # One at a time, of all threads: together they would take as long, and far more memory.
         with _turn:
             if cancelled.is_set():
                 raise EmbeddingError(f"The embedding was cancelled. {UNCHANGED}")
-            raw = run(_loaded(found), [texts[number] for number in some])
-        if len(raw[0]) != len(centre):
+            [vector] = run(_loaded(found), [text])
+        if len(vector) != len(found.centre):
             raise EmbeddingError(_damaged(model))
-        for number, vector in zip(some, raw, strict=True):
-            vectors[number] = [x - y for x, y in zip(vector, centre, strict=True)]
-    return [vectors[number] for number in range(len(texts))]
+        vectors.append([x - y for x, y in zip(vector, found.centre, strict=True)])
+    return vectors
 
 
-def load(model: str, folder: Path, size: int) -> Any:
-    """fastembed's model from the files in `folder`, of `size` bytes in all, without the network.
-    Raises EmbeddingError if the package is missing, or there is no memory for it, or the files are
-    damaged.
+def load(model: str, folder: Path, files: Mapping[str, int], pooling: str) -> Any:
+    """The model from the `files` in `folder`, of these sizes, without the network: asked directly,
+    or through fastembed if `pooling` is empty. Raises EmbeddingError if the package is missing, or
+    there is no memory for it, or the files are damaged.
     """
     require_installed(model)
     try:
         # Where the runtime gets none it ends the process.
-        require_memory(size + _RUNTIME_BYTES, _PROCESSOR_BYTES)
+        require_memory(sum(files.values()) + _RUNTIME_BYTES, _PROCESSOR_BYTES)
+        if pooling:
+            from .direct import DirectModel
+
+            return DirectModel(folder, next(iter(files)), pooling)
+        from .direct import THREADS
+
         return library().TextEmbedding(
             model,
             cache_dir=str(models_folder()),
             specific_model_path=str(folder),
             local_files_only=True,
             providers=["CPUExecutionProvider"],
-            threads=min(_THREADS, os.cpu_count() or 1),
-            enable_cpu_mem_arena=False,  # it would keep the memory of the longest text
+            threads=THREADS,
+            enable_cpu_mem_arena=False,
         )
     except Exception as error:
         number = shortage(error)
@@ -148,8 +149,11 @@ def load(model: str, folder: Path, size: int) -> Any:
 
 
 def run(loaded: Any, texts: Sequence[str]) -> list[list[float]]:
-    """The vectors of some texts as the model gives them."""
-    return [vector.tolist() for vector in loaded.embed(list(texts), batch_size=_BATCH)]
+    """The vectors of some texts as the model gives them, each of norm 1."""
+    vectors = [vector.tolist() for vector in loaded.embed(list(texts), batch_size=1)]
+    lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
+    pairs = zip(vectors, lengths, strict=True)
+    return [[number / length for number in vector] for vector, length in pairs]
 
 
 def library() -> Any:
@@ -195,19 +199,6 @@ def missing(model: str) -> str | None:
     return None
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """The places of the texts, those of like length together."""
-    batch: list[int] = []
-    for place in sorted(range(len(texts)), key=lambda place: len(texts[place])):
-        many = len(batch) == _BATCH or (len(batch) + 1) * len(texts[place]) > _BATCH_CHARS
-        if batch and many:
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
-
-
 _models: dict[str, Any] = {}
 _turn = Lock()
 # Of a parent process: their threads are not in the child, which would wait for them to free them.
@@ -216,7 +207,7 @@ _abandoned: list[Any] = []
 
 def _loaded(found: Fetched) -> Any:
     if found.version not in _models:
-        _models[found.version] = load(found.model, found.path, sum(found.files.values()))
+        _models[found.version] = load(found.model, found.path, found.files, found.pooling)
     return _models[found.version]
 
 
