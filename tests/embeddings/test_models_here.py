@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from operator import mul
 from pathlib import Path
@@ -19,7 +20,13 @@ from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingError, EmbeddingGenerator, InputError, StorageError
 from memory_semantic.embeddings import fetch, onnx
-from memory_semantic.embeddings.catalogue import ENGLISH, MULTILINGUAL, SAMPLE, prefixes
+from memory_semantic.embeddings.catalogue import (
+    ENGLISH,
+    MULTILINGUAL,
+    SAMPLE,
+    english_only,
+    prefixes,
+)
 from memory_semantic.embeddings.choice import lexical_weight
 from memory_semantic.settings import StorageConfig
 from model_hub import MODEL_FILE, ModelHub, graph, notes
@@ -229,6 +236,40 @@ async def test_vectors_keep_the_order_of_texts_of_any_length(models: Path) -> No
     batch = await generator.generate_batch(texts)
     for place in (0, 7, 20, 21, 22):
         assert batch[place] == pytest.approx(await generator.generate(texts[place]), abs=1e-5)
+
+
+async def test_a_cancelled_batch_embeds_no_more(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, real, some = [], onnx.run, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def run(loaded: Any, texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        loop.call_soon_threadsafe(some.set)
+        time.sleep(0.05)
+        return real(loaded, texts)
+
+    monkeypatch.setattr(onnx, "run", run)
+    batch = asyncio.create_task(EmbeddingGenerator("english").generate_batch([*notes(1000)]))
+    await some.wait()
+    batch.cancel()
+    await asyncio.gather(batch, return_exceptions=True)
+    with onnx._turn:
+        before = len(asked)
+    await EmbeddingGenerator("english").generate("the next one")
+    assert len(asked) <= before + 2 < 1000
+
+
+async def test_a_model_for_english_leaves_korean_questions_to_the_words(
+    models: Path, make_storage: MakeStorage
+) -> None:
+    storage = make_storage(embedding_model="english")
+    await storage.store_many(["배포는 금요일 오후에 하지 않는다.", *SAMPLE[:6]])
+    [found, *_] = await storage.search("금요일 배포")
+    assert found.content.startswith("배포는") and (found.score or 0) > 0.5
+    assert english_only("local") and english_only("BAAI/bge-small-en-v1.5")
+    assert not english_only(MULTILINGUAL) and not english_only("BAAI/bge-small-zh-v1.5")
 
 
 async def test_a_process_loads_a_model_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

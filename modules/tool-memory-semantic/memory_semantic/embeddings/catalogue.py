@@ -14,8 +14,8 @@ from ..limits import LOCAL_MODEL
 # README). Apache-2.0, 90 MB, 384 dimensions.
 #
 # Multilingual: the smallest of the family that reads 94 languages and was trained for retrieval
-# (Wang et al. 2024, arXiv 2402.05672). MIT, 470 MB, 384 dimensions. What fastembed lists itself is
-# below it in kind or above it in size: a paraphrase model, or 1.1 GB and more.
+# (Wang et al. 2024, arXiv 2402.05672). MIT, 470 MB, 384 dimensions. What fastembed lists itself for
+# many languages is made for paraphrases or has no layers, is not free, or takes 1.1 GB and more.
 ENGLISH, MULTILINGUAL = "snowflake/snowflake-arctic-embed-xs", "intfloat/multilingual-e5-small"
 RECOMMENDED = {"english": ENGLISH, "multilingual": MULTILINGUAL}
 

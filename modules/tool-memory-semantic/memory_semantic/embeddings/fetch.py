@@ -6,7 +6,6 @@ and resumes what was interrupted. Nothing is sent but the request for them, with
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,8 +66,8 @@ def all_fetched() -> list[Fetched]:
     """The models that are on this machine, by name. Raises EmbeddingError if what was kept of one
     cannot be read.
     """
-    records = onnx.models_folder() / onnx.record_of("").parent.name
-    names = sorted(path.stem.replace("--", "/") for path in records.glob("*.json"))
+    records = onnx.record_of("any").parent.glob("*.json")
+    names = sorted(path.stem.replace("--", "/") for path in records)
     return [found for found in map(onnx.known, names) if found]
 
 
@@ -128,9 +127,6 @@ def _described(name: str) -> dict[str, Any]:
 
 def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Path:
     """Where the files are below the folder of the repository, the large ones' hashes compared."""
-    # Read when the hub's package is imported. Blobs that models share may be outside of the folder
-    # of a model, where the runtime refuses them.
-    os.environ.setdefault("HF_HUB_DISABLE_SHARED_BLOBS", "1")
     try:
         import huggingface_hub as hub
 

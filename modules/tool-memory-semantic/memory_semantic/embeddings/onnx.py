@@ -158,8 +158,10 @@ def run(loaded: Any, texts: Sequence[str]) -> list[list[float]]:
 
 def library() -> Any:
     """fastembed, which then lists the recommended models too."""
-    # Read when the package is imported. What is set already is somebody's choice.
+    # Read when the packages are imported. What is set already is somebody's choice.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Blobs that models share are outside of a model's folder, where the runtime refuses them.
+    os.environ.setdefault("HF_HUB_DISABLE_SHARED_BLOBS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
     import fastembed
 
