@@ -145,12 +145,6 @@ def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Pa
                 token=False,
             )
         )
-        for file in about.siblings or ():
-            if file.rfilename in wanted and not _is_whole(folder / file.rfilename, file):
-                raise _DamagedError(f"its file {file.rfilename} was damaged on the way")
-        return Path("snapshots", folder.name)
-    except _DamagedError:
-        raise
     except Exception as error:
         number = shortage(error)
         why = explanation(number) if number else f"{type(error).__name__}."
@@ -158,6 +152,10 @@ def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Pa
             f"The model {name!r} could not be fetched: {why} {UNCHANGED} Check the network"
             f"{proxied()}, then run it again: it resumes."
         ) from error
+    for file in about.siblings or ():
+        if file.rfilename in wanted and not _is_whole(folder / file.rfilename, file):
+            raise _DamagedError(f"its file {file.rfilename} was damaged on the way")
+    return Path("snapshots", folder.name)
 
 
 def _is_whole(path: Path, file: Any) -> bool:
