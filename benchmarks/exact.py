@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from memory_semantic import ranking
 from memory_semantic.embeddings import EmbeddingGenerator
-from memory_semantic.limits import LEXICAL_WEIGHT, LOCAL_MODEL
+from memory_semantic.embeddings.catalogue import english_only
+from memory_semantic.limits import LEXICAL_WEIGHT
 from recall_sets import Set
 from scoring import DEPTH, Answer
 
@@ -43,17 +44,18 @@ class Model:
 
     def __init__(self, name: str, base_url: str | None = None) -> None:
         self.generator = EmbeddingGenerator(name, base_url=base_url)
-        self.reads_all = name != LOCAL_MODEL
-        self._known: dict[str, np.ndarray] = {}
+        self.reads_all = not english_only(self.generator.model)
+        self._known: dict[bool, dict[str, np.ndarray]] = {False: {}, True: {}}
 
-    def vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """A vector of norm 1 for each text."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+    def vectors(self, texts: Sequence[str], questions: bool = False) -> list[np.ndarray]:
+        """A vector of norm 1 for each text, all of them memories or `questions`."""
+        known = self._known[questions]
+        fresh = [text for text in dict.fromkeys(texts) if text not in known]
         for start in range(0, len(fresh), _EMBEDDED_AT_ONCE):
             some = fresh[start : start + _EMBEDDED_AT_ONCE]
-            vectors = asyncio.run(self.generator.generate_batch(some))
-            self._known |= zip(some, map(np.array, vectors), strict=True)
-        return [self._known[text] for text in texts]
+            vectors = asyncio.run(self.generator.generate_batch(some, questions=questions))
+            known |= zip(some, map(np.array, vectors), strict=True)
+        return [known[text] for text in texts]
 
 
 class Exact:
@@ -75,7 +77,7 @@ class Exact:
         texts = [self._embedded(question.text, method) for question in questions]
         places = [i for i, time in enumerate(self._set.times) if not since or time >= since]
         answers = []
-        for question, vector in zip(questions, self._model.vectors(texts), strict=True):
+        for question, vector in zip(questions, self._model.vectors(texts, True), strict=True):
             scores = self._scores(question.text, vector, method)
             best = sorted(places, key=lambda i: (scores[i], self._set.times[i]), reverse=True)
             found = [self._set.texts[i] for i in best[:DEPTH]]

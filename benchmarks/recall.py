@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#     "amplifier-module-tool-memory-semantic",
+#     "amplifier-module-tool-memory-semantic[fastembed]",
 #     "numpy>=2",
 #     "rank-bm25>=0.2.2,<0.3",
 # ]
@@ -14,10 +14,10 @@
 """Does a search find the right memory? `uv run benchmarks/recall.py [--locomo FILE]`, a minute.
 
 On our own set and the four languages (see `recall/README.md`), and on LoCoMo's conversations if its
-file `locomo10.json` is given. `--endpoint URL MODEL` measures another model too, of a service that
-is compatible with OpenAI's. Every ranking is worked out for all memories by its formula (`exact`);
-the default one is compared with what a store answers. `benchmarks/run.py --parts recall` measures
-the same and puts it on the page.
+file `locomo10.json` is given. `--model NAME` measures a model too that was fetched to this machine,
+`--endpoint URL MODEL` one of a service that is compatible with OpenAI's. Every ranking is worked
+out for all memories by its formula (`exact`); the default one is compared with what a store
+answers. `benchmarks/run.py --parts recall` measures the same and puts it on the page.
 """
 
 import argparse
@@ -57,15 +57,19 @@ Found = dict[str, list[Answer]]
 
 
 def measure(
-    endpoint: tuple[str, str] | None = None, locomo_file: Path | None = None, log: Log = print
+    endpoint: tuple[str, str] | None = None,
+    locomo_file: Path | None = None,
+    log: Log = print,
+    fetched: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything about recall; `endpoint` is the address of an OpenAI-compatible service and the
-    name of a model there, `locomo_file` the file of that set.
+    name of a model there, `locomo_file` the file of that set, `fetched` models on this machine.
     """
     logging.getLogger("memory_semantic").setLevel(logging.ERROR)
     models = {BUILT_IN: Model("local")}
     if endpoint:
         models[endpoint[1]] = Model(endpoint[1], endpoint[0])
+    models |= {name: Model(name) for name in fetched}
     whole = own()
     reported = whole.asking([each for each in whole.questions if not for_tuning(each)])
     log(f"recall: {len(whole.texts)} memories, {len(whole.questions)} questions")
@@ -239,10 +243,11 @@ def _locomo(file: Path, models: dict[str, Model], log: Log) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
+    parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
     parser.add_argument("--locomo", type=Path, metavar="FILE", help="the file locomo10.json")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
-    print(section(measure(endpoint, options.locomo)))
+    print(section(measure(endpoint, options.locomo, fetched=options.model)))
 
 
 if __name__ == "__main__":

@@ -49,10 +49,12 @@ MAX_SHOWN_CHARS = 600
 _RECENT_LOOKED_THROUGH = 100
 
 # From which cosine on a memory is close to a prompt, by embedding model. For the built-in one it is
-# measured by benchmarks/recall_hook.py. For OpenAI's it is not: published examples have
-# 0.08 to 0.25 for questions off topic and 0.44 for those on topic with the newer two, and 0.77 to
-# 0.79 off topic with ada. Other models differ; where it is too low, the budget still holds.
+# measured by benchmarks/recall_hook.py, for E5 in the same way with weights of 4 bits; Arctic's is
+# that of MiniLM, which is built alike. For OpenAI's it is not: published examples have 0.08 to 0.25
+# for questions off topic and 0.44 for those on topic with the newer two, and 0.77 to 0.79 off topic
+# with ada. Other models differ; where it is too low, the budget still holds.
 MIN_COSINE = {"local": 0.24, "text-embedding-ada-002": 0.8}
+MIN_COSINE |= {"intfloat/multilingual-e5-small": 0.32, "snowflake/snowflake-arctic-embed-xs": 0.34}
 MIN_COSINE_OF_OTHERS = 0.3
 
 # What is not asked for: the files that Amplifier puts before a prompt, and reminders.

@@ -8,6 +8,7 @@ from ..errors import UNCHANGED, StorageError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
 from ..settings import StorageConfig
 from ..store import EmbeddingModel, StoreInfo
+from .catalogue import is_local
 from .generator import EmbeddingGenerator
 
 logger = logging.getLogger(__name__)
@@ -31,22 +32,26 @@ def choose(
         model or _default(agent, config), base_url=config.base_url, dimensions=dimensions
     )
     if info:
-        _require_same(info, generator)
-        if info.endpoint and not generator.endpoint:
+        if info.model.model == generator.model and info.endpoint and not generator.endpoint:
             raise StorageError(
                 f"The store of {agent!r} was embedded by the service at {info.endpoint}, but no "
                 f"base_url is set now. {UNCHANGED} Set it."
             )
+        _require_same(info, generator)
     return generator
 
 
 async def vectors_of(
-    texts: list[str], generator: EmbeddingGenerator, info: StoreInfo | None
+    texts: list[str],
+    generator: EmbeddingGenerator,
+    info: StoreInfo | None,
+    *,
+    questions: bool = False,
 ) -> list[list[float]]:
-    """The vectors of `texts`. Raises EmbeddingError, and StorageError if they are not of the model
-    of the store that `info` describes.
+    """The vectors of `texts`, which are `questions` or memories. Raises EmbeddingError, and
+    StorageError if they are not of the model of the store that `info` describes.
     """
-    vectors = await generator.generate_batch(texts)
+    vectors = await generator.generate_batch(texts, questions=questions)
     if info:
         _require_same(info, generator)
     return vectors
@@ -70,7 +75,8 @@ def lexical_weight(config: StorageConfig, model: str) -> float:
     """How much shared words count beside the meaning, with this embedding model."""
     if config.lexical_weight is not None:
         return config.lexical_weight
-    return LEXICAL_WEIGHT if model == LOCAL_MODEL else 0.0
+    known = model == LOCAL_MODEL or is_local(model, config.base_url)
+    return LEXICAL_WEIGHT if known else 0.0
 
 
 def new_info(

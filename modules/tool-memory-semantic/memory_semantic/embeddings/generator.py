@@ -10,7 +10,7 @@ from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL
 from ..workers import run_blocking
-from . import local
+from . import catalogue, local, onnx
 
 _OPENAI_HOST = "api.openai.com"
 
@@ -18,10 +18,12 @@ _OPENAI_HOST = "api.openai.com"
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one, else its name at the service at `base_url` (by default
-    OPENAI_BASE_URL, or OpenAI's). `api_key` defaults to OPENAI_API_KEY; a service at another
-    address may need none. `dimensions` asks the service for that vector length; the attribute is
-    the length in use, None until it is known.
+    `model` is `local` for the built-in one. Without a `base_url`, `english`, `multilingual` and
+    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Others
+    are named as the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's) names them.
+    `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
+    asks the service for that vector length; the attribute is the length in use, None until it is
+    known.
 
     Nothing is loaded or contacted before the first text. Safe from many tasks, threads and event
     loops; connections to a service stay open for the next call until their event loop ends.
@@ -35,32 +37,47 @@ class EmbeddingGenerator:
         base_url: str | None = None,
         dimensions: int | None = None,
     ) -> None:
-        self.model = clean_local(model)
+        self._through_fastembed = catalogue.is_local(clean_local(model), base_url)
+        self.model = catalogue.real_name(model) if self._through_fastembed else clean_local(model)
         self.dimensions = dimensions or DIMENSIONS.get(self.model)
         self._requested_dimensions = dimensions
         self._api_key = api_key
         self._base_url = base_url
 
     @property
+    def on_this_machine(self) -> bool:
+        """Whether no text leaves this machine: the built-in model, or one of `fastembed`."""
+        return self._through_fastembed or self.model == LOCAL_MODEL
+
+    @property
     def endpoint(self) -> str | None:
-        """Host and port of the service; None for OpenAI's own, and for `local`."""
+        """Host and port of the service; None for OpenAI's own, and on this machine."""
         host = urlsplit(self._service() or "").netloc
-        return None if self.model == LOCAL_MODEL or host in ("", _OPENAI_HOST) else host
+        return None if self.on_this_machine or host in ("", _OPENAI_HOST) else host
 
     @property
     def version(self) -> str | None:
-        """Which built-in model this is; None for a service, whose names carry the version."""
+        """Which model on this machine this is; None for a service, whose names carry the version.
+        Raises EmbeddingError if the model has not been fetched.
+        """
+        if self._through_fastembed:
+            return onnx.fetched(self.model).version
         return local.model_version() if self.model == LOCAL_MODEL else None
 
     async def generate(self, content: str) -> list[float]:
         """The vector of one text. Raises EmbeddingError as `generate_batch` does."""
         return (await self.generate_batch([content]))[0]
 
-    async def generate_batch(self, contents: Sequence[str]) -> list[list[float]]:
-        """The vectors of several texts, in their order, all of one length, each of norm 1. Raises
-        EmbeddingError if there is no key, or no such answer after three tries.
+    async def generate_batch(
+        self, contents: Sequence[str], *, questions: bool = False
+    ) -> list[list[float]]:
+        """The vectors of several texts, in their order, all of one length, each of norm 1. Some
+        models on this machine tell `questions` from what answers them. Raises EmbeddingError if
+        there is no key, no such answer after three tries, or no such model here.
         """
-        texts = list(contents)
+        question, memory = catalogue.prefixes(self.model) if self._through_fastembed else ("", "")
+        prefix = question if questions else memory
+        texts = [prefix + text for text in contents]
         return self._checked(await self._embed(texts) if texts else [])
 
     async def load(self) -> bool:
@@ -80,6 +97,8 @@ class EmbeddingGenerator:
         """The vectors as the model gives them: what a subclass for another model replaces."""
         if self.model == LOCAL_MODEL:
             return await run_blocking(lambda _: local.embed(texts))
+        if self._through_fastembed:
+            return await run_blocking(lambda cancelled: onnx.embed(self.model, texts, cancelled))
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not key and not self.endpoint:
             raise EmbeddingError(

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
+from .catalogue import english_only
 from .choice import vectors_of
 from .generator import EmbeddingGenerator
 
@@ -24,16 +25,21 @@ async def prepare(
 
     Raises EmbeddingError, and StorageError if the vector is not one of the store's model.
     """
+
+    async def embedded(text: str) -> list[list[float]]:
+        return await vectors_of([text], generator, info, questions=True)
+
     words = ranking.indexed(query) if info.words and weight else []
     if not words:
-        [vector] = await vectors_of([query], generator, info)
+        [vector] = await embedded(query)
         return lambda _: Question(vector)
 
     def without_common(rarities: Sequence[float]) -> str:
         return ranking.without_common(query, ranking.common(words, rarities, info.memories))
 
-    if await generator.load():
+    if english_only(info.model.model):
         weight = ranking.weight_of(query, weight)
+    if await generator.load():
 
         def ask(store: Store) -> Question:
             rarities = store.rarities(words)
@@ -43,7 +49,7 @@ async def prepare(
         return ask
     if info.common is None:
         rarities = await run(lambda store: store.rarities(words))
-        [vector] = await vectors_of([without_common(rarities)], generator, info)
+        [vector] = await embedded(without_common(rarities))
         return lambda _: Question(vector, words, weight, sum(rarities))
-    [vector] = await vectors_of([ranking.without_common(query, info.common)], generator, info)
+    [vector] = await embedded(ranking.without_common(query, info.common))
     return lambda store: Question(vector, words, weight, sum(store.rarities(words)))

@@ -201,7 +201,8 @@ def _refusal(error: openai.APIStatusError) -> str:
     elif status == 429 and error.code == "insufficient_quota":
         reason, remedy = "reports that the account's quota is used up", "Check its billing."
     elif status == 429 or status >= 500:
-        reason, remedy = f"still failed at try {EMBEDDING_TRIES}", "Try again later."
+        reason = f"still failed at try {EMBEDDING_TRIES}"
+        remedy = "Try again later; if it goes on, look into the service's own log."
     else:
         reason = "refused the request"
         remedy = "The text may be too long for the model, or it does not take `dimensions`."
