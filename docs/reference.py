@@ -5,7 +5,7 @@ A block in a page calls a function of this file, and cog puts what it returns be
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from inspect import getsource
 from typing import Any
@@ -70,12 +70,18 @@ def recalled() -> str:
 def commands() -> str:
     """Each command with its help, as a terminal of 100 columns shows it."""
     top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
-    parts = ["", _fenced(cli.get_help(top))]
-    for name in cli.list_commands(top):
-        command = cli.get_command(top, name)
+    return "\n".join(["", _fenced(cli.get_help(top)), *_commands_of(cli, top)])
+
+
+def _commands_of(group: click.Group, within: click.Context, prefix: str = "") -> Iterator[str]:
+    for name in group.list_commands(within):
+        command = group.get_command(within, name)
         assert command
-        parts += [f"## {name}\n", _fenced(command.get_help(click.Context(command, top, name)))]
-    return "\n".join(parts)
+        context = click.Context(command, within, name)
+        yield f"## {prefix}{name}\n"
+        yield _fenced(command.get_help(context))
+        if isinstance(command, click.Group):
+            yield from _commands_of(command, context, f"{name} ")
 
 
 def _default(name: str, field: Mapping[str, Any]) -> str:

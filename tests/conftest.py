@@ -41,6 +41,8 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
+        "FASTEMBED_CACHE_PATH",
+        "HF_ENDPOINT",
         "AMPLIFIER_AGENT_IDENTITY",
         "AGENT_MEMORY_QDRANT_URL",
         "AGENT_MEMORY_QDRANT_API_KEY",

@@ -319,7 +319,8 @@ print([name for name in ("fastembed", "onnxruntime", "huggingface_hub") if name 
 
 
 def test_shared_words_count_with_models_here_and_not_with_services() -> None:
-    here, there = StorageConfig(), StorageConfig(base_url="http://localhost:1/v1")
+    here = StorageConfig.parse({})
+    there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
     assert lexical_weight(here, ENGLISH) == lexical_weight(here, "local") == 1
     assert lexical_weight(there, ENGLISH) == lexical_weight(here, "text-embedding-3-small") == 0
 

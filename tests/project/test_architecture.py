@@ -12,7 +12,7 @@ from scripted import MEMORY_MODULE, REPOSITORY
 # Each room of memory_semantic may import its own layer and what is below it.
 LAYERS = (
     ("tools",),
-    ("storage",),
+    ("storage", "models"),
     ("maintenance",),
     ("files", "server"),
     ("embeddings", "merging"),
@@ -32,13 +32,13 @@ UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
 # of the core, takes public names alone: its own, and those of the one door for keeping stores in
 # order.
 OUTSIDE = {
-    "agent_memory": {"", "limits", "maintenance"},
-    "memory_hooks": {"", *GROUND, "ranking"},
+    "agent_memory": {"", "limits", "maintenance", "models"},
+    "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
     "amplifier_module_tool_memory_semantic": {"tools"},
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
 }
-DOORS = ("memory_semantic", "memory_semantic.maintenance")
+DOORS = ("memory_semantic", "memory_semantic.maintenance", "memory_semantic.models")
 
 # The modules, or the room, that may import what is not ours: it takes long to load, or is good for
 # one thing only.
@@ -46,6 +46,9 @@ USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
     "qdrant_client": {"server"},
     "openai": {"embeddings.service"},
+    "fastembed": {"embeddings.onnx"},
+    "huggingface_hub": {"embeddings.fetch"},
+    "onnxruntime": {"embeddings.direct"},
     "amplifier_core": {"tools"},
 }
 
@@ -133,7 +136,7 @@ def test_what_is_built_on_the_core_imports_these_rooms(package: str) -> None:
 
 
 def test_the_command_takes_public_names_alone() -> None:
-    public = {door: {*import_module(door).__all__, "maintenance"} for door in DOORS}
+    public = {door: {*import_module(door).__all__, "maintenance", "models"} for door in DOORS}
     wrong = [
         (name, node.module, alias.name)
         for name, path in modules("agent_memory").items()

@@ -17,6 +17,7 @@ COMMANDS = {
     "import": "transfer",
     "move": "move",
     "reembed": "reembed",
+    "model": "model",
     "stats": "stats",
     "doctor": "doctor",
     "completion": "completion",

@@ -81,9 +81,7 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         info = None
     try:
         generator = storage.generator(info)
-        service = (
-            "" if generator.model == limits.LOCAL_MODEL else f" at {generator.endpoint or 'OpenAI'}"
-        )
+        service = "" if generator.on_this_machine else f" at {generator.endpoint or 'OpenAI'}"
         name = f"{generator.model}{service}"
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")

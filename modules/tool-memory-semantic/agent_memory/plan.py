@@ -55,7 +55,7 @@ async def plan(memories: Sequence["Memory"], generator: "EmbeddingGenerator") ->
         await generator.generate_batch([f"{likely} {each}" for each in range(number)])
     seconds = (time.perf_counter() - started) / max(1, number) + _WRITE_SECONDS
     tokens = characters // _CHARS_PER_TOKEN
-    local = generator.model == limits.LOCAL_MODEL
+    local = generator.on_this_machine
     price = None if generator.endpoint else PRICES.get(generator.model)
     return Plan(
         memories=len(memories),

@@ -149,11 +149,11 @@ class Recall:
             least = settings.min_cosine
             if least is None:
                 least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
-            from memory_semantic.limits import LOCAL_MODEL
+            from memory_semantic.embeddings.catalogue import english_only
             from memory_semantic.ranking import unreadable
 
-            # To the built-in model all of these texts are alike.
-            told = info.model.model != LOCAL_MODEL or not unreadable(query)
+            # To a model for English all of these texts are alike.
+            told = not (english_only(info.model.model) and unreadable(query))
             near = await storage.search(query, MAX_RESULTS) if told else []
             close = [each for each in near if unseen(each) and cosine(each) >= least]
             close = close[: settings.relevant]

@@ -77,7 +77,9 @@ class StorageConfig(Settings):
         "~/.amplifier/memory", description="where the memories of all agents lie, on a local disk"
     )
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(
-        None, description="`local`, or a model's name at the service"
+        None,
+        description="`local`, a [model on this machine](../../docs/models.md) such as "
+        "`multilingual`, or a model's name at the service",
     )
     base_url: Annotated[str, AfterValidator(clean_base_url)] | None = Field(
         None, description="the address of an OpenAI-compatible service"

@@ -20,7 +20,7 @@ class EmbeddingModel(NamedTuple):
     """What made the vectors of a store: they can be compared with no others."""
 
     model: str
-    version: str | None  # of the built-in model; the names of others carry it
+    version: str | None  # of a model on this machine; the names of others carry it
     dimensions: int
 
     def __str__(self) -> str:

@@ -20,9 +20,9 @@ def fetch(session: Session, name: str) -> None:
     NAME is english, multilingual, or one that `agent-memory model list --all` shows. Safe to rerun:
     resumes after an interruption, and mends what was damaged.
     """
-    from memory_semantic.embeddings.fetch import fetch as fetch_model
+    from memory_semantic import models
 
-    found = fetch_model(name, show_progress=not session.out.as_json)
+    found = models.fetch(name, show_progress=not session.out.as_json)
     size = sum(found.files.values())
     if session.out.as_json:
         facts = {"model": found.model, "version": found.version, "bytes": size}
@@ -41,17 +41,15 @@ def fetch(session: Session, name: str) -> None:
 @click.option("--all", "-a", "everything", is_flag=True, help="All that can be fetched.")
 def list_(session: Session, everything: bool) -> None:
     """List the recommended models, and those that were fetched."""
-    from memory_semantic.embeddings import onnx
-    from memory_semantic.embeddings.catalogue import RECOMMENDED
-    from memory_semantic.embeddings.fetch import all_fetched, listed
+    from memory_semantic import models
 
-    names = {real: name for name, real in RECOMMENDED.items()}
-    here = {each.model for each in all_fetched()}
+    names = {real: name for name, real in models.RECOMMENDED.items()}
+    here = {each.model for each in models.all_fetched()}
     rows = []
-    for each in listed():
+    for each in models.listed():
         if everything or each.model in here | names.keys():
             state = "not fetched" if each.model not in here else "fetched"
-            if each.model in here and onnx.missing(each.model):
+            if each.model in here and models.missing(each.model):
                 state = "damaged"
             rows.append({**each._asdict(), "name": names.get(each.model, ""), "state": state})
     if session.out.as_json:

@@ -18,11 +18,16 @@ ShowDone = Callable[[int, int], None]
 
 @command(
     "reembed --model text-embedding-3-small",
+    "reembed --model multilingual",
     "reembed --model local",
     "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
 )
 @click.option(
-    "--model", "-m", metavar="NAME", required=True, help='"local", or the name at the service.'
+    "--model",
+    "-m",
+    metavar="NAME",
+    required=True,
+    help='"local", one of `agent-memory model list`, or the name at the service.',
 )
 @click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
 @click.option(

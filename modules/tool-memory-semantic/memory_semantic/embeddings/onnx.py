@@ -123,7 +123,8 @@ def load(model: str, folder: Path, files: Mapping[str, int], pooling: str) -> An
     require_installed(model)
     try:
         # Where the runtime gets none it ends the process.
-        require_memory(sum(files.values()) + _RUNTIME_BYTES, _PROCESSOR_BYTES)
+        threads = (os.cpu_count() or 1) * _PROCESSOR_BYTES
+        require_memory(sum(files.values()) + _RUNTIME_BYTES + threads)
         if pooling:
             from .direct import DirectModel
 
