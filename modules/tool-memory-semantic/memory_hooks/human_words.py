@@ -34,7 +34,8 @@ _FORGET = phrases(r"""
 _SECRET = phrases(r"""
     (passwords?|passwd|passphrase|passwort|kennwort|credentials?|tokens?|pin code|secret is)
     (pass (for|is)|keys? (is|for)|(api|access|private|secret|ssh)[ -]?keys?)
-    keys?[:=]|\(masked |비밀번호|パスワード|暗証
+    (pw|pwd|pin|pass ?code|secrets?|login|contraseña|clave|mot de passe|mdp|zugangsdaten)
+    keys?[:=]|비번|암호|暗号|\(masked |비밀번호|パスワード|暗証
 """)
 
 # Nobody types more than this; a paragraph, or a whole prompt, beyond it was pasted.
