@@ -11,15 +11,7 @@ that takes something back, jokes, or speaks of a password is left alone.
 import re
 from typing import NamedTuple
 
-from .human_words import (
-    is_meant,
-    is_said,
-    is_statement,
-    is_task,
-    phrases,
-    speaks_of_secrets,
-    to_be_forgotten,
-)
+from .human_words import is_said, is_statement, is_task, may_be_kept, phrases
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
 _INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # below, it is kept with so many sentences that follow
@@ -50,16 +42,15 @@ CUES: dict[str, re.Pattern[str]] = {
         (we('re| are) (moving|switching|migrating) (to|off|from)|the plan is|that'?s the plan)
         ^(ok\w*,? )?(?!what|here|there|as|how|so)[\w.+-]+( [\w.+-]+)? it is( then)?\W*$
         ^\W*let it be \w+|\b(period|full stop|end of (story|discussion))\W*$
-        ^\W*[\w+-]+( is| won| wins)?( out| in)?, [\w+-]+( is)? (in|out)\b
+        ^\W*[\w.+-]+( is)? (out, [\w.+-]+( is)? in|in, [\w.+-]+( is)? out|won|wins)\b
         (wir (haben (uns )?entschieden|bleiben bei|nehmen)|on (garde|part sur|reste sur|passe à))
-        (nos quedamos con|vamos con|usamos)\b|하기로 했|(로 가|하)자(?!\w)|(ことにし|に決め)(た|ました)
+        (nos quedamos con|vamos con|usamos)\b|하기로 했|(로 가|하)자(?!\w)|にしよう|に決めました
     """),
     "preference": phrases(r"""
         (i (much |really )?prefer|i('d| would) (much )?rather|my preference|i hate (it )?when)
         (i (don'?t|do not) (want|like) (any|to see|you to|your|seeing|it when))
         keep (your |the |all )?(answers|replies|responses|explanations|summaries|messages)
-        (answer|reply|respond|talk)\b.* in (english|german|french|spanish|korean|japanese|chinese)
-        ich (mag|bevorzuge|möchte) (kein\w*|lieber)|^preference
+        (^preference|(answer|reply|talk) (to me |only )?in \w+|ich (mag|möchte) (kein\w*|lieber))
     """),
     "rule": phrases(r"""
         (from now( on)?|going forward|from here on|in future|from day one|ever again|as a rule)
@@ -70,10 +61,7 @@ CUES: dict[str, re.Pattern[str]] = {
         ab (jetzt|sofort)|künftig|grundsätzlich|bitte kein|앞으로|항상|반드시|今後|必ず|常に
     """),
     "lesson": phrases(r"(we('ve)? learn(ed|t)|lessons? learn(ed|t)|our \w+ turned out)"),
-    "fact": phrases(r"""
-        (i work (from|for|at)|i('m| am) based in|we (support|deploy|use|target|ship))
-        ((our|my) (client|customer|contact|time ?zone) is|in charge of|responsible for|the one for)
-    """),
+    "fact": phrases(r"(i work (from|for|at)|we (support|deploy|use)|in charge of|responsible for)"),
 }
 # What standing statements have, and few others. Two of them are enough; one of the first group is,
 # in a turn of nothing but statements.
@@ -85,7 +73,7 @@ _STRONG = {
         절대|금지|지 ?마|말 ?것|絶対|禁止|ないで
     """),
     "all": phrases(r"""
-        (all|every|each|always|every(thing|one|body| ?where)|what ?ever|who ?ever|when ?ever|only|any)
+        (all|any|each|every|always|only|every(thing|one|body| ?where)|(what|who|when) ?ever)
         (both|throughout|the (whole|rest)|solely|exclusively|anything|alle[sn]?|jede\w*|immer|nur)
         (überall|tod[oa]s?|cada|siempre|s[oó]lo|tous|toutes|chaque|toujours|uniquement|seulement)
         だけ|のみ|全部|すべて|全て|毎|いつも|전부|모든|모두|매|만(?!\w)
@@ -112,14 +100,13 @@ _STRONG = {
 }
 _WEAK = {
     "bound": phrases(r"""
-        (max(imum)?|minimum|(?<!\d )min|at (most|least)|tops|up to|limit(ed)?|cap(ped)?|budget|deadline)
-        (older|more|less|fewer|larger|bigger|longer|deeper|smaller) than
-        (window|until \w+|till? \w+)
-        (höchstens|mindestens|maximal|m[aá]ximo|m[ií]nimo|au (plus|moins))\b|以内|以上|以下|まで|이하|이상|까지
+        (max(imum)?|minimum|at (most|least)|tops|up to|limit(ed)?|cap(ped)?|budget|deadline|window)
+        ((older|more|less|fewer|larger|bigger|longer|deeper|smaller) than|(until|till?) \w+)
+        (höchstens|mindestens|maximal|máximo|mínimo|au plus)\b|以内|以上|以下|まで|이하|이상|까지
     """),
     "amount": phrases(r"""
         (by|before|b4|after|under|below|above|over|within|from|between|past|per) (\w+ ){0,2}NUMBER
-        \d[\d.,]* ?(ms|s|sec\w*|min\w*|h|hours?|hrs?|days?|weeks?|months?|years?|[kmgt]i?b|px|lines?)
+        \d ?(ms|s|sec\w*|min\w*|h|hours?|hrs?|days?|weeks?|months?|years?|[kmgt]i?b|px|lines?)
         \d ?[%€$°]|\b(is|are|at) (at |on |in )?v?\d\S*|\d{1,2}(:\d\d|st|nd|rd|th|am|pm)
         ((mon|tues?|wednes|thurs?|fri|satur|sun)days?|mon|tue|wed|thu|fri|night|noon|midnight)
         (january|february|march|april|june|july|august|(sept|octo|novem|decem)(em)?ber|morning)
@@ -128,24 +115,19 @@ _WEAK = {
     """),
     "duty": phrases(r"""
         (must|ha(s|ve) to|shall|should|needs? to|(is|are) to be|ought|gotta|may|required|allowed)
-        (muss|müssen|darf|dürfen|soll|sollen|tiene\w* que|hay que|deben?|doi(t|vent)|il faut)
-        해야|돼야|べき
+        (muss|müssen|darf|dürfen|soll|sollen|tiene\w* que|hay que|deben?|doi(t|vent))\b|해야|돼야|べき
     """),
     "choice": phrases(r"""
         (it is|wins|won|for good|final|then\W*$|(is|are|goes) (out|gone)|that'?s it|stays?|law)
         (we|i) (take|keep|drop|stick|stay|use|go|want)\b|にしよう|にします|하자
     """),
-    "place": phrases(r"""
-        ((is|are) called|belongs? to|lives? (in|on|under|at)|goes (to|through|in|into)|needs|owns?)
-        (comes? (from|in|out)|owned by|responsible|in charge|contact)
-    """),
+    "place": phrases(r"((is|are) called|belongs? to|lives? (in|on)|goes (to|into)|needs|owns?)"),
 }
 # A lesson tells what helped, and what the trouble was or why.
 _HELPED = phrases(r"""
-    (now|then|since|and|both|all|is|are|after)\b[^.?]{0,45} (gone|fine|clean|green|quiet|stable)
+    (now|then|since|and|both|all|is|are)\b[^.?]{0,45} (gone|fine|clean|green|stable|solid|fixed)
     (now|then|since|and|both|all)\b[^.?]{0,45} (work(s|ing)?|loads?|pass(es)?|survives?|holds|zero)
     (now|then|since|and|both|all)\b[^.?]{0,45} (stopped|match(es)?|agrees?|full|finish(es)?|runs)
-    (is|are|completely) (now )?(solid|smooth|steady|flat|correct|normal|solved|fixed|cured)
     (went|drop\w*|fell|down|cut|up|is|takes?|from) (\w+ ){0,3}(from )?\d\S*( \w+)? ?(to|->|→) ?\d\w*
     \d\w* ?(->|→) ?\d\w*|drops? to \S*\d|= \w+$|(solved|fixed|fixes|cured|helped|did) (it|that)
     ((did|does) the trick|no more \w+|not (one|once|a single)|(none|no \w+|never|nothing) since)
@@ -158,7 +140,7 @@ _TROUBLE_WAS = phrases(r"""
     (root cause|came from|caused by|found (it|out|the \w+)|figured|tracked|learn\w*|hard way)
     (\w+ was (just |only |simply )?(the|my|our|an?|that|on|when|not|in)|it'?s the)
     (because|bc|since the|so (the|it|we|our|all|every|each|that|they)|due to|twice|believed)
-    (was|were|had|held|kept|reused|assumed|expected|ran|sat|died|did(n'?t| not)|without|missing|stale)
+    (was|were|had|held|kept|reused|assumed|expected|ran|died|did(n'?t| not)|without|missing|stale)
     (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)
@@ -169,12 +151,11 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 def found(words: str) -> list[Found]:
     """What of a human's own `words` is worth keeping, in their order."""
     found = []
-    if to_be_forgotten(words) or speaks_of_secrets(words) or not is_meant(words):
+    if not may_be_kept(words):
         return found
-    only_statements = all(is_said(each) and is_statement(each) for each in _SENTENCES.split(words))
+    only_statements = all(is_said(each) and is_statement(each) for each in _sentences(words))
     for paragraph in re.split(r"\n{2,}", words):
-        sentences = [each.strip() for each in _SENTENCES.split(paragraph) if each.strip()]
-        said = [each for each in sentences if is_said(each)]
+        said = [each for each in _sentences(paragraph) if is_said(each)]
         lesson = _lesson(said)
         if lesson:
             found.append(Found("lesson", lesson))
@@ -182,8 +163,7 @@ def found(words: str) -> list[Found]:
             if sentence in lesson:
                 continue
             kind = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            if kind is None and _stands(sentence, only_statements):
-                kind = "rule"
+            kind = kind or _standing(sentence, only_statements)
             if sentence[-1] == ":" or (kind == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
                 sentence = " ".join(said[number : number + 1 + _INTRODUCED])
             elif said[number + 1 :] and _REASON.search(said[number + 1]):
@@ -193,21 +173,27 @@ def found(words: str) -> list[Found]:
     return found
 
 
-def _stands(sentence: str, among_statements: bool) -> bool:
+def _sentences(text: str) -> list[str]:
+    return [each.strip() for each in _SENTENCES.split(text) if each.strip()]
+
+
+def _standing(sentence: str, among_statements: bool) -> str | None:
     if not is_statement(sentence):
-        return False
-    strong = sum(bool(each.search(sentence)) for each in _STRONG.values())
-    weak = sum(bool(each.search(sentence)) for each in _WEAK.values())
-    if strong + weak > 1 or len(_WEAK["amount"].findall(sentence)) > 1:
-        return True
-    return among_statements and strong > 0 and len(sentence.split()) >= _MIN_WORDS
+        return None
+    strong = {name for name, signal in _STRONG.items() if signal.search(sentence)}
+    weak = {name for name, signal in _WEAK.items() if signal.search(sentence)}
+    amounts = len(_WEAK["amount"].findall(sentence))
+    alone = strong and among_statements and len(sentence.split()) >= _MIN_WORDS
+    if alone or amounts > 1 or len(strong | weak) > 1:
+        return "rule" if {"none", "all", "duty"} & (strong | weak) else "fact"
+    return None
 
 
 def _lesson(said: list[str]) -> str:
     told = [each for each in said if not is_task(each)]
-    helped = [bool(_HELPED.search(each)) for each in told]
-    trouble = [bool(_TROUBLE_WAS.search(each)) for each in told]
-    if not (any(helped) and any(trouble)):
+    helped = [number for number, each in enumerate(told) if _HELPED.search(each)]
+    trouble = [number for number, each in enumerate(told) if _TROUBLE_WAS.search(each)]
+    if not (helped and trouble):
         return ""
-    where = [number for number in range(len(told)) if helped[number] or trouble[number]]
-    return " ".join(told[where[0] : where[-1] + 1])[:MAX_CHARS]
+    text = " ".join(told[min(helped + trouble) : max(helped + trouble) + 1])
+    return text if len(text) <= MAX_CHARS else ""

@@ -8,7 +8,6 @@ import re
 
 from memory_semantic.masking import mask
 
-
 _BEFORE_A_VERB = (
     r"^((ok\w*|and|now|then|also|next|please|pls|plz|kindly|hey|hi|so|just|go|oh|k)\W+)*+"
 )
@@ -27,7 +26,11 @@ def phrases(lines: str) -> re.Pattern[str]:
             "START ", r"(^|[,;:\u2013-] |\b(and|but|so|please|pls|also|oh|ok) )"
         )
         pattern = pattern.replace("HEAD ", r"(^|[,;\u2013-] )((and|but|so|ok|hm+|then),? )?")
-        pattern = pattern.replace("DO ", _BEFORE_A_VERB).replace("NUMBER", _NUMBER).replace("DET", _DETERMINER)
+        pattern = (
+            pattern.replace("DO ", _BEFORE_A_VERB)
+            .replace("NUMBER", _NUMBER)
+            .replace("DET", _DETERMINER)
+        )
         patterns.append(pattern)
     return re.compile("|".join(patterns), re.IGNORECASE)
 
@@ -47,14 +50,16 @@ _NOT_SAID = phrases(r"""
     this (time|once|morning|afternoon|evening|week|run|build|test|branch|session|screenshot)
     (por ahora|de momento|esta vez|después|pour l'instant|aujourd'hui|cette fois|hurry|urgent\w*)
     とりあえず|一旦|일단|지금은|이번에
-    (temp(orar\w+)?|quick(ly)?|typo|asap|still waiting|waiting (for|on)|(just|only|for) (this|that|it)\W*$)
+    (temp(orar\w+)?|quick(ly)?|typo|asap|waiting (for|on)|(just|only|for) (this|that|it)\W*$)
     (for a (sec\w*|moment|bit|minute|while|test)|at the moment|meanwhile|in the meantime)
     ((until|till?|while) i('m)?|(just|only) for (this|now|a))
+    (for (the next|one (run|day)|this one\W*$)|just for me)
     (just|only|for) (for )?the (test|run|demo|meeting|plot|figure|moment|screenshot)
     (try|see) (if|what|how|whether|it)
-    (docs?|page|article|readme|they|he|she|paper|book|log) (says?|said|writes?|wrote|reads)
+    (docs?|page|article|readme|they|he|she|it|paper|book|log|spec|manual|ticket|site) (says?|said)
+    (my \w+ (says?|said)|wrote|writes|according to)|^(from|in) (the|their|his|her) \w+( \w+)?:
     (they|he|she|who|where)( \w+)? (all |have |had |has )?(decided|prefer\w*|swears?|always|never)
-    ((his|her|former|previous) (team|company|job|boss)|used to|always sa(id|ys)|an? friend|years ago)
+    ((his|her|former|previous) (team|company|job)|used to|always sa(id|ys)|an? friend|years ago)
     (lol|haha\w*|lmao+|jaja\w*|omg|lunch|coffee|cake|beers?|pizza|thanks?|thank you\w*|thx|cheers)
     (happy|funny|splendid|amazing|fantastic|wonderful|totally|tragic|ugh|alas|yay|weather|football)
     (my|nice|good|great|have a) (\w+ )?(weekend|holidays?|vacation|cat|dog|train|bus|grand\w+)
@@ -67,37 +72,40 @@ _NOT_MEANT = phrases(r"""
     ((take|took|taking) (it|that|this) back|hold off|scratch that|ignore (what|that|my))
     (don'?t|do not) (note|count|plan|quote|log|save|keep|share) (on |me )?(it|that|this|them)
     (no decision|undecided|up in the air|jumped the gun|premature|changed my mind(?! \w+ times))
-    (oh|yeah|great|wow)[, ]+(sure|right|great|yes|perfect|lovely|joy)\b|🙄|🙃|😏
-    ^(sure|oh yeah|yay|wow),|^(great|perfect|lovely|fantastic),? (another|just|more|exactly)
-    (brilliant|genius|great idea|what could (possibly )?go wrong|best \w+ (ever|of my)|love (it )?how)
+    (oh|yeah|great|wow)[, ]+(sure|right|great|yes|perfect|lovely|joy)\b|who needs|🙄|🙃|😏
+    ^(sure( thing)?|oh yeah|yay|wow),|^(great|perfect|lovely),? (another|just|more|exactly)\b
+    (brilliant|genius|great idea|what could (possibly )?go wrong|best \w+ (ever|of my)|love how)
 """)
 _TASK = phrases(r"""
     DO (add|fix|run|make|show|give|write|look|check|find|build|rename|remove|delete|try|compare)\b
-    DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|rewrite|undo)\b
-    DO (fetch|grep|refactor|tidy|implement|prepare|calculate|leave|put|move|turn|bump|only run)\b
+    DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|undo)\b
+    DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn|only run)\b
     DO (list|set|open|print|plot|load|review|push|deploy|render|sort|clean|change|update) DET
     DO (search|kill|start|stop|convert|import|export|read|scan|test|merge|commit|send|use) DET
     DO (split|swap|count|wrap|switch|format|repeat|install|tag|shorten|skip|draft|disable) DET
     ((can|could|would|will|may|might) (you|u|i)|pros (and )?cons)
     (i|we) (need|want|would like|'d like) (a|an|the|some|you to|to|another|one)
-    ^(no|nope|nah),? (that|the|it|this|i|he|she)\b|^(yes|yep|yeah|nothing else|that'?s all)\b|^(both|done)\W*$
+    ^(no|nope|nah),? (that|the|it|this|i|he|she)\b
+    ^(yes|yep|yeah|nothing else|that'?s all)\b|^(both|done)\W*$
     ^(should|shall|do|does|did|is|are|was|were|can|could|would|will|has|have|any) \w+
+    ^(no|nope|nah|hm+|nice|cool|sorry)\b,? (only|all|not|just|no|every|for|in|that)|^given\b
     ^(all of (them|it)|only the (first|second|last)|wait|not (that|this|the|all|yet|quite))
 """)
 # What goes wrong or stands so at this moment, and what someone just did or saw.
 _TROUBLE = phrases(r"""
-    (crash\w*|fail\w*|errors?|broken|hangs?|slow|why|wrong|weird|odd|strange|stuck|help|suddenly)
+    (crash\w*|missing|complain\w*|fail\w*|errors?|broken|hangs?|slow|why|wrong|weird|odd|strange)
+    (stuck|still|help|suddenly|out of (disk|memory)|shows? only|as you can see|all (clear|done))
     (blank|empty|nan|null|denied|cut off|freezes|timeouts?|cpu|currently|seems?|looks? like)
     ((does|do|did|was|were)( not|n'?t) \w+|(is|are)( not|n'?t) \w+ing|i never|for some reason)
     (not (react|work|start|find|load|show|understand)\w*|any idea|dunno|no (idea|clue|hurry|rush))
-    (no (matter|problem|worries|wonder|intention)|every ?time|since (the (last|update)|yesterday|\d))
+    (no (matter|problem|worries|wonder|intention)|every ?time|since (the \w+|yesterday|\d))
     (nothing|only|always|never) (happens?|works?|shows?|changes?|fails?|returns?|reach\w*|loads?)
     can.?t (log|open|find|connect|see|build|start|get|seem|reach|tell|make|decide)
     i (\w+ ){0,2}(remember|forget|forgot|know)\b|^(?!.*\b(never|don'?t|ever|no|not)\b).*\bagai?n\b
-    ^(it|this|that) (says?|prints?|shows?|gives?|does|has|takes?|keeps?)\b|\bthere('s| is| are) (no|only)
+    ^(it|this|that) (says?|prints?|shows?|gives?|does|has|takes?)\b|\bthere('s| is| are) (no|only)
     ^(\w+,? )?(i|we) (just |also )?(\w{2,}ed|ran|got|get|see|saw|went|did|was|were|had|made|found)\b
     ^(\w+,? )?(i'?m|i am|we'?re|we are) (on|in|at|back|done|just|trying|looking|waiting|going|\d+)
-    ((looks?|sounds?) (good|fine|great|ok)|all (green|good|fine)|you (\w+ed|forgot|made|did|missed))
+    ((looks?|sounds?) (good|fine|ok)|all (green|good|fine)|you (never )?(\w+ed|forgot|did))
     ^(ok\w*|fine|good|great|perfect|nice),? (that|it) \w+
 """)
 _FORGET = phrases(r"""
@@ -110,8 +118,8 @@ _FORGET = phrases(r"""
 _SECRET = phrases(r"""
     (passwords?|passwd|passphrase|passwort|kennwort|credentials?|tokens?|pin code|secret is)
     (pass (for|is)|keys? (is|for)|(api|access|private|secret|ssh)[ -]?keys?)
-    (?<!\S)(?=\S*[a-z])(?=\S*\d)(?=\S*[-_!$#@])[^\s/:]{12,}
-    (pw|pwd|pass ?code|log ?in|secrets?|contraseña|clave|mot de passe|mdp|zugangsdaten)
+    (?<!\S)(?=[^\s/]*\d)(?=[^\s/]*[a-z])(?:[a-z\d]+[-_]){2,}[a-z\d]+(?=[.,;]*(\s|$))
+    (pw|pwd|pass ?code|log ?in (is|with|for)|contraseña|clave|mot de passe|mdp|zugangsdaten)
     keys?[:=]|비번|암호|暗号|\(masked |비밀번호|パスワード|暗証
 """)
 
@@ -151,6 +159,7 @@ _GIVEN = re.compile(
 _MACHINE = re.compile(
     r"""^\s*(?: [>|$#%+] | // | /\* | \[?\d\d+[:.-]\d\d | at\ \S+\( | Traceback | File\ " | ={3}
       | (?:\S+\ )?(?i:error|warning|warn|info|debug|fatal|exception|hint|help)\b\S*[:\]] )
+    | ^\s*(?:npm|yarn|pip|make|zsh|bash|sh|ld|gcc|clang|docker|git|cargo|E\ )\b[^\n]*[:!]\s
     | \b(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b | \w(?:Error|Exception)\b | ^(?:\ {4}|\t)""",
     re.MULTILINE | re.VERBOSE,
 )
@@ -182,9 +191,11 @@ def speaks_of_secrets(text: str) -> bool:
     return bool(_SECRET.search(mask(text)[0]))
 
 
-def is_meant(words: str) -> bool:
-    """Whether a human means what these words of one turn say, and takes nothing back in them."""
-    return not _NOT_MEANT.search(words)
+def may_be_kept(words: str) -> bool:
+    """Whether something may be kept of these words of one turn: they hold no secret, and their
+    human means them, takes nothing back, and does not ask to forget anything.
+    """
+    return not (to_be_forgotten(words) or speaks_of_secrets(words) or _NOT_MEANT.search(words))
 
 
 def is_said(sentence: str) -> bool:
