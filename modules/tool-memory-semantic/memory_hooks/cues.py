@@ -115,7 +115,7 @@ _WEAK = {
     """),
     "duty": phrases(r"""
         (must|ha(s|ve) to|shall|should|needs? to|(is|are) to be|ought|gotta|may|required|allowed)
-        (muss|müssen|darf|dürfen|soll|sollen|tiene\w* que|hay que|deben?|doi(t|vent))\b|해야|돼야|べき
+        (muss|müssen|darf|dürfen|soll(en)?|tiene\w* que|deben?|doi(t|vent)|hay que)\b|해야|돼야|べき
     """),
     "choice": phrases(r"""
         (it is|wins|won|for good|final|then\W*$|(is|are|goes) (out|gone)|that'?s it|stays?|law)
@@ -140,7 +140,7 @@ _TROUBLE_WAS = phrases(r"""
     (root cause|came from|caused by|found (it|out|the \w+)|figured|tracked|learn\w*|hard way)
     (\w+ was (just |only |simply )?(the|my|our|an?|that|on|when|not|in)|it'?s the)
     (because|bc|since the|so (the|it|we|our|all|every|each|that|they)|due to|twice|believed)
-    (was|were|had|held|kept|reused|assumed|expected|ran|died|did(n'?t| not)|without|missing|stale)
+    (was|were|had|held|kept|reused|assumed|expected|ran|died|did(n'?t| not)|without|wrong|stale)
     (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)

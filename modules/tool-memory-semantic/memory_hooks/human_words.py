@@ -8,9 +8,7 @@ import re
 
 from memory_semantic.masking import mask
 
-_BEFORE_A_VERB = (
-    r"^((ok\w*|and|now|then|also|next|please|pls|plz|kindly|hey|hi|so|just|go|oh|k)\W+)*+"
-)
+_BEFORE_A_VERB = r"^((ok\w*|and|now|then|also|please|pls|plz|kindly|hey|hi|so|just|go|oh|k)\W+)*+"
 _DETERMINER = r"(the|an?|this|that|it|all|my|me|us|these|those|our|some|every)\b"
 _NUMBER = r"(\d[\w:.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred)"
 
@@ -55,6 +53,10 @@ _NOT_SAID = phrases(r"""
     ((until|till?|while) i('m)?|(just|only) for (this|now|a))
     (for (the next|one (run|day)|this one\W*$)|just for me)
     (just|only|for) (for )?the (test|run|demo|meeting|plot|figure|moment|screenshot)
+    (discussing|debating|jury|whether|unclear|not clear|no (final )?(word|answer|consensus))
+    (i'?d (love|like)|my guess|i (guess|think|bet|assume|suspect|owe)|can'?t believe|no joke)
+    ((put|set|turn|change|switch) (it|that|them) back|then revert|i'll (revert|undo)|afterwards?)
+    ((says?|claim(s|ed)?) (to|that|you)|nobody (\w+ed|dares?)|gotta|pleasure|off until|raining)
     (try|see) (if|what|how|whether|it)
     (docs?|page|article|readme|they|he|she|it|paper|book|log|spec|manual|ticket|site) (says?|said)
     (my \w+ (says?|said)|wrote|writes|according to)|^(from|in) (the|their|his|her) \w+( \w+)?:
@@ -80,6 +82,7 @@ _TASK = phrases(r"""
     DO (add|fix|run|make|show|give|write|look|check|find|build|rename|remove|delete|try|compare)\b
     DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|undo)\b
     DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn|only run)\b
+    DO (continue|go on|next|bump|keep (going|it)|set|switch)\b
     DO (list|set|open|print|plot|load|review|push|deploy|render|sort|clean|change|update) DET
     DO (search|kill|start|stop|convert|import|export|read|scan|test|merge|commit|send|use) DET
     DO (split|swap|count|wrap|switch|format|repeat|install|tag|shorten|skip|draft|disable) DET
@@ -88,7 +91,7 @@ _TASK = phrases(r"""
     ^(no|nope|nah),? (that|the|it|this|i|he|she)\b
     ^(yes|yep|yeah|nothing else|that'?s all)\b|^(both|done)\W*$
     ^(should|shall|do|does|did|is|are|was|were|can|could|would|will|has|have|any) \w+
-    ^(no|nope|nah|hm+|nice|cool|sorry)\b,? (only|all|not|just|no|every|for|in|that)|^given\b
+    ^(no|nope|nah|hm+|nice|cool|sorry)\b,? (only|all|not|just|no|every|for|in|that)\b|^given\b
     ^(all of (them|it)|only the (first|second|last)|wait|not (that|this|the|all|yet|quite))
 """)
 # What goes wrong or stands so at this moment, and what someone just did or saw.
@@ -107,6 +110,9 @@ _TROUBLE = phrases(r"""
     ^(\w+,? )?(i'?m|i am|we'?re|we are) (on|in|at|back|done|just|trying|looking|waiting|going|\d+)
     ((looks?|sounds?) (good|fine|ok)|all (green|good|fine)|you (never )?(\w+ed|forgot|did))
     ^(ok\w*|fine|good|great|perfect|nice),? (that|it) \w+
+    ^(aha|ah|(ok|ah|aha) so|makes sense|i see|perfect|exactly|no wait|i have (an?|\d+))\b
+    (takes? \d|none of (them|these)|restarts?|jumps?|flicker\w*|lets? me|in the logs?|options)
+    ^(half|two|three|some|one|many|most|\d+) of (the|my|our|them)
 """)
 _FORGET = phrases(r"""
     (don'?t|not|never|no need to) (\w+ )?(remember|store|save|record|note|write|keep) (this|that|it)
