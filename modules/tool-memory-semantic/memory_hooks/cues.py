@@ -1,11 +1,9 @@
 """How people say what lasts, whatever they talk about: precise, not complete.
 
-Three ways, each for one sentence of a human's own words. A cue marks it outright ("we decided",
-"from now on"). A standing statement, which is no task and no complaint, has two signals, such as a
-"never" and a reason. A lesson tells what helped, and what the trouble was or why.
-
-A sentence that asks, supposes, chats, reports or is about this moment only is not kept, and a turn
-that takes something back, jokes, or speaks of a password is left alone.
+A sentence of a human's own words is kept for one of three reasons. A cue marks it outright ("we
+decided"). It is a standing statement: no task, no complaint, and with two signals, such as a
+"never" and a reason. Or it is a lesson: what helped, and what the trouble was. What asks, supposes,
+chats, reports, is about this moment only, or is not to be kept, is left (see `human_words`).
 """
 
 import re
@@ -63,8 +61,8 @@ CUES: dict[str, re.Pattern[str]] = {
     "lesson": phrases(r"(we('ve)? learn(ed|t)|lessons? learn(ed|t)|our \w+ turned out)"),
     "fact": phrases(r"(i work (from|for|at)|we (support|deploy|use)|in charge of|responsible for)"),
 }
-# What standing statements have, and few others. Two of them are enough; one of the first group is,
-# in a turn of nothing but statements.
+# What standing statements have, and few others. Any two are enough, and one of the strong ones in a
+# turn of nothing but statements.
 _STRONG = {
     "none": phrases(r"""
         (no|none|nothing|nobody|no ?one|never|zero|neither|nor|without|forbidden|off limits|not)
@@ -85,24 +83,23 @@ _STRONG = {
         (weil|denn|deshalb|sonst|damit|porque|as[ií] que|por eso|ya que|parce que|car|puisque|sinon)
     """),
     "contrast": phrases(r"""
-        , (and |but )?not|ではなく|じゃなくて|대신|말고
-        (instead of|rather than|in place of|no longer|any ?more|whereas|except|unless|other than)
-        (statt|sondern|außer|en (vez|lugar) de|salvo|excepto|au lieu de|plutôt que|sauf)
+        , (and |but )?not\b|ではなく|じゃなくて|대신|말고
+        (instead of|rather than|in place of|no longer|any ?more|except|unless|other than|whereas)
+        (statt|sondern|außer|au lieu de|plutôt que|sauf|en (vez|lugar) de|salvo|excepto)
     """),
     "authority": phrases(r"""
         (wants?|insists?|demands?|requires?|expects?|refuses?|will not|signed|approved|vetoed|legal)
         (audit\w*|compliance|contract\w*|licen[sc]e\w*|board|customers?|clients?|boss|regulat\w+|law)
     """),
-    "aside": phrases(r"""
-        (btw|by the way|heads up|for context|so you know|be aware|should know|mind you|careful)
-        ^\W*[\w'/ -]{3,40}: (?=\w)
-    """),
+    "aside": phrases(
+        r"(btw|by the way|heads up|be aware|should know)\b|^\W*[\w'/ -]{3,40}: (?=\w)"
+    ),
 }
 _WEAK = {
     "bound": phrases(r"""
-        (max(imum)?|minimum|at (most|least)|tops|up to|limit(ed)?|cap(ped)?|budget|deadline|window)
-        ((older|more|less|fewer|larger|bigger|longer|deeper|smaller) than|(until|till?) \w+)
-        (höchstens|mindestens|maximal|máximo|mínimo|au plus)\b|以内|以上|以下|まで|이하|이상|까지
+        (max(im\w+)?|minim\w+|at (most|least)|tops|up to|limit(ed)?|cap(ped)?|budget|deadline)
+        ((older|more|less|fewer|larger|longer|deeper) than|window|(until|till?) \w+|au plus|máximo)
+        (höchstens|mindestens)\b|以内|以上|以下|まで|이하|이상|까지
     """),
     "amount": phrases(r"""
         (by|before|b4|after|under|below|above|over|within|from|between|past|per) (\w+ ){0,2}NUMBER
@@ -132,14 +129,13 @@ _HELPED = phrases(r"""
     \d\w* ?(->|→) ?\d\w*|drops? to \S*\d|= \w+$|(solved|fixed|fixes|cured|helped|did) (it|that)
     ((did|does) the trick|no more \w+|not (one|once|a single)|(none|no \w+|never|nothing) since)
     (back to \w+|now (it|we|the \w+|they)('s|'re)? \w+|disappeared|vanished|went away|solved\.)
-    (seit ich|seitdem|jetzt (läuft|geht|passt)|desde (que|entonces)|ya (no|funciona)|depuis que)
-    고쳤|해결|解決しました|直りました|消えました
+    (seit ich|seitdem|jetzt (läuft|geht)|desde que|ya funciona|depuis que)
+    고쳤|해결|解決|直りました|消えました|なくなりました
 """)
 _TROUBLE_WAS = phrases(r"""
     (explained|mystery|culprit|blame|fault|turn(s|ed) out|the (reason|cause|trick|catch|problem))
     (root cause|came from|caused by|found (it|out|the \w+)|figured|tracked|learn\w*|hard way)
-    (\w+ was (just |only |simply )?(the|my|our|an?|that|on|when|not|in)|it'?s the)
-    (because|bc|since the|so (the|it|we|our|all|every|each|that|they)|due to|twice|believed)
+    (because|bc|since the|so (the|it|we|our|all|every|each|that|they)|due to|twice|it'?s the)
     (was|were|had|held|kept|reused|assumed|expected|ran|died|did(n'?t| not)|without|wrong|stale)
     (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
@@ -159,18 +155,23 @@ def found(words: str) -> list[Found]:
         lesson = _lesson(said)
         if lesson:
             found.append(Found("lesson", lesson))
+        last, introduced = -2, -1  # the last sentence that was kept; how far it introduces others
         for number, sentence in enumerate(said):
+            cue = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
+            kind = cue or _standing(sentence, only_statements)
+            goes_on = number == last + 1 and (_REASON.search(sentence) or (kind and not cue))
             if sentence in lesson:
                 continue
-            kind = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            kind = kind or _standing(sentence, only_statements)
-            if sentence[-1] == ":" or (kind == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
-                sentence = " ".join(said[number : number + 1 + _INTRODUCED])
-            elif said[number + 1 :] and _REASON.search(said[number + 1]):
-                sentence += f" {said[number + 1]}"
-            if kind and MIN_CHARS <= len(sentence) <= MAX_CHARS:
+            if goes_on or number <= introduced:
+                found[-1] = Found(found[-1].kind, f"{found[-1].text} {sentence}")
+            elif kind:
                 found.append(Found(kind, sentence))
-    return found
+            else:
+                continue
+            last = number
+            if sentence[-1] == ":" or (cue == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
+                introduced = number + _INTRODUCED
+    return [each for each in found if MIN_CHARS <= len(each.text) <= MAX_CHARS]
 
 
 def _sentences(text: str) -> list[str]:
@@ -195,5 +196,4 @@ def _lesson(said: list[str]) -> str:
     trouble = [number for number, each in enumerate(told) if _TROUBLE_WAS.search(each)]
     if not (helped and trouble):
         return ""
-    text = " ".join(told[min(helped + trouble) : max(helped + trouble) + 1])
-    return text if len(text) <= MAX_CHARS else ""
+    return " ".join(told[min(helped + trouble) : max(helped + trouble) + 1])

@@ -1,5 +1,6 @@
 """Which part of a prompt its human wrote. The rest is pasted, quoted or put there by a program, and
-nothing in it may become a memory: a page that says "remember to always …" is not the user.
+nothing in it may become a memory: a page that says "remember to always …" is not the user. Then,
+which of these words state something: who asks, supposes, orders or complains does not.
 
 Better too little than too much: what may have been pasted counts as pasted.
 """
@@ -15,7 +16,8 @@ _NUMBER = r"(\d[\w:.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|
 
 def phrases(lines: str) -> re.Pattern[str]:
     """What finds any of the patterns, one a line, as whole words. In them START is where an
-    imperative can stand, and HEAD the head of a clause.
+    imperative can stand, HEAD the head of a clause, DO what may come before the verb of an order,
+    DET a determiner and NUMBER a number.
     """
     patterns = []
     for line in map(str.strip, lines.strip().splitlines()):
@@ -78,6 +80,7 @@ _NOT_MEANT = phrases(r"""
     ^(sure( thing)?|oh yeah|yay|wow),|^(great|perfect|lovely),? (another|just|more|exactly)\b
     (brilliant|genius|great idea|what could (possibly )?go wrong|best \w+ (ever|of my)|love how)
 """)
+# Orders, wishes, and answers to what was proposed.
 _TASK = phrases(r"""
     DO (add|fix|run|make|show|give|write|look|check|find|build|rename|remove|delete|try|compare)\b
     DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|undo)\b
@@ -90,7 +93,8 @@ _TASK = phrases(r"""
     (i|we) (need|want|would like|'d like) (a|an|the|some|you to|to|another|one)
     ^(no|nope|nah),? (that|the|it|this|i|he|she)\b
     ^(yes|yep|yeah|nothing else|that'?s all)\b|^(both|done)\W*$
-    ^(should|shall|do|does|did|is|are|was|were|can|could|would|will|has|have|any) \w+
+    ^(should|shall|do|does|did|is|are|was|were|can|could|would|will|has|have) \w+
+    ^any (idea|reason|chance|way)\b
     ^(no|nope|nah|hm+|nice|cool|sorry)\b,? (only|all|not|just|no|every|for|in|that)\b|^given\b
     ^(all of (them|it)|only the (first|second|last)|wait|not (that|this|the|all|yet|quite))
 """)
@@ -121,6 +125,7 @@ _FORGET = phrases(r"""
     nicht (merken|speichern)
     (기억|저장)하지 ?마|(覚え|記録し)ないで
 """)
+# Words for credentials, and the shape of many: sardine-cathedral-91, rly_live_4471.
 _SECRET = phrases(r"""
     (passwords?|passwd|passphrase|passwort|kennwort|credentials?|tokens?|pin code|secret is)
     (pass (for|is)|keys? (is|for)|(api|access|private|secret|ssh)[ -]?keys?)
