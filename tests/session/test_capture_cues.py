@@ -101,6 +101,7 @@ def test_people_say_what_lasts(said: str, kind: str) -> None:
         "nothing happens when I click save",
         "pods restart every 5 minutes, no oom in dmesg",
         "the map is empty below zoom 5",
+        "the graph has no legend",
         "only run the unit tests, not the slow ones",
         "perfect, exactly that, nothing to add",
         "my guess is nobody reads these docs",

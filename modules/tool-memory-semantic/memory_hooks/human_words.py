@@ -84,7 +84,8 @@ _NOT_MEANT = phrases(r"""
 _TASK = phrases(r"""
     DO (add|fix|run|make|show|give|write|look|check|find|build|rename|remove|delete|try|compare)\b
     DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|undo)\b
-    DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn|only run)\b
+    DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn)\b
+    DO (only (run|use|keep|show|take)|and (one|the)|drop (everything|all)|then do)\b
     DO (continue|go on|next|bump|keep (going|it)|set|switch)\b
     DO (list|set|open|print|plot|load|review|push|deploy|render|sort|clean|change|update) DET
     DO (search|kill|start|stop|convert|import|export|read|scan|test|merge|commit|send|use) DET
@@ -115,6 +116,8 @@ _TROUBLE = phrases(r"""
     ((looks?|sounds?) (good|fine|ok)|all (green|good|fine)|you (never )?(\w+ed|forgot|did))
     ^(ok\w*|fine|good|great|perfect|nice),? (that|it) \w+
     ^(aha|ah|(ok|ah|aha) so|makes sense|i see|perfect|exactly|no wait|i have (an?|\d+))\b
+    ^(works|tried|hm+|much|here'?s|(two|three) more|(ok|and) then|not? \w+ (luck|output))\b
+    (has no|too \w+|way (more|less)|but (not|only)|when i|i only|i have to|luck|except me)
     (takes? \d|none of (them|these)|restarts?|jumps?|flicker\w*|lets? me|in the logs?|options)
     ^(half|two|three|some|one|many|most|\d+) of (the|my|our|them)
 """)
