@@ -20,7 +20,7 @@ def kinds(prompt: str) -> list[str]:
     return [each.kind for each in found(human_words(prompt))]
 
 
-@pytest.mark.parametrize("name", ["dev.jsonl", "more.jsonl"])
+@pytest.mark.parametrize("name", ["dev.jsonl", "more.jsonl", "strangers_a.jsonl"])
 def test_cues_are_precise_on_labelled_conversations(name: str) -> None:
     turns = [json.loads(line) for line in (LABELLED / name).read_text().splitlines()]
     captured = [turn for turn in turns if found(human_words(turn["human"]))]
@@ -64,6 +64,14 @@ def test_the_benchmark_prints_what_score_reads(tmp_path: Path) -> None:
         ("Merk dir bitte: die Listen kommen in Windows-1252.", "explicit"),
         ("앞으로 상태 관리는 zustand로 통일하자.", "decision"),
         ("今後、本番のDDLは必ず日曜の深夜に実行してください。", "rule"),
+        ("nobody deploys on fridays", "rule"),
+        ("any PR gets two reviewers", "rule"),
+        ("access logs 30 days, audit logs 7 years", "fact"),
+        ("The warehouse closes at 18:00, so later orders go out the next day.", "fact"),
+        ("mongo out, postgres in", "decision"),
+        ("The login hung because nginx closed the socket. Keepalive 30 fixed it.", "lesson"),
+        ("jamais de déploiement le vendredi", "rule"),
+        ("alle Beträge immer netto", "rule"),
     ],
 )
 def test_people_say_what_lasts(said: str, kind: str) -> None:
@@ -90,6 +98,17 @@ def test_people_say_what_lasts(said: str, kind: str) -> None:
         "add docstrings to all functions and every class",
         "Definitely doing that in every level from now on 🙄",
         "Never mind.",
+        "nothing happens when I click save",
+        "pods restart every 5 minutes, no oom in dmesg",
+        "the map is empty below zoom 5",
+        "the graph has no legend",
+        "only run the unit tests, not the slow ones",
+        "perfect, exactly that, nothing to add",
+        "my guess is nobody reads these docs",
+        "oh sure, let's always keep the builds in git",
+        "I take that back, we never drop a table",
+        "In the spec it says the valve must never open.",
+        "Keep all replicas at max 5 while I debug.",
     ],
 )
 def test_what_is_asked_supposed_or_for_now_is_left(said: str) -> None:
@@ -103,6 +122,7 @@ def test_what_is_asked_supposed_or_for_now_is_left(said: str) -> None:
         "From now on use that one, the api key is in the mail.",
         f"From now on log in with sk-{'b2' * 20}.",
         "remember: wifi pass is sardine-cathedral-91",
+        "the relay always takes rly_live_4471_x, never the old one",
         "From now on we use Kafka. Don't remember this.",
         "We decided to settle. Please don't store that anywhere.",
         "Forget what I said: we decided to settle.",
@@ -162,6 +182,16 @@ def test_an_introduction_is_kept_with_what_it_introduces() -> None:
 def test_a_decision_is_kept_with_its_reason() -> None:
     said = "We decided on Postgres. Because of JSONB. Now add the index."
     assert found(said) == [Found("decision", "We decided on Postgres. Because of JSONB.")]
+
+
+def test_statements_that_follow_each_other_are_one_memory() -> None:
+    said = "Prod deploys only on Tuesdays. Never after 3 pm, or the platform team is asleep."
+    assert [each.text for each in found(said)] == [said]
+
+
+def test_a_lesson_is_kept_with_what_helped() -> None:
+    said = "It was the mirror, which lagged by a day. Now all builds pass."
+    assert found(f"{said} Thanks!") == [Found("lesson", said)]
 
 
 def test_no_prompt_takes_long() -> None:

@@ -1,16 +1,19 @@
-"""The phrases by which people mark what lasts, whatever they talk about: precise, not complete.
+"""How people say what lasts, whatever they talk about: precise, not complete.
 
-A sentence that asks, supposes, jokes, reports or is about this moment only is not kept, and a turn
-in which something is to be forgotten, or that speaks of a password, is left alone.
+A sentence of a human's own words is kept for one of three reasons. A cue marks it outright ("we
+decided"). It is a standing statement: no task, no complaint, and with two signals, such as a
+"never" and a reason. Or it is a lesson: what helped, and what the trouble was. What asks, supposes,
+chats, reports, is about this moment only, or is not to be kept, is left (see `human_words`).
 """
 
 import re
 from typing import NamedTuple
 
-from .human_words import phrases, speaks_of_secrets, to_be_forgotten
+from .human_words import is_said, is_statement, is_task, may_be_kept, phrases
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
 _INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # below, it is kept with so many sentences that follow
+_MIN_WORDS = 4  # of a statement with a single signal
 
 
 class Found(NamedTuple):
@@ -20,28 +23,13 @@ class Found(NamedTuple):
     text: str
 
 
-# Asked, supposed, undecided, for now, reported, or not meant.
-_NOT_SAID = phrases(r"""
-    [?\uff1f]\W*$|first\W*$|ですか|오늘|이번만|今[日回]だけ|🙄|🙃
-    HEAD (what|why|how)
-    ^((and|so|but) )?(which|who|where)\b
-    HEAD (can|could|would|should|shall|do|does|did|is|are|was) (i|we|you|it|the|there|that|this)
-    (maybe|perhaps|might|suppose|imagine|hypothetical\w*|i wish|some ?day|at some point|vielleicht)
-    (if (i|we|you|they|it) (had|were|was|wanted|went|could|would)|think(ing)? aloud)
-    (not|nothing|have ?n'?t|has ?n'?t|un)[ -]?(\w+ ){0,2}(decided|settled|sure|final)
-    (today|tonight|tomorrow|(for|right) now|for the moment|this (time|once)|yet|heute)
-    (temp(orar\w+)?|quick(ly)?|decided nothing|typo|lol|haha\w*|yeah,? right)
-    (this (run|build|test|branch|session|screenshot)|(just|only) for (this|the))
-    (try|see) (if|what|how|whether|it)
-    (docs?|page|article|readme|they|he|she|paper|book|log) (says?|said|writes?|wrote|reads)
-""")
 CUES: dict[str, re.Pattern[str]] = {
     "explicit": phrases(r"""
         START (always )?remember(?! when| how| what| the (time|bug|name)| to (?!always|never))
         ((keep|bear) in mind|don'?t forget(?! to)|please note|for the record|make a note|fyi)
         (note (to|for) (self|you)|for (your|future) (info\w*|reference)|write (this|that) down)
         ((need|good|important|worth) (to know|knowing|remembering)|merk dir|denk (bitte )?daran)
-        ^important|기억해|잊지 ?마|覚えておいて|忘れないで
+        ^important( \w+)*[:,]|기억해|잊지 ?마|覚えておいて|忘れないで|an[oó]ta(te|lo)|retiens
     """),
     "decision": phrases(r"""
         (we|i)( have|'ve)?( all| just| now)? (decided|agreed|settled|opted)
@@ -51,48 +39,106 @@ CUES: dict[str, re.Pattern[str]] = {
         (do not|don'?t) (take|use|introduce) (?!it|this|that|these|a |an |the |any )\w+
         (we('re| are) (moving|switching|migrating) (to|off|from)|the plan is|that'?s the plan)
         ^(ok\w*,? )?(?!what|here|there|as|how|so)[\w.+-]+( [\w.+-]+)? it is( then)?\W*$
-        ^(no|nah|nope),? (please )?(use|take) (?!it|this|that|a |the )\w+
-        wir (haben (uns )?entschieden|bleiben bei|nehmen)
-        하기로 했|(로 가|하)자(?!\w)|(ことにし|に決め)(た|ました)
+        ^\W*let it be \w+|\b(period|full stop|end of (story|discussion))\W*$
+        ^\W*[\w.+-]+( is)? (out, [\w.+-]+( is)? in|in, [\w.+-]+( is)? out|won|wins)\b
+        (wir (haben (uns )?entschieden|bleiben bei|nehmen)|on (garde|part sur|reste sur|passe à))
+        (nos quedamos con|vamos con|usamos)\b|하기로 했|(로 가|하)자(?!\w)|にしよう|に決めました
     """),
     "preference": phrases(r"""
         (i (much |really )?prefer|i('d| would) (much )?rather|my preference|i hate (it )?when)
         (i (don'?t|do not) (want|like) (any|to see|you to|your|seeing|it when))
         keep (your |the |all )?(answers|replies|responses|explanations|summaries|messages)
-        (answer|reply|respond|talk)\b.* in (english|german|french|spanish|korean|japanese|chinese)
-        ich (mag|bevorzuge|möchte) (kein\w*|lieber)|^preference
+        (^preference|(answer|reply|talk) (to me |only )?in \w+|ich (mag|möchte) (kein\w*|lieber))
     """),
     "rule": phrases(r"""
         (from now( on)?|going forward|from here on|in future|from day one|ever again|as a rule)
-        ((the|our|team|company) (rule|policy|convention)|without exception|unless (i|we))
-        START (never|always|(do not|don'?t) ever) (?!mind|the |a |my |\w+ed\b)\w+
-        (we|i) (always|never) (?!forget|get|got|had|know|knew|remember|see|saw|did|made|\w+ed\b)\w+
-        (must|may) (not|never|always|only)|not allowed|ha(s|ve) to be (?!the|an?\b)\w+
-        (only \w+ (may|is allowed)|we can'?t (use|change|move))
-        (off limits|no-go|non-?negotiable|everything else (is|stays|goes) (?!fine|ok|good|done)\w+)
+        ((the|our|team|company) (rule|policy|convention)|without exception|, (always|never)\W*$)
+        ((must|may) (not|never|always|only)|not allowed|ha(s|ve) to be (?!the|an?\b)\w+)
         (do not|don'?t|no|only|must|use|all)\b.*\b(anywhere|everywhere|elsewhere|ever|at all)
-        (for|in) (all|every|each|any) (of )?(our|my|new|future|next|later|single)
-        every(?! ?time)\w*( \w+){0,3} (we|i|you) (?!\w+ed\b)\w+
-        (all|every|no|never|always|only)\b.*\bin (this|our) (project|repo\w*|code ?base|house)
-        only(?= ?([.,;!]|$|ok\b|please|pls))|, (always|never)\W*$
         ((pls|please) no \w+|(insist(s|ed)?|vetoed|banned|forbidden|mandatory))
-        ^no (?!idea|need).*\b(please|pls)\b
         ab (jetzt|sofort)|künftig|grundsätzlich|bitte kein|앞으로|항상|반드시|今後|必ず|常に
     """),
-    "lesson": phrases(r"(turn(s|ed) out|we('ve)? learn(ed|t)|lessons? learn(ed|t))"),
-    "fact": phrases(r"""
-        (i work (from|for|at)|i('m| am) based in|we (support|deploy|use|target|ship))
-        ((our|my) (client|customer|contact|time ?zone) is|in charge of|responsible for|the one for)
-    """),
+    "lesson": phrases(r"(we('ve)? learn(ed|t)|lessons? learn(ed|t)|our \w+ turned out)"),
+    "fact": phrases(r"(i work (from|for|at)|we (support|deploy|use)|in charge of|responsible for)"),
 }
-_CAUSE = phrases(r"""
-    (came from|because|caused by|due to|culprit|root cause|reason (is|was)|since the|so every)
-    (it was|\w+ (was|were) (the|a|that|when|on|not)|es lag an|原因|원인)
+# What standing statements have, and few others. Any two are enough, and one of the strong ones in a
+# turn of nothing but statements.
+_STRONG = {
+    "none": phrases(r"""
+        (no|none|nothing|nobody|no ?one|never|zero|neither|nor|without|forbidden|off limits|not)
+        (hands off|off the table|nowhere|must ?n.?t|can ?not|can.?t|don.?t|won.?t|isn.?t|doesn.?t)
+        (keine?\w*|nie|niemals|nicht|sin|nunca|ning[uú]n\w*|nadie|ni|jamais|aucune?|rien|sans|pas)
+        절대|금지|지 ?마|말 ?것|絶対|禁止|ないで
+    """),
+    "all": phrases(r"""
+        (all|any|each|every|always|only|every(thing|one|body| ?where)|(what|who|when) ?ever)
+        (both|throughout|the (whole|rest)|solely|exclusively|anything|alle[sn]?|jede\w*|immer|nur)
+        (überall|tod[oa]s?|cada|siempre|s[oó]lo|tous|toutes|chaque|toujours|uniquement|seulement)
+        だけ|のみ|全部|すべて|全て|毎|いつも|전부|모든|모두|매|만(?!\w)
+    """),
+    "reason": phrases(r"""
+        (because|bc|cuz|cos|since|otherwise|so that|that'?s why|thats why|due to|reasons?|or else)
+        (?<!is )(?<!are )(?<!was )\bso (?!i|u|you|we can|far|much|many|good|bad|long|\w+ly)\w+
+        , (or|as|so)\b|ので|から|ため|때문|니까|라서
+        (weil|denn|deshalb|sonst|damit|porque|as[ií] que|por eso|ya que|parce que|car|puisque|sinon)
+    """),
+    "contrast": phrases(r"""
+        , (and |but )?not\b|ではなく|じゃなくて|대신|말고
+        (instead of|rather than|in place of|no longer|any ?more|except|unless|other than|whereas)
+        (statt|sondern|außer|au lieu de|plutôt que|sauf|en (vez|lugar) de|salvo|excepto)
+    """),
+    "authority": phrases(r"""
+        (wants?|insists?|demands?|requires?|expects?|refuses?|will not|signed|approved|vetoed|legal)
+        (audit\w*|compliance|contract\w*|licen[sc]e\w*|board|customers?|clients?|boss|regulat\w+|law)
+    """),
+    "aside": phrases(
+        r"(btw|by the way|heads up|be aware|should know)\b|^\W*[\w'/ -]{3,40}: (?=\w)"
+    ),
+}
+_WEAK = {
+    "bound": phrases(r"""
+        (max(im\w+)?|minim\w+|at (most|least)|tops|up to|limit(ed)?|cap(ped)?|budget|deadline)
+        ((older|more|less|fewer|larger|longer|deeper) than|window|(until|till?) \w+|au plus|máximo)
+        (höchstens|mindestens)\b|以内|以上|以下|まで|이하|이상|까지
+    """),
+    "amount": phrases(r"""
+        (by|before|b4|after|under|below|above|over|within|from|between|past|per) (\w+ ){0,2}NUMBER
+        \d ?(ms|s|sec\w*|min\w*|h|hours?|hrs?|days?|weeks?|months?|years?|[kmgt]i?b|px|lines?)
+        \d ?[%€$°]|\b(is|are|at) (at |on |in )?v?\d\S*|\d{1,2}(:\d\d|st|nd|rd|th|am|pm)
+        ((mon|tues?|wednes|thurs?|fri|satur|sun)days?|mon|tue|wed|thu|fri|night|noon|midnight)
+        (january|february|march|april|june|july|august|(sept|octo|novem|decem)(em)?ber|morning)
+        (jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b|\d ?(時|日|分|秒|件|시|일|분|초|개)
+        (bis|ab|hasta|desde|jusqu\w+|d[eè]s) (\w+ ){0,2}\d\w*
+    """),
+    "duty": phrases(r"""
+        (must|ha(s|ve) to|shall|should|needs? to|(is|are) to be|ought|gotta|may|required|allowed)
+        (muss|müssen|darf|dürfen|soll(en)?|tiene\w* que|deben?|doi(t|vent)|hay que)\b|해야|돼야|べき
+    """),
+    "choice": phrases(r"""
+        (it is|wins|won|for good|final|then\W*$|(is|are|goes) (out|gone)|that'?s it|stays?|law)
+        (we|i) (take|keep|drop|stick|stay|use|go|want)\b|にしよう|にします|하자
+    """),
+    "place": phrases(r"((is|are) called|belongs? to|lives? (in|on)|goes (to|into)|needs|owns?)"),
+}
+# A lesson tells what helped, and what the trouble was or why.
+_HELPED = phrases(r"""
+    (now|then|since|and|both|all|is|are)\b[^.?]{0,45} (gone|fine|clean|green|stable|solid|fixed)
+    (now|then|since|and|both|all)\b[^.?]{0,45} (work(s|ing)?|loads?|pass(es)?|survives?|holds|zero)
+    (now|then|since|and|both|all)\b[^.?]{0,45} (stopped|match(es)?|agrees?|full|finish(es)?|runs)
+    (went|drop\w*|fell|down|cut|up|is|takes?|from) (\w+ ){0,3}(from )?\d\S*( \w+)? ?(to|->|→) ?\d\w*
+    \d\w* ?(->|→) ?\d\w*|drops? to \S*\d|= \w+$|(solved|fixed|fixes|cured|helped|did) (it|that)
+    ((did|does) the trick|no more \w+|not (one|once|a single)|(none|no \w+|never|nothing) since)
+    (back to \w+|now (it|we|the \w+|they)('s|'re)? \w+|disappeared|vanished|went away|solved\.)
+    (seit ich|seitdem|jetzt (läuft|geht)|desde que|ya funciona|depuis que)
+    고쳤|해결|解決|直りました|消えました|なくなりました
 """)
-_SOLVED = phrases(r"""
-    (is|are|completely|all) (now )?(fixed|solved|gone|fine|green|stable|solid)
-    ((solved|fixed|fixes) (it|that)|(works|fine|green|right) (again|now)|found it|rock solid)
-    solved\.|고쳤|解決しました
+_TROUBLE_WAS = phrases(r"""
+    (explained|mystery|culprit|blame|fault|turn(s|ed) out|the (reason|cause|trick|catch|problem))
+    (root cause|came from|caused by|found (it|out|the \w+)|figured|tracked|learn\w*|hard way)
+    (because|bc|since the|so (the|it|we|our|all|every|each|that|they)|due to|twice|it'?s the)
+    (was|were|had|held|kept|reused|assumed|expected|ran|died|did(n'?t| not)|without|wrong|stale)
+    (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
+    (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)
 _REASON = phrases(r"^(because|otherwise|(the )?reason|that way)")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
@@ -101,20 +147,53 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 def found(words: str) -> list[Found]:
     """What of a human's own `words` is worth keeping, in their order."""
     found = []
-    if to_be_forgotten(words) or speaks_of_secrets(words):
+    if not may_be_kept(words):
         return found
+    only_statements = all(is_said(each) and is_statement(each) for each in _sentences(words))
     for paragraph in re.split(r"\n{2,}", words):
-        sentences = [each.strip() for each in _SENTENCES.split(paragraph) if each.strip()]
-        said = [each for each in sentences if not _NOT_SAID.search(each)]
-        solved = _SOLVED.search(paragraph)
+        said = [each for each in _sentences(paragraph) if is_said(each)]
+        lesson = _lesson(said)
+        if lesson:
+            found.append(Found("lesson", lesson))
+        last, introduced = -2, -1  # the last sentence that was kept; how far it introduces others
         for number, sentence in enumerate(said):
-            kind = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            if kind is None and solved and _CAUSE.search(sentence):
-                kind = "lesson"  # a cause, and what became of it
-            if sentence[-1] == ":" or (kind == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
-                sentence = " ".join(said[number : number + 1 + _INTRODUCED])
-            elif said[number + 1 :] and _REASON.search(said[number + 1]):
-                sentence += f" {said[number + 1]}"
-            if kind and MIN_CHARS <= len(sentence) <= MAX_CHARS:
+            cue = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
+            kind = cue or _standing(sentence, only_statements)
+            goes_on = number == last + 1 and (_REASON.search(sentence) or (kind and not cue))
+            if sentence in lesson:
+                continue
+            if goes_on or number <= introduced:
+                found[-1] = Found(found[-1].kind, f"{found[-1].text} {sentence}")
+            elif kind:
                 found.append(Found(kind, sentence))
-    return found
+            else:
+                continue
+            last = number
+            if sentence[-1] == ":" or (cue == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
+                introduced = number + _INTRODUCED
+    return [each for each in found if MIN_CHARS <= len(each.text) <= MAX_CHARS]
+
+
+def _sentences(text: str) -> list[str]:
+    return [each.strip() for each in _SENTENCES.split(text) if each.strip()]
+
+
+def _standing(sentence: str, among_statements: bool) -> str | None:
+    if not is_statement(sentence):
+        return None
+    strong = {name for name, signal in _STRONG.items() if signal.search(sentence)}
+    weak = {name for name, signal in _WEAK.items() if signal.search(sentence)}
+    amounts = len(_WEAK["amount"].findall(sentence))
+    alone = strong and among_statements and len(sentence.split()) >= _MIN_WORDS
+    if alone or amounts > 1 or len(strong | weak) > 1:
+        return "rule" if {"none", "all", "duty"} & (strong | weak) else "fact"
+    return None
+
+
+def _lesson(said: list[str]) -> str:
+    told = [each for each in said if not is_task(each)]
+    helped = [number for number, each in enumerate(told) if _HELPED.search(each)]
+    trouble = [number for number, each in enumerate(told) if _TROUBLE_WAS.search(each)]
+    if not (helped and trouble):
+        return ""
+    return " ".join(told[min(helped + trouble) : max(helped + trouble) + 1])
