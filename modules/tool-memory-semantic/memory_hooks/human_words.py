@@ -38,7 +38,7 @@ def phrases(lines: str) -> re.Pattern[str]:
 # Asked, supposed, undecided, for now, reported, or chat.
 _NOT_SAID = phrases(r"""
     [?\uff1f]\W*$|first\W*$|ですか|오늘|이번만|今[日回]だけ
-    HEAD (what|why|how)\b(?!.*: )
+    HEAD (what|why|how|who|where)'?s?\b(?!.*: )
     ^((and|so|but) )?(which|who|where)\b
     HEAD (can|could|would|should|shall|do|does|did|is|are|was) (i|we|you|it|the|there|that|this)
     (maybe|perhaps|might|suppose|imagine|hypothetical\w*|i wish|some ?day|at some point|vielleicht)
@@ -87,6 +87,7 @@ _TASK = phrases(r"""
     DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn)\b
     DO (only (run|use|keep|show|take)|and (one|the)|drop (everything|all)|then do)\b
     DO (continue|go on|next|bump|keep (going|it)|set|switch)\b
+    (please|pls|kindly) (?!(always|never|note|remember|keep|do not|don.?t|no|only|use)\b)\w+
     DO (list|set|open|print|plot|load|review|push|deploy|render|sort|clean|change|update) DET
     DO (search|kill|start|stop|convert|import|export|read|scan|test|merge|commit|send|use) DET
     DO (split|swap|count|wrap|switch|format|repeat|install|tag|shorten|skip|draft|disable) DET
@@ -156,9 +157,10 @@ _BLOCKS = re.compile(
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
-# Text in quotation marks of three words or more; in Japanese and Chinese of six signs.
+# Text in quotation marks, or as code, of three words or more; in Japanese and Chinese of six signs.
 _QUOTES = re.compile(
     r"""["“”„«](?:[^\s"“”„«»]+\s+){2,}[^"“”„«»]*["“”»] | [「『][^」』]{6,}[」』]
+    | `(?:[^\s`]+\s+){2,}[^`]*`
     | (?<!\w)['\u2018](?:[^\s'\u2018\u2019]+\s+){2,}[^'\u2018\u2019]*['\u2019](?!\w)""",
     re.VERBOSE,
 )
@@ -171,7 +173,8 @@ _GIVEN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _MACHINE = re.compile(
-    r"""^\s*(?: [>|$#%+] | // | /\* | \[?\d\d+[:.-]\d\d | at\ \S+\( | Traceback | File\ " | ={3}
+    r"""^\s*(?: [>|$#%+] | // | /\* | at\ \S+\( | Traceback | File\ " | ={3}
+      | \[?(?:[A-Z][a-z]{2}\ +\d+\ )?\d\d+[:.-]\d\d  # a time, after a date as in a syslog
       | (?:\S+\ )?(?i:error|warning|warn|info|debug|fatal|exception|hint|help)\b\S*[:\]] )
     | ^\s*(?:npm|yarn|pip|make|zsh|bash|sh|ld|gcc|clang|docker|git|cargo|E\ )\b[^\n]*[:!]\s
     | \b(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b | \w(?:Error|Exception)\b | ^(?:\ {4}|\t)""",
