@@ -75,6 +75,7 @@ _NOT_MEANT = phrases(r"""
     (not|nothing|nobody|no ?one|n'?t|never|un)[ -]?(\w+ ){0,3}(decided|settled|agreed|final)
     ((take|took|taking) (it|that|this) back|hold off|scratch that|ignore (what|that|my))
     (don'?t|do not) (note|count|plan|quote|log|save|keep|share) (on |me )?(it|that|this|them)
+    (not so fast|without (any )?commitment|(did not|didn'?t) (decide|agree|conclude|settle))
     (no decision|undecided|up in the air|jumped the gun|premature|changed my mind(?! \w+ times))
     (oh|yeah|great|wow)[, ]+(sure|right|great|yes|perfect|lovely|joy)\b|who needs|🙄|🙃|😏
     ^(sure( thing)?|oh yeah|yay|wow),|^(great|perfect|lovely),? (another|just|more|exactly)\b
@@ -86,6 +87,7 @@ _TASK = phrases(r"""
     DO (explain|tell|let me|get|pull|restart|revert|create|generate|bring|take|have a|undo)\b
     DO (fetch|grep|refactor|tidy|implement|prepare|ignore|comment|leave|put|move|turn)\b
     DO (only (run|use|keep|show|take)|and (one|the)|drop (everything|all)|then do)\b
+    DO re(run|do|try|build|generate|load|send|check|test|draw)\b|just curious|only curious
     DO (continue|go on|next|bump|keep (going|it)|set|switch)\b
     (please|pls|kindly) (?!(always|never|note|remember|keep|do not|don.?t|no|only|use)\b)\w+
     DO (list|set|open|print|plot|load|review|push|deploy|render|sort|clean|change|update) DET
