@@ -20,8 +20,8 @@ from .settings import Settings, files
 # What the embedding model is tried with: says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _OTHER_LANGUAGES = (
-    f"For other languages: agent-memory reembed --model {limits.DEFAULT_MODEL}, or a multilingual "
-    "one of your own with --base-url"
+    "For other languages: agent-memory model fetch multilingual, then agent-memory reembed --model "
+    f"multilingual; or, with a key for OpenAI, --model {limits.DEFAULT_MODEL}"
 )
 
 
