@@ -314,11 +314,12 @@ class TestText:
     def test_a_memory_cannot_steer_the_terminal(self, command: Command, root: Path) -> None:
         stored = command.json("store", HOSTILE, "--tag", "t\x1b[2J")
         arguments = ("--agent", "sam", "--root", str(root))
-        for words in (["list"], ["show", stored["memory_id"]], ["search", "red"], ["stats"]):
+        id = stored["memory_id"]
+        for words in (["list"], ["show", id], ["search", "red"], ["stats"], ["tags"]):
             shown = on_a_terminal(*words, *arguments)
             without_styles = re.sub(r"\x1b\[[0-9;]*m", "", shown)
             assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", without_styles)
-        for words in (["list"], ["show", stored["memory_id"]], ["search", "red"]):
+        for words in (["list"], ["show", id], ["search", "red"]):
             shown = command.run(*words).output
             assert (
                 "[bold]markup[/bold]" in shown

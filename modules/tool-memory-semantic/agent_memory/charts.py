@@ -1,7 +1,7 @@
 """The numbers of `stats`, and how they are drawn in a terminal."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -49,11 +49,7 @@ def count(memories: Sequence["Memory"]) -> Numbers:
         found = Counter(_start(local(memory.timestamp).date(), unit) for memory in some)
         return {name: found[start] for start, name in names.items()}
 
-    by_tag: dict[str, list[Memory]] = {}
-    for memory in memories:
-        for tag in memory.tags:
-            by_tag.setdefault(tag, []).append(memory)
-    top = sorted(by_tag, key=lambda tag: (-len(by_tag[tag]), tag))[:_TOP_TAGS]
+    top = list(by_tag(memories).items())[:_TOP_TAGS]
     return Numbers(
         memories=len(memories),
         characters=sum(len(memory.content) for memory in memories),
@@ -61,9 +57,18 @@ def count(memories: Sequence["Memory"]) -> Numbers:
         last=times[-1] if times else None,
         unit=unit,
         periods=over_time(memories),
-        tags={tag: over_time(by_tag[tag]) for tag in top},
+        tags={tag: over_time(tagged) for tag, tagged in top},
         untagged=sum(not memory.tags for memory in memories),
     )
+
+
+def by_tag(memories: Iterable["Memory"]) -> dict[str, list["Memory"]]:
+    """The memories of each tag, in the order given; the most used tag first."""
+    found: dict[str, list[Memory]] = {}
+    for memory in memories:
+        for tag in memory.tags:
+            found.setdefault(tag, []).append(memory)
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
 def as_json(numbers: Numbers) -> dict[str, Any]:

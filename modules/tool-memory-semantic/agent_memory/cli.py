@@ -19,6 +19,7 @@ COMMANDS = {
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
+    "tags": "stats",
     "doctor": "doctor",
     "completion": "completion",
 }

@@ -1,4 +1,4 @@
-"""Look at all of it, in the terminal and as a page: `stats`."""
+"""Look at all of it, in the terminal and as a page: `stats` and `tags`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import click
 
 from .. import charts
 from ..options import command
-from ..output import counted, readable_size
+from ..output import counted, first_line, local_time, readable_size
 from ..session import Session, run
 
 if TYPE_CHECKING:
@@ -72,3 +72,27 @@ def _write_page(session: Session, file: str) -> None:
     else:
         number = f"{counted(len(memories))} of {session.agent}"
         session.out.line(f"{number} written to {file}. Open it in a browser.")
+
+
+@command("tags", "tags --json")
+def tags(session: Session) -> None:
+    """List the tags, the most used first.
+
+    Each with how many memories carry it, and when the newest of them was stored.
+    """
+    from memory_semantic import timestamp_text
+
+    by_tag = charts.by_tag(run(session.existing.get_recent(None)))
+    rows = [(tag, len(memories), memories[0].timestamp) for tag, memories in by_tag.items()]
+    if session.out.as_json:
+        session.out.json(
+            [
+                {"tag": tag, "memories": number, "last_stored": timestamp_text(last)}
+                for tag, number, last in rows
+            ]
+        )
+    elif rows:
+        cells = ([f"{number:,}", local_time(last), first_line(tag)] for tag, number, last in rows)
+        session.out.table(("memories", "last stored", "tag"), cells)
+    else:
+        session.out.note(f"{session.agent} has no memory with a tag.")
