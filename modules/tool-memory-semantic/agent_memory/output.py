@@ -55,8 +55,10 @@ class Output:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their columns, cut to the window, or each cell on a line of its own in one too
-        narrow for that; tab-separated and whole when piped.
+        narrow for that; tab-separated and whole when piped. Any text can be a cell: it is shown as
+        `first_line`.
         """
+        rows = [[first_line(cell) for cell in row] for row in rows]
         if self.piped:
             for row in rows:
                 self.line("\t".join(row))
@@ -152,7 +154,7 @@ def _cut(line: str, width: int) -> str:
 
 
 def first_line(text: str) -> str:
-    """`text` on one line."""
+    """`text` on one line, without what could steer a terminal."""
     return plain(" ".join(text.split()))
 
 
@@ -187,8 +189,8 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
 
 def memory_row(memory: "Memory") -> list[str]:
     """A memory as a row: id, time, tags, text."""
-    tags = " ".join(f"#{first_line(tag)}" for tag in memory.tags)
-    return [memory.id, local_time(memory.timestamp), tags, first_line(memory.content)]
+    tags = " ".join(f"#{tag}" for tag in memory.tags)
+    return [memory.id, local_time(memory.timestamp), tags, memory.content]
 
 
 MEMORY_COLUMNS = ("id", "stored", "tags", "memory")

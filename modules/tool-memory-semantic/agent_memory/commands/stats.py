@@ -6,7 +6,7 @@ import click
 
 from .. import charts
 from ..options import command
-from ..output import counted, first_line, local_time, readable_size
+from ..output import counted, local_time, readable_size
 from ..session import Session, run
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def tags(session: Session) -> None:
             ]
         )
     elif rows:
-        cells = ([f"{number:,}", local_time(last), first_line(tag)] for tag, number, last in rows)
+        cells = ([f"{number:,}", local_time(last), tag] for tag, number, last in rows)
         session.out.table(("memories", "last stored", "tag"), cells)
     else:
         session.out.note(f"{session.agent} has no memory with a tag.")
