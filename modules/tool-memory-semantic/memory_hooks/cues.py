@@ -25,7 +25,7 @@ class Found(NamedTuple):
 
 CUES: dict[str, re.Pattern[str]] = {
     "explicit": phrases(r"""
-        START (always )?remember(?! when| how| what| the (time|bug|name)| to (?!always|never))
+        START (always )?remember(?! (when|how|what|\w+ing|the (time|bug|name)|to (?!always|never)))
         ((keep|bear) in mind|don'?t forget(?! to)|please note|for the record|make a note|fyi)
         (note (to|for) (self|you)|for (your|future) (info\w*|reference)|write (this|that) down)
         ((need|good|important|worth) (to know|knowing|remembering)|merk dir|denk (bitte )?daran)

@@ -37,7 +37,7 @@ def phrases(lines: str) -> re.Pattern[str]:
 
 # Asked, supposed, undecided, for now, reported, or chat.
 _NOT_SAID = phrases(r"""
-    [?\uff1f]\W*$|first\W*$|ですか|오늘|이번만|今[日回]だけ
+    [?\uff1f]\W*$|\bor (no|not)( \w+)?\W*$|first\W*$|ですか|오늘|이번만|今[日回]だけ
     HEAD (what|why|how|who|where)'?s?\b(?!.*: )
     ^((and|so|but) )?(which|who|where)\b
     HEAD (can|could|would|should|shall|do|does|did|is|are|was) (i|we|you|it|the|there|that|this)
@@ -65,6 +65,7 @@ _NOT_SAID = phrases(r"""
     (they|he|she|who|where)( \w+)? (all |have |had |has )?(decided|prefer\w*|swears?|always|never)
     ((his|her|former|previous) (team|company|job)|used to|always sa(id|ys)|an? friend|years ago)
     (lol|haha\w*|lmao+|jaja\w*|omg|lunch|coffee|cake|beers?|pizza|thanks?|thank you\w*|thx|cheers)
+    (sorr?y|apolog\w+|preciso|necesito|j'ai besoin|ich (brauche|hätte gern))
     (happy|funny|splendid|amazing|fantastic|wonderful|totally|tragic|ugh|alas|yay|weather|football)
     (my|nice|good|great|have a) (\w+ )?(weekend|holidays?|vacation|cat|dog|train|bus|grand\w+)
     (i('ll| will| shall) (never|always)|i swear|(never|always) \w+ing)
