@@ -149,7 +149,6 @@ def found(words: str) -> list[Found]:
     found = []
     if not may_be_kept(words):
         return found
-    asks = any(each[-1] in "?\uff1f" for each in _sentences(words))  # the rest is about that
     only_statements = all(is_said(each) and is_statement(each) for each in _sentences(words))
     for paragraph in re.split(r"\n{2,}", words):
         said = [each for each in _sentences(paragraph) if is_said(each)]
@@ -159,7 +158,7 @@ def found(words: str) -> list[Found]:
         last, introduced = -2, -1  # the last sentence that was kept; how far it introduces others
         for number, sentence in enumerate(said):
             cue = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            kind = cue or (None if asks else _standing(sentence, only_statements))
+            kind = cue or _standing(sentence, only_statements)
             goes_on = number == last + 1 and (_REASON.search(sentence) or (kind and not cue))
             if sentence in lesson:
                 continue
