@@ -12,7 +12,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a SHELL complete this command."""
+    """Print the completion script for a SHELL."""
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

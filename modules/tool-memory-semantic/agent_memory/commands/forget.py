@@ -40,8 +40,8 @@ def forget(
 ) -> None:
     """Delete memories for good.
 
-    Shows them and asks before. Afterwards it makes sure that they are gone from search and from the
-    files on disk; a server takes them out of its files later.
+    Shows them and asks first. Afterwards, checks that they are gone from search and from the files
+    on disk; a server takes them out of its files later.
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")

@@ -73,7 +73,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 def search(
     session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
 ) -> None:
-    """Find memories by meaning, the best first."""
+    """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
@@ -91,7 +91,7 @@ def search(
 @click.argument("text")
 @tag_label
 def store(session: Session, text: str, tags: Sequence[str]) -> None:
-    """Remember a TEXT ("-" is standard input)."""
+    """Store a memory: TEXT, or "-" for standard input."""
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
@@ -122,7 +122,7 @@ def _standard_input() -> str:
 def list_(
     session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
 ) -> None:
-    """List memories, the newest first."""
+    """List memories, newest first."""
     asked = None if everything else limit + 1
     found = run(session.existing.get_recent(asked, since, tags=tags))
     more = not everything and len(found) > limit
@@ -136,7 +136,7 @@ def list_(
 @command("show mem-a3f2b8c1d4e5", "show a3f2b8c1d4e5 --json")
 @click.argument("memory_id", metavar="ID")
 def show(session: Session, memory_id: str) -> None:
-    """Show one memory whole."""
+    """Show one memory in full."""
     [memory] = by_id(session, [memory_id])
     if session.out.as_json:
         session.out.json(memory_json(memory))

@@ -39,7 +39,7 @@ def reembed(
 ) -> None:
     """Change the embedding model of a store.
 
-    Says what it will take, and asks. Meanwhile the store can be used as ever. Safe to rerun:
+    Says what it will take, and asks. The store stays in use meanwhile. Safe to rerun:
     resumes after an interruption. With the model that it has, the store is rebuilt without
     embedding anything, so that one of an older version gets what it lacks.
     """

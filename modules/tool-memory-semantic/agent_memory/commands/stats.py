@@ -76,7 +76,7 @@ def _write_page(session: Session, file: str) -> None:
 
 @command("tags", "tags --json")
 def tags(session: Session) -> None:
-    """List the tags, the most used first.
+    """List the tags, most used first.
 
     Each with how many memories carry it, and when the newest of them was stored.
     """

@@ -43,10 +43,10 @@ class _Tally:
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @yes_option
 def export(session: Session, file: str, yes: bool) -> None:
-    """Write all memories to a FILE ("-" is standard output).
+    """Write all memories to FILE, or to standard output ("-").
 
-    A JSON object on each line, the first of which says what the file is: the texts in plain words,
-    ids, times and tags, but no vectors. `agent-memory import` reads it, on any machine.
+    One JSON object per line, the first of which says what the file is: texts, ids, times and tags,
+    but no vectors. `agent-memory import` reads it, on any machine.
 
     A store that is read-only, as in a snapshot, is read from a private temporary copy.
     """
@@ -70,10 +70,10 @@ def export(session: Session, file: str, yes: bool) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @tag_label
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
-    """Read memories from a FILE ("-" is standard input).
+    """Read memories from FILE, or from standard input ("-").
 
     Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
-    text with a memory on each line; packed with gzip, too. Safe to rerun: resumes after an
+    text with one memory per line; gzip works too. Safe to rerun: resumes after an
     interruption. Ids and times are kept, unless another memory has the id; a text that is known
     gets the tags of both and the later time.
     """
