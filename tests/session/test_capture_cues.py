@@ -20,9 +20,9 @@ def kinds(prompt: str) -> list[str]:
     return [each.kind for each in found(human_words(prompt))]
 
 
-@pytest.mark.parametrize("name", ["dev.jsonl", "more.jsonl", "strangers_a.jsonl"])
-def test_cues_are_precise_on_labelled_conversations(name: str) -> None:
-    turns = [json.loads(line) for line in (LABELLED / name).read_text().splitlines()]
+@pytest.mark.parametrize("gold", sorted(LABELLED.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_cues_are_precise_on_labelled_conversations(gold: Path) -> None:
+    turns = [json.loads(line) for line in gold.read_text().splitlines()]
     captured = [turn for turn in turns if found(human_words(turn["human"]))]
     worth = [turn for turn in turns if turn["worth"]]
     right = [turn for turn in captured if turn["worth"]]
