@@ -232,4 +232,4 @@ def test_the_command_and_the_page_show_dots(
     memory = Memory(agent_id="sam", content="a\u200bb", tags=["t\u202et"])
     write_page(str(page), "sam", "local", [memory], np.zeros((1, 2)))
     written = page.read_text()
-    assert "a\\u00b7b" in written and "t\\u00b7t" in written
+    assert "a·b" in written and "t·t" in written
