@@ -381,6 +381,19 @@ async def test_after_a_burst_the_store_stays_open_for_a_moment(
     assert await door.run(CountingVisit.add, 5) == 4
 
 
+async def test_a_burst_is_one_though_each_of_its_calls_finds_the_door_for_itself(
+    folder: Path, patient: None
+) -> None:
+    before = CountingVisit.entered
+    await counting_door(folder).run(CountingVisit.add, 5)
+    await until(lambda: not any(each.name == "agent-memory" for each in threading.enumerate()))
+    gc.collect()
+    for _ in range(2):
+        await counting_door(folder).run(CountingVisit.add, 5)
+    assert CountingVisit.entered == before + 2
+    counting_door(folder).close()
+
+
 async def test_the_moment_ends(
     door: Door[CountingVisit], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

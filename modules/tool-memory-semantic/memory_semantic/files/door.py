@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from threading import Condition, Event, RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 from ..errors import UNCHANGED, StorageError
 from .lock import in_use
@@ -218,12 +217,14 @@ class Door(Generic[V]):
         return operation
 
 
-_doors: WeakValueDictionary[Path, Door[Any]] = WeakValueDictionary()
+# Of every store that this process has called: a door knows when it was used last, and a tool makes a
+# MemoryStorage for each call.
+_doors: dict[Path, Door[Any]] = {}
 
 
 def door_of(folder: Path, enter: Callable[[float, Event], V]) -> Door[V]:
-    """The door to the store in `folder`: the same one, with the first `enter`, as long as anyone
-    keeps it. `enter` takes the lock as `take_lock` does, and returns the visit.
+    """The door to the store in `folder`, always the same one, with the first `enter`, which takes
+    the lock as `take_lock` does, and returns the visit.
     """
     path = Path(os.path.realpath(folder))
     with _lock:
