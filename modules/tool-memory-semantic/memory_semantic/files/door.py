@@ -217,8 +217,8 @@ class Door(Generic[V]):
         return operation
 
 
-# Of every store that this process has called: a door knows when it was used last, and a tool makes a
-# MemoryStorage for each call.
+# Of every store that this process has called: a door knows when it was used last, and a tool makes
+# a MemoryStorage for each call.
 _doors: dict[Path, Door[Any]] = {}
 
 
