@@ -2,6 +2,7 @@
 behind that under the lock of the store.
 """
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -63,7 +64,13 @@ class FileBackend:
         await run_blocking(lambda _: self._door().close())
 
     def _door(self) -> "Door[Visit]":
-        return door_of(self.folder.database, partial(Visit, self.folder))
+        # The root may be a link. The folder of an agent may not, and behind the door of the agent
+        # that it leads to, nobody would see it.
+        database = self.folder.database
+        path = Path(
+            os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
+        )
+        return door_of(path, partial(Visit, self.folder))
 
 
 class Visit:

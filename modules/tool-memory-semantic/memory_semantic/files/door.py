@@ -223,12 +223,11 @@ _doors: dict[Path, Door[Any]] = {}
 
 
 def door_of(folder: Path, enter: Callable[[float, Event], V]) -> Door[V]:
-    """The door to the store in `folder`, always the same one, with the first `enter`, which takes
-    the lock as `take_lock` does, and returns the visit.
+    """The door to the store in `folder`, always the same one for a path, with the first `enter`,
+    which takes the lock as `take_lock` does, and returns the visit.
     """
-    path = Path(os.path.realpath(folder))
     with _lock:
-        return _doors.setdefault(path, Door(path, enter))
+        return _doors.setdefault(folder, Door(folder, enter))
 
 
 def _before_fork() -> None:
