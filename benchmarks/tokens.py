@@ -128,7 +128,9 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
         rows.append({"call": "search", **about, "limit": limit, **await _row(tool, calls)})
     calls = [{"content": memory(size + i, characters), "tags": ["billing"]} for i in range(CALLS)]
     tool = MemoryStoreTool(Session(), config)
-    return [{"call": "store", **about, "limit": None, **await _row(tool, calls)}, *rows]
+    rows.insert(0, {"call": "store", **about, "limit": None, **await _row(tool, calls)})
+    await storage.close()
+    return rows
 
 
 async def _row(

@@ -1,5 +1,6 @@
 """Where memories lie, who may read them there, and what is never taken or cleared."""
 
+import asyncio
 import json
 import os
 import pwd
@@ -259,6 +260,26 @@ while time.time() < deadline:
         assert not (root / "sam").exists()
     for other in others:
         finish(other)
+
+
+async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_burst(
+    make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 30)
+    storage = make_storage()
+    for number in range(4):
+        await storage.store(f"fact {number}")
+
+    def written() -> list[tuple[str, int]]:
+        return sorted((str(path), path.stat().st_mtime_ns) for path in root.rglob("*"))
+
+    (root / "sam/qdrant.db/queue").unlink()
+    before = written()
+    await asyncio.sleep(0.2)
+    assert written() == before
+    shutil.rmtree(root)
+    await storage.close()
+    assert not root.exists()
 
 
 async def test_an_empty_shard_without_manifest_is_taken_up(

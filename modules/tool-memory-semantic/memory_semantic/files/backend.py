@@ -111,7 +111,8 @@ class Visit:
         """Whether anyone else waits for the lock."""
         with suppress(FileNotFoundError):
             return self._lock is not None and self._lock.wanted()
-        return True  # the folder was deleted
+        # The folder is being deleted. Closing the store now would write among what is deleted.
+        return False
 
     def still_valid(self) -> bool:
         """Whether the store is there, and as this visit left it."""
