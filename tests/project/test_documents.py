@@ -23,7 +23,8 @@ BEHAVIORS = sorted((REPOSITORY / "behaviors").glob("*.yaml"))
 
 
 def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for named, block in fenced if named == language]
 
 
 def test_the_example_at_the_top_of_the_readme() -> None:
