@@ -4,9 +4,10 @@ import json
 import random
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from local_server import LocalServer
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -24,7 +25,7 @@ def error(status: int, code: str = "", **headers: str) -> Answer:
     return status, headers, json.dumps(body).encode()
 
 
-class EmbeddingsServer:
+class EmbeddingsServer(LocalServer):
     """Answers with vectors, or with what `script` holds, first in first out.
 
     An entry of `script` is an answer, or a function of the request's JSON that makes one. So many
@@ -79,14 +80,8 @@ class EmbeddingsServer:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        class Quiet(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # a client that gave up waiting
-
-        self._http = Quiet(("127.0.0.1", 0), Handler)
-        self.base_url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        super().__init__(Handler)
+        self.base_url = f"{self.url}/v1"
 
     def vectors(self, request: dict[str, Any]) -> Answer:
         """What the service answers when nothing is wrong."""
@@ -101,11 +96,3 @@ class EmbeddingsServer:
     def answer(data: list[dict[str, Any]]) -> Answer:
         body = {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1}}
         return 200, {}, json.dumps(body).encode()
-
-    def __enter__(self) -> Self:
-        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()

@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Iterable
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from local_server import LocalServer
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -74,7 +74,7 @@ def files(dimensions: int = 384, seed: int = 0) -> dict[str, bytes]:
     }
 
 
-class ModelHub:
+class ModelHub(LocalServer):
     """Has a small model under every name. `damaged` is the file that arrives with a wrong byte, and
     `cut` the one of which an answer is half; `delay` is the seconds before a file comes.
     """
@@ -134,14 +134,7 @@ class ModelHub:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        class Quiet(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass
-
-        self._http = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        super().__init__(Handler)
 
     def about(self, path: str) -> Any:
         """What the hub tells of a repository, or of the files in it."""
@@ -178,14 +171,6 @@ class ModelHub:
         """What was got, and what was said against it."""
         got, said = self.start_fetch(model, folder).communicate(timeout=50)
         return got.strip(), said.strip()
-
-    def __enter__(self) -> Self:
-        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
 
 
 def _large(name: str, body: bytes, digest: dict[str, str]) -> dict[str, Any]:
