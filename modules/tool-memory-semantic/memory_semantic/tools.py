@@ -13,7 +13,7 @@ from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
 from .identity import SETTINGS, origin, resolve_agent_id
-from .limits import DEFAULT_RESULTS, MAX_ANSWER_CHARS
+from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory
 from .plaintext import without_tags
@@ -207,6 +207,8 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         }
         if memory.tags:
             answer["tags"] = memory.tags
+        if COPIED_FROM in memory.metadata:
+            answer["from"] = memory.metadata[COPIED_FROM]
         if memory.score is not None:
             answer["score"] = round(memory.score, 2)
         if share[memory.id] < len(memory.content):
