@@ -105,7 +105,8 @@ class MemoryShareTool(_SharingTool):
     @property
     def wanted(self) -> bool:
         """Whether the settings ask for this tool."""
-        return bool(self._own.get("share_with")) and may_write(self._config)
+        asked = str(self._own.get("share_with") or "").strip()
+        return bool(asked) and may_write(self._config)
 
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         from memory_semantic import MemoryStorage
