@@ -71,10 +71,10 @@ async def test_an_agent_shares_with_whom_the_settings_list(
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
-    for _ in range(2):
-        [result] = await play(share(memory_id, "alice"), config={"share_with": ["alice"]})
+    once = share(memory_id, "alice")
+    for result in await play(once, once, config={"share_with": ["alice"]}):
         assert result["output"] == {"memory_id": memory_id, "status": "alice has it"}
-        [copy] = await alice.get_recent(None)
+    [copy] = await alice.get_recent(None)
     assert copy.metadata == {"from": "sam"} and copy.id != memory_id and copy.tags == ["db"]
     [seen] = await play(search("Which database?"), agent="alice")
     assert seen["output"]["memories"][0]["from"] == "sam"
@@ -230,7 +230,7 @@ async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
     why = result["output"]["not_searched"]
     assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
     assert "agent-memory doctor" in why.pop("damaged") and "has lost its" in why.pop("lost")
-    assert "no words to count" in why.pop("wordless")
+    assert "made without words" in why.pop("wordless")
     assert not why and not (root / "nobody").exists()
 
 

@@ -73,7 +73,7 @@ class SeveralStores(MemoryStorage):
             if info.model != own.model:
                 self.not_searched[other.agent_id] = "another embedding model"
             elif info.words != own.words:
-                self.not_searched[other.agent_id] = "one of the two stores has no words to count"
+                self.not_searched[other.agent_id] = "one of the two stores was made without words"
             else:
                 comparable.append(other)
         return comparable
