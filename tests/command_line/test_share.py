@@ -9,7 +9,7 @@ from agent_memory.output import Output
 from agent_memory.page import write_page
 from command import Command, invoke, settings
 from conftest import Clock, MakeStorage
-from embeddings_server import EmbeddingsServer
+from embeddings_server import EmbeddingsServer, error
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.memory import point_id
 from qdrant_server import QdrantServer
@@ -107,6 +107,21 @@ def test_texts_are_embedded_where_the_other_store_has_another_model(
     server.requests.clear()
     command.run("share", ids[0], "--to", "alice", "--yes")
     assert not server.requests  # of what is there already
+
+
+def test_what_fails_halfway_is_resumed(
+    command: Command, make_storage: MakeStorage, server: EmbeddingsServer
+) -> None:
+    asyncio.run(make_storage().store_many([(f"fact {number}", ["all"]) for number in range(130)]))
+    asyncio.run(make_storage("alice", embedding_model="m", base_url=server.base_url).store("hers"))
+    settings(base_url=server.base_url)
+    words = ("share", "--tag", "all", "--to", "alice", "--yes")
+    server.script += [server.vectors] * 5 + [error(401)]  # a sample, the first 128, the rest
+    result = command.run(*words, code=1)
+    assert "128 of 130 were copied. Run it again to resume." in result.stderr
+    report = command.json(*words)
+    assert (len(report["copied"]), report["already_there"]) == (2, 128)
+    assert len(listed(command, "alice")) == 131
 
 
 def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], root: Path) -> None:

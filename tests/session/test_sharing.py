@@ -124,7 +124,7 @@ async def test_an_agent_does_not_pass_on_a_copy_nor_what_is_not_its_own(
     of_copy, of_team, of_nobody, malformed = await play(
         *(share(each, "alice") for each in (copy, foreign, "mem-000000000000", "x")), config=config
     )
-    assert "is a copy: only your own can be shared" in told(of_copy)
+    assert "is a copy: only your own memories can be shared" in told(of_copy)
     assert told(of_team) == f"You have no memory {foreign}. Nothing was changed."
     assert "You have no memory mem-000000000000" in told(of_nobody)
     assert "id looks like" in told(malformed)

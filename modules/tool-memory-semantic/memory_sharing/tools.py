@@ -123,7 +123,9 @@ class MemoryShareTool(_SharingTool):
         if memory is None:
             raise InputError(f"You have no memory {memory_id}. {UNCHANGED}")
         if COPIED_FROM in memory.metadata:
-            raise InputError(f"{memory_id} is a copy: only your own can be shared. {UNCHANGED}")
+            raise InputError(
+                f"{memory_id} is a copy: only your own memories can be shared. {UNCHANGED}"
+            )
         way = await sharing(storage, MemoryStorage(to_agent, settings))
         copied = await way.copy([memory]) if way else []
         if not copied:

@@ -74,7 +74,7 @@ def share(
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
     choice = _chosen(session, ids, tags, since, to)
-    if not session.out.as_json:
+    if choice.new and not session.out.as_json:
         _announce(session, choice)
     if choice.new and not dry_run:
         confirm(f"Copy {counted(len(choice.new))} of {session.agent} to {to}?", yes)
@@ -101,9 +101,9 @@ def _announce(session: Session, choice: _Choice) -> None:
     session.out.memories(choice.new[:_SHOWN])
     if len(choice.new) > _SHOWN:
         session.out.line(f"… and {len(choice.new) - _SHOWN:,} more")
-    if choice.new and choice.sharing.creates:
+    if choice.sharing.creates:
         session.out.note(f"{choice.target} has no store yet; one will be made.")
-    if choice.new and choice.sharing.embeds:
+    if choice.sharing.embeds:
         generator = choice.sharing.target.generator(choice.sharing.info)
         session.out.note(
             f"The store of {choice.target} has the model {choice.sharing.info.model}: the texts "
