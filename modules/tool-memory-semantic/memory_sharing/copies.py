@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
 from memory_semantic import Memory, MemoryStorage, Store, StoreInfo
-from memory_semantic.limits import COPIED_FROM
+from memory_semantic.limits import COPIED_FROM, MAX_BATCH
 from memory_semantic.memory import utc_now
 
 
@@ -97,7 +98,10 @@ class Sharing:
 
     async def _lacking(self, pairs: Sequence[_Pair]) -> list[_Pair]:
         keys = [pair.copy.key for pair in pairs]
-        there = await self.target.run(lambda store: store.get(keys).keys(), {}.keys())
+        there: set[UUID] = set()
+        for start in range(0, len(keys), MAX_BATCH):  # what is read comes with its vectors
+            some = keys[start : start + MAX_BATCH]
+            there |= await self.target.run(lambda store, some=some: set(store.get(some)), set())
         return [pair for pair in pairs if pair.copy.key not in there]
 
 
