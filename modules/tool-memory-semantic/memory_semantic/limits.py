@@ -13,6 +13,8 @@ MAX_TAG_CHARS = 50  # characters of a tag
 # What is told of a memory beside it: where it comes from. Every answer of the engine carries it.
 MAX_METADATA = 10  # texts in the `metadata` of a memory
 MAX_METADATA_CHARS = 200  # characters of such a text
+# Under this name the metadata of a copy say from whose store it was copied.
+COPIED_FROM = "from"
 # The tag of a memory that nobody asked to store; whoever stores the text as well takes it off.
 CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.

@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory, plain, timestamp_text
+from memory_semantic import Memory, limits, plain, timestamp_text
 
 from .. import files
 
@@ -74,6 +74,9 @@ def _rows(memories: Sequence[Memory], places: NDArray[Any] | None) -> list[dict[
         }
         for memory in memories
     ]
+    for row, memory in zip(rows, memories, strict=True):
+        if limits.COPIED_FROM in memory.metadata:
+            row["from"] = plain(memory.metadata[limits.COPIED_FROM])
     if places is not None:
         for row, (x, y) in zip(rows, _on_page(places), strict=True):
             row |= {"x": x, "y": y}

@@ -42,7 +42,8 @@ function showOpened() {
   $("text").textContent = opened.text;
   showTags();
   const utc = opened.at.toISOString().slice(0, 16).replace("T", " ");
-  $("when").textContent = `${localText(opened.at)} · ${utc} UTC`;
+  const from = opened.from && `from ${opened.from}`;
+  $("when").textContent = [localText(opened.at), `${utc} UTC`, from].filter(Boolean).join(" · ");
   near = neighbours(opened);
   const links = near.map((memory) => {
     const link = element("a");
