@@ -1,5 +1,6 @@
 """What is used: with `usage` on, searches record which memories they find, and no text."""
 
+import asyncio
 import json
 import stat
 from datetime import timedelta
@@ -172,6 +173,20 @@ async def test_two_processes_record_at_once(used: MemoryStorage, root: Path, log
     for process in [start(root, FIND, 15) for _ in range(2)]:
         finish(process)
     assert [sorted(each["ids"]) for each in recorded(log)] == [sorted(ids)] * 30
+
+
+async def test_what_is_forgotten_meanwhile_does_not_come_back(
+    used: MemoryStorage, root: Path, log: Path
+) -> None:
+    kept, *doomed = await used.store_many([f"fact {number}" for number in range(4)])
+    processes = [start(root, FIND, 100) for _ in range(2)]
+    while not log.exists():
+        await asyncio.sleep(0.01)
+    for id in doomed:
+        await used.delete([id])
+    for process in processes:
+        finish(process)
+    assert {id for each in recorded(log) for id in each["ids"]} == {kept}
 
 
 async def test_a_log_that_cannot_be_written_stops_nothing(

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timedelta
-from statistics import median
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, PlainSerializer
+from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 
 from .errors import StorageError
 from .files import disk
@@ -43,13 +42,18 @@ IDLE = timedelta(days=90)
 _Moment = Annotated[AwareDatetime, PlainSerializer(timestamp_text)]
 
 
-class _Search(BaseModel):
+class _Model(BaseModel):
+    # Most processes record nothing: they do not wait for models that they do not use.
+    model_config = ConfigDict(defer_build=True)
+
+
+class _Search(_Model):
     time: _Moment
     ms: float
     ids: list[str]
 
 
-class Recalled(BaseModel):
+class Recalled(_Model):
     """How often searches have found a memory, and when the last time."""
 
     id: str
@@ -57,7 +61,7 @@ class Recalled(BaseModel):
     last: _Moment
 
 
-class UsageStats(BaseModel):
+class UsageStats(_Model):
     """What the log tells; it begins with the search at `first`, and holds a year at most.
 
     `searches` are by day, in UTC, for the last 30 days; `answers`, how many one had, and its
@@ -124,6 +128,8 @@ class Usage:
 
     def stats(self, memories: Sequence[Memory], now: datetime) -> UsageStats:
         """What the log tells of these `memories`, which are all that there are."""
+        from statistics import median
+
         searches: list[_Search] = []
         with _harmless(), suppress(FileNotFoundError):
             searches = sorted(_searches(self.path.read_bytes()), key=lambda each: each.time)
