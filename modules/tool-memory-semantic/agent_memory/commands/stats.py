@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def stats(session: Session, html: str | None) -> None:
     """Show numbers, growth and tags over time.
 
+    With the setting `usage: true` also which memories searches find, and how many they do not.
+
     With --html as a page for the browser: a list, the memories over time, and search; with the
     extra `map` installed ([cli,map]), also a map by meaning. It is one file, and loads nothing from
     the network.
