@@ -13,7 +13,7 @@ from scripted import MEMORY_MODULE, REPOSITORY
 LAYERS = (
     ("tools",),
     ("storage", "models"),
-    ("maintenance",),
+    ("maintenance", "usage"),
     ("files", "server"),
     ("embeddings", "merging"),
     ("store",),
