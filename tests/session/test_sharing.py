@@ -241,10 +241,10 @@ async def test_a_store_that_fails_unexpectedly_is_named_by_the_kind_of_error_alo
     await make_storage("team").store("of the team")
     as_it_is = MemoryStorage.search
 
-    async def fail(self: MemoryStorage, *asked: Any) -> Any:
+    async def fail(self: MemoryStorage, *asked: Any, **how: Any) -> Any:
         if self.agent_id == "team":
             raise RuntimeError("of the team")
-        return await as_it_is(self, *asked)
+        return await as_it_is(self, *asked, **how)
 
     monkeypatch.setattr(MemoryStorage, "search", fail)
     [result] = await play(search("own"), config={"also_search": ["team"]})

@@ -1,7 +1,7 @@
 """A search in the stores of several agents."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ class SeveralStores(MemoryStorage):
     """The memory of an agent for one search, which asks the stores of `others`, too.
 
     `found` is what it has found; `agent_id` of each says whose store it is in. `not_searched` says,
-    by agent, why a store was left out. Nothing is written, and no store is made.
+    by agent, why a store was left out. No memory is written, and no store is made.
     """
 
     def __init__(self, agent_id: str, config: Mapping[str, Any], others: Sequence[str]) -> None:
@@ -31,6 +31,8 @@ class SeveralStores(MemoryStorage):
         limit: int = DEFAULT_RESULTS,
         since: datetime | str | None = None,
         tags: Sequence[str] | None = None,
+        *,
+        select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """As `MemoryStorage` says, in all stores that have the same embedding model. A text that
         was found in several is one's own, or that of the agent named first.
@@ -38,8 +40,8 @@ class SeveralStores(MemoryStorage):
         asked = (query, limit, since, tags)
         others = await self._comparable()
         own, *theirs = await asyncio.gather(
-            super().search(*asked),
-            *(self._tried(other, other.search(*asked)) for other in others),
+            super().search(*asked, select=select),
+            *(self._tried(other, other.search(*asked, select=select)) for other in others),
             return_exceptions=True,  # the others are not left behind if one's own fails
         )
         best: dict[str, Memory] = {}
