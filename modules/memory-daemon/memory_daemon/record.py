@@ -4,14 +4,13 @@ import asyncio
 import hashlib
 import json
 import math
-import os
-import time
 from datetime import UTC, datetime
 from typing import Any
 
 from memory_hooks.tokens import estimate
 from memory_semantic.masking import mask, mask_all
 from psycopg.types.json import Jsonb
+from ulid import ULID
 
 from . import meaning
 from .access import Access
@@ -37,6 +36,7 @@ def _insert(table: str, columns: str) -> bytes:
 
 
 _EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
 _CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
 _DECISION = _insert(
@@ -56,13 +56,6 @@ _TASK = (
     sensitivity = excluded.sensitivity, actor_id = excluded.actor_id
   WHERE visible(tasks.channel, tasks.sensitivity, tasks.actor_id, %(reach)s, %(actor_id)s)"""
 )
-
-
-def ulid() -> str:
-    """A new id of 26 characters, whose order is that of time (github.com/ulid/spec)."""
-    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
-    digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-    return "".join(digits[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 async def record_event(
@@ -91,12 +84,12 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
         "reach": access.channel,  # of what it supersedes or updates
     }
     said = json.dumps([row, text], sort_keys=True)
-    event_id = event.event_id or ulid()
+    event_id = event.event_id or str(ULID())
     shown = text.replace("\0", "\ufffd")  # which PostgreSQL's texts cannot hold
     chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
-    by_kind = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
-    human = event.kind == "message" and event.actor_type == "human"
-    usual = HUMAN_IMPORTANCE if human else by_kind
+    usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    if event.kind == "message" and event.actor_type == "human":
+        usual = HUMAN_IMPORTANCE
     return row | {
         "event_id": event_id,
         "ts": datetime.now(UTC),
@@ -111,28 +104,22 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
 
 
 async def _record(connection: Connection, row: Row) -> Row:
+    event_id = row["event_id"]
     inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
     if inserted.rowcount:
         await _record_parts(connection, row)
-    elif not await _exists(connection, row):
+    elif not (await connection.execute(_SAME, row)).rowcount:
         raise Refused(
-            f"{UNCHANGED} There is another event with the event_id {row['event_id']}. Give this "
-            "one an id of its own, or none."
+            f"{UNCHANGED} There is another event with the event_id {event_id}. Give this one an id "
+            "of its own, or none."
         )
     return {
-        "event_id": row["event_id"],
+        "event_id": event_id,
         "status": "recorded" if inserted.rowcount else "known",
         "chunks": len(row["chunks"]),
-        "artifact_id": row["event_id"] if row["bytes"] else None,
+        "artifact_id": event_id if row["bytes"] else None,
         "masked_secrets": row["masked"],
     }
-
-
-async def _exists(connection: Connection, row: Row) -> bool:
-    found = await connection.execute(
-        "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s", row
-    )
-    return found.rowcount == 1
 
 
 async def _record_parts(connection: Connection, row: Row) -> None:
@@ -148,17 +135,15 @@ async def _record_parts(connection: Connection, row: Row) -> None:
         decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
         decided["vector"] = await meaning.vector(row["text"])
         await connection.execute(_DECISION, decided)
-        if decided["supersedes"]:
-            changed = await connection.execute(_SUPERSEDE, decided)
-            if not changed.rowcount:
-                raise Refused(
-                    f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can "
-                    "see. query_decisions lists them."
-                )
+        changed = await connection.execute(_SUPERSEDE, decided)
+        if decided["supersedes"] and not changed.rowcount:
+            raise Refused(
+                f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can see."
+                " query_decisions lists them."
+            )
     if row["task"]:
-        given_title = row["task"]["title"]
-        title = given_title or row["text"].strip().splitlines()[0][:200]
-        task = row | row["task"] | {"title": title, "given_title": given_title}
+        title = row["task"]["title"] or row["text"].strip().splitlines()[0][:200]
+        task = row | row["task"] | {"title": title, "given_title": row["task"]["title"]}
         changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
         if not changed.rowcount:
             raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
