@@ -32,9 +32,10 @@ import numpy as np
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from memory_daemon import acb, meaning
+from memory_daemon import meaning
+from memory_daemon.acb import BuildAcb
 from memory_daemon.access import Access, Tokens
-from memory_daemon.arguments import BuildAcb
+from memory_daemon.arguments import Call
 from memory_daemon.database import Database
 from memory_daemon.embedded import database_of
 from memory_daemon.settings import Settings
@@ -129,9 +130,8 @@ async def recall(file: Path) -> None:
                     words.append(len(first & wanted) / min(10, len(wanted)))
                     asked = {"agent_id": "eve", "session_id": "other", "query_text": question}
                     asked["channel"] = "private"
-                    bundle = await acb.build_acb(
-                        settings, database, Access(tenant), BuildAcb.model_validate(asked)
-                    )
+                    call = Call(settings, database, Access(tenant))
+                    bundle = await BuildAcb.model_validate(asked).answer(call)
                     shown = re.findall(r"^## message (D\d+:\d+) ", bundle, re.MULTILINE)[:10]
                     packed.append(len(set(shown) & wanted) / min(10, len(wanted)))
             found = await decisions(database)

@@ -11,8 +11,8 @@ from pydantic.dataclasses import dataclass
 
 from .settings import BUNDLE_TOKENS, UNCHANGED, Refused
 
-Channel = Literal["public", "team", "agent", "private"]
-CHANNELS: tuple[Channel, ...] = get_args(Channel)  # each sees what those before it see
+Channel = Literal["private", "agent", "team", "public"]  # each sees what those after it see
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Access:
 
     def reach(self, channel: Channel | None) -> Channel:
         """The channel of a request, which is the token's own if none is named. Raises Refused."""
-        if channel and CHANNELS.index(channel) > CHANNELS.index(self.channel):
+        if channel and CHANNELS.index(channel) < CHANNELS.index(self.channel):
             raise Refused(
                 f"{UNCHANGED} This token reaches to channel {self.channel}, not {channel}."
             )

@@ -1,19 +1,13 @@
-"""The arguments of the five tools, with their limits. A tool's description is its docstring."""
+"""What the arguments of the five tools are made of, with their limits."""
 
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .access import Channel
-from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS
+from .access import Access, Channel
+from .database import Database
+from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
@@ -78,10 +72,12 @@ class Event(_Arguments):
         return json.loads(given) if isinstance(given, str) else given
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
-        return self._checked()
-
     def _checked(self) -> Self:
+        self.check()
+        return self
+
+    def check(self) -> None:
+        """Whether its parts fit together. Raises ValueError."""
         if not self.text.strip():
             raise ValueError("text is empty")
         if (self.kind == "task_update") != bool(self.task):
@@ -90,68 +86,24 @@ class Event(_Arguments):
             raise ValueError("`decision` goes with kind decision")
         if self.kind == "decision" and len(self.text) > MAX_DECISION:
             raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
-        return self
+
+
+class Call(NamedTuple):
+    """What a tool has to answer with, and for whom."""
+
+    settings: Settings
+    database: Database
+    access: Access
 
 
 class Asked(_Arguments):
-    """What every tool is told."""
+    """What every tool is told. A tool is a subclass: its docstring is its description, its fields
+    are its arguments, and `answer` is what it does."""
 
     agent_id: Name
     tenant_id: Name | None = Field(None, description="not needed: the token says it")
     channel: Channel | None = None
 
-
-class RecordEvent(Event, Asked):
-    """Record what happened, as it happens: messages, tool calls and results, decisions, task
-    updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
-    kind and text for one event, or up to 100 in events."""
-
-    session_id: Name
-    kind: Kind = "message"
-    text: Text = ""
-    events: list[Event] = Field([], max_length=100)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if not self.events:
-            return self._checked()
-        if self.text:
-            raise ValueError("give text or events, not both")
-        return self
-
-
-class BuildAcb(Asked):
-    """Get what matters for a question in one bundle: rules, open tasks, decisions, what happened
-    last in this session, and evidence from all that was recorded. Call it first in a session."""
-
-    session_id: Name
-    query_text: Query
-    intent: Query = Field("", description="`recent` or `history` weighs time")
-    max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
-
-
-class QueryDecisions(Asked):
-    """Find decisions by meaning, or the newest ones."""
-
-    query_text: Query = ""
-    status: Literal["active", "superseded"] = "active"
-    scope: Scope | None = None
-    limit: int = Field(10, ge=1, le=50)
-
-
-class CreateHandoffPacket(Asked):
-    """Hand your work to another agent: open tasks, active decisions and the last events of the
-    session, with your note."""
-
-    session_id: Name
-    to_agent: Name
-    note: Query = ""
-    max_tokens: int = Field(4_000, ge=MIN_BUNDLE_TOKENS, le=16_000)
-
-
-class GetArtifact(Asked):
-    """Read the whole of an event that is shown as an excerpt, page by page."""
-
-    artifact_id: Id = Field(description="the event_id")
-    offset: int = Field(0, ge=0)
-    max_chars: int = Field(20_000, ge=1, le=100_000)
+    async def answer(self, call: Call) -> str:
+        """What the client is told. Raises Refused."""
+        raise NotImplementedError

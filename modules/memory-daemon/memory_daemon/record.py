@@ -10,13 +10,14 @@ from typing import Any
 from memory_hooks.tokens import estimate
 from memory_semantic.masking import mask, mask_all
 from psycopg.types.json import Jsonb
+from pydantic import Field
 from ulid import ULID
 
 from . import meaning
 from .access import Access
-from .arguments import Decision, Event, RecordEvent
-from .database import Connection, Database
-from .settings import UNCHANGED, Refused, Settings
+from .arguments import Asked, Call, Decision, Event, Kind, Name, Text
+from .database import Connection
+from .settings import UNCHANGED, Refused
 
 CHUNK_CHARS = 3_000
 CHUNKS = 8  # of one event; what is longer is kept whole aside
@@ -58,18 +59,33 @@ _TASK = (
 )
 
 
-async def record_event(
-    settings: Settings, database: Database, access: Access, request: RecordEvent
-) -> str:
-    """Record all the events of `request` or none; a line of JSON for each. Raises Refused."""
+class RecordEvent(Event, Asked):
+    """Record what happened, as it happens: messages, tool calls and results, decisions, task
+    updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
+    kind and text for one event, or up to 100 in events."""
 
-    def rows() -> list[Row]:
-        events = request.events or [request]
-        return [_row(event, request, access, settings.excerpt_chars) for event in events]
+    session_id: Name
+    kind: Kind = "message"
+    text: Text = ""
+    events: list[Event] = Field([], max_length=100)
 
-    prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
-    async with database.transaction(access.tenant) as connection:
-        return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
+    def check(self) -> None:
+        """Raises ValueError."""
+        if not self.events:
+            super().check()
+        elif self.text:
+            raise ValueError("give text or events, not both")
+
+    async def answer(self, call: Call) -> str:
+        """A line of JSON for each event, of which all are recorded or none. Raises Refused."""
+
+        def rows() -> list[Row]:
+            chars = call.settings.excerpt_chars
+            return [_row(event, self, call.access, chars) for event in self.events or [self]]
+
+        prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
+        async with call.database.transaction(call.access.tenant) as connection:
+            return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
 
 
 def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:

@@ -22,23 +22,24 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from . import acb, arguments, meaning, upkeep
+from . import acb, meaning, upkeep
 from .access import Access, Tokens
+from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
-from .record import record_event
+from .record import RecordEvent
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
 
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
     "changes. Record what happens with record_event."
 )
-TOOLS: dict[str, tuple[type[arguments.Asked], Callable[..., Any]]] = {
-    "record_event": (arguments.RecordEvent, record_event),
-    "build_acb": (arguments.BuildAcb, acb.build_acb),
-    "query_decisions": (arguments.QueryDecisions, acb.query_decisions),
-    "create_handoff_packet": (arguments.CreateHandoffPacket, acb.create_handoff_packet),
-    "get_artifact": (arguments.GetArtifact, acb.get_artifact),
+TOOLS: dict[str, type[Asked]] = {
+    "record_event": RecordEvent,
+    "build_acb": acb.BuildAcb,
+    "query_decisions": acb.QueryDecisions,
+    "create_handoff_packet": acb.CreateHandoffPacket,
+    "get_artifact": acb.GetArtifact,
 }
 log = logging.getLogger(__name__)
 
@@ -57,17 +58,16 @@ def application(settings: Settings, database: Database) -> Starlette:
     """The web application with the tools at /mcp."""
     tools = [
         Tool(name=name, description=inspect.getdoc(model), input_schema=model.model_json_schema())
-        for name, (model, _) in TOOLS.items()
+        for name, model in TOOLS.items()
     ]
 
     async def list_tools(*_: Any) -> ListToolsResult:
         return ListToolsResult(tools=tools)
 
     async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
-        failed = True
         try:
             text = await _answer(settings, database, call.name, call.arguments or {})
-            failed = False
+            return CallToolResult(content=[TextContent(text=text)])
         except Refused as error:
             text = str(error)
         except Exception as error:
@@ -75,7 +75,7 @@ def application(settings: Settings, database: Database) -> Starlette:
             places = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
             text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
-        return CallToolResult(content=[TextContent(text=text)], is_error=failed)
+        return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
     server = Server(
         "agent-memory-daemon",
@@ -106,9 +106,8 @@ def application(settings: Settings, database: Database) -> Starlette:
 async def _answer(settings: Settings, database: Database, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
         raise Refused(f"{UNCHANGED} There is no tool {name}. There are: {', '.join(TOOLS)}.")
-    model, tool = TOOLS[name]
     try:
-        request = model.model_validate(given)
+        request = TOOLS[name].model_validate(given)
     except ValidationError as error:
         raise Refused(f"{UNCHANGED} {explained(error)}") from None
     token = get_access_token()
@@ -116,7 +115,7 @@ async def _answer(settings: Settings, database: Database, name: str, given: dict
     if request.tenant_id not in (None, token.access.tenant):
         raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
     request.channel = token.access.reach(request.channel)
-    return await tool(settings, database, token.access, request)
+    return await request.answer(Call(settings, database, token.access))
 
 
 async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:
