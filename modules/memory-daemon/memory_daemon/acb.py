@@ -38,7 +38,7 @@ _TASKS = f"""
     AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
   ORDER BY ts DESC LIMIT {ITEMS}"""
 _RECENT = f"""
-  SELECT chunks.*, kind AS what, row_number() OVER (ORDER BY ts, chunk_id) AS place
+  SELECT chunks.*, kind AS what, row_number() OVER (ORDER BY ts, chunk_id) AS position
   FROM chunks JOIN (SELECT event_id FROM events WHERE session_id = %(session_id)s
     AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
     ORDER BY ts DESC LIMIT {RECENT_EVENTS}) last USING (event_id)

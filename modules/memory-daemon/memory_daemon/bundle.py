@@ -20,7 +20,7 @@ class Block(NamedTuple):
     heading: str
     text: str
     tokens: float
-    place: int = 0  # among the blocks of its section, however they were preferred
+    position: int = 0  # among the blocks of its section, however they were preferred
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> "Block":
@@ -31,7 +31,7 @@ class Block(NamedTuple):
         refs = f" [{', '.join(row['refs'][:SHOWN_REFS])}]" if row["refs"] else ""
         heading = f"{row['what']} {row['event_id']} {row['ts']:%Y-%m-%d %H:%M}Z {actor}{refs}"
         tokens = row.get("token_est") or estimate(row["text"])
-        return cls(row["event_id"], heading, row["text"], tokens, row.get("place", 0))
+        return cls(row["event_id"], heading, row["text"], tokens, row.get("position", 0))
 
     def rendered(self) -> str:
         """The block as it is shown, in a fence that nothing in its text can close."""
@@ -101,6 +101,6 @@ def pack(title: str, sections: list[Section], limit: int, note: str = "") -> str
         counts[name] = len(chosen)
         if chosen:
             used += estimate(heading)
-            chosen.sort(key=lambda block: block.place)
+            chosen.sort(key=lambda block: block.position)
             parts += [heading, *(block.rendered() for block in chosen)]
     return "".join([first_line(used, left_out, counts), *parts, END])

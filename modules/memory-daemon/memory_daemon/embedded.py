@@ -4,6 +4,7 @@ wheel, reached over a socket in its folder, and gone when the daemon is."""
 import asyncio
 import ctypes
 import fcntl
+import itertools
 import logging
 import os
 import shutil
@@ -52,7 +53,7 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
         yield settings.dsn
         return
     dsn = f"host={settings.home / 'postgres'} user=postgres dbname=postgres"
-    keeper = asyncio.create_task(_keep(settings, dsn))
+    keeper = asyncio.create_task(_keep(settings.home, dsn))
     try:
         await _answering(dsn, keeper)
         await migrate(dsn)
@@ -64,14 +65,13 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
 
 
 async def _answering(dsn: str, keeper: asyncio.Task[None]) -> None:
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            while not await _answers(dsn):
-                if keeper.done():
-                    await keeper  # which raises what it failed of
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise Refused(f"The embedded PostgreSQL does not start. {_LOG}") from None
+    for _ in range(20 * START_SECONDS):
+        if await _answers(dsn):
+            return
+        done, _ = await asyncio.wait([keeper], timeout=0.05)
+        for failed in done:
+            failed.result()  # raises what it failed of
+    raise Refused(f"The embedded PostgreSQL does not start. {_LOG}")
 
 
 async def _answers(dsn: str) -> bool:
@@ -82,18 +82,26 @@ async def _answers(dsn: str) -> bool:
     return True
 
 
-async def _keep(settings: Settings, dsn: str) -> None:
-    """Run the PostgreSQL of `home` whenever no other process does. Raises Refused."""
-    home = settings.home
+async def _keep(home: Path, dsn: str) -> None:
+    for attempt in itertools.count():
+        try:
+            await _run_unless_running(home, dsn)
+        except Refused as error:
+            if not attempt:
+                raise
+            log.error("%s", error)
+        await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _run_unless_running(home: Path, dsn: str) -> None:
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o711 if _AS else 0o700)
+        home.mkdir(parents=True, exist_ok=True, mode=0o711 if _AS else 0o700)  # noqa: ASYNC240
         with (home / "lock").open("w") as lock, (home / "postgres.log").open("ab") as output:
-            while True:
-                with suppress(BlockingIOError):  # then another process runs it
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends
-                    if not await _answers(dsn):  # as one would that a killed daemon left behind
-                        await _run(home, output)
-                await asyncio.sleep(WATCH_SECONDS)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not await _answers(dsn):  # as one does that a killed daemon left behind
+                await _run(home, output)
+    except BlockingIOError:
+        pass  # another process runs it
     except OSError as error:
         who = ", which every user may enter" if _AS else ""
         raise Refused(
