@@ -1,7 +1,7 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
 import re
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from memory_hooks.tokens import estimate
 from psycopg import errors
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .access import CHANNELS
 from .arguments import Asked, Call, Id, Name, Query, Scope
-from .bundle import Block, Section, pack
+from .bundle import Block, Section, blocks, pack
 from .database import Connection
 from .meaning import decisions
 from .record import RecordEvent
@@ -59,9 +59,9 @@ class _Bundle(Asked):
         rules, project = ({**asked, "scopes": s} for s in (["global", "user"], ["project"]))
         found = {
             "rules": await decisions(connection, rules, "", ITEMS),
-            "tasks": await _blocks(connection, _TASKS, asked),
+            "tasks": await blocks(connection, _TASKS, asked),
             "decisions": await decisions(connection, project, query, ITEMS),
-            "recent": await _blocks(connection, _RECENT, asked),
+            "recent": await blocks(connection, _RECENT, asked),
         }
         return [Section(name, found[name], min(n, limit * p)) for name, (n, p) in ROOM.items()]
 
@@ -83,7 +83,7 @@ class BuildAcb(_Bundle):
             try:
                 async with connection.transaction():
                     asked = self.model_dump() | {"recency": self._recency()}
-                    evidence = await _blocks(connection, _EVIDENCE, asked)
+                    evidence = await blocks(connection, _EVIDENCE, asked)
             except errors.QueryCanceled:
                 note = " The search for evidence took too long: this bundle is without it."
         return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
@@ -158,8 +158,3 @@ class GetArtifact(Asked):
         rest = f"go on with offset {end}" if end < len(text) else "this is the end"
         where = f"characters {self.offset:,} to {end:,} of {len(text):,}; {rest}"
         return f"artifact {self.artifact_id}: {where}\n{page}"
-
-
-async def _blocks(connection: Connection, query: str, asked: dict[str, Any]) -> list[Block]:
-    found = await connection.execute(query.encode(), asked)
-    return [Block.of(row) for row in await found.fetchall()]

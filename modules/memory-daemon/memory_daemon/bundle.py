@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from memory_hooks.tokens import estimate
 
+from .database import Connection
+
 END = "\nend of bundle\n"
 PER_EVENT = 3  # blocks of one event in a section
 SHOWN_REFS = 8  # of an event, in a heading
@@ -50,6 +52,12 @@ class Block(NamedTuple):
         return self._replace(text=text, tokens=estimate(text))
 
 
+async def blocks(connection: Connection, query: str, asked: dict[str, Any]) -> list[Block]:
+    """What a query finds, in its order."""
+    found = await connection.execute(query.encode(), asked)
+    return [Block.of(row) for row in await found.fetchall()]
+
+
 class Section(NamedTuple):
     """Blocks, the best first, and how many tokens they may cost together."""
 
@@ -78,12 +86,12 @@ def pack(title: str, sections: list[Section], limit: int, note: str = "") -> str
     parts: list[str] = []
     events: set[str] = set()
     texts: set[str] = set()
-    for name, blocks, room in sections:
+    for name, preferred, room in sections:
         heading = f"\n# {name.capitalize()}\n"
         room = min(room, limit - used) - estimate(heading)
         chosen: list[Block] = []
         times: Counter[str] = Counter()
-        for block in blocks:
+        for block in preferred:
             if block.event_id in events or block.text in texts:
                 continue
             if not chosen and block.cost() > room:

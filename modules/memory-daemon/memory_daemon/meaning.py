@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from memory_semantic import EmbeddingError, EmbeddingGenerator
 
-from .bundle import Block
+from .bundle import Block, blocks
 from .database import Connection
 
 NEWEST = 5_000  # decisions that are compared: 10 ms
@@ -61,8 +61,7 @@ async def decisions(
             scores = np.array([row["words"] for row in rows])
         rows = [rows[index] for index in np.argsort(-scores, kind="stable")]
     ids = [row["decision_id"] for row in rows[:limit]]
-    found = await connection.execute(_WHOLE, {"ids": ids})
-    return [Block.of(row) for row in await found.fetchall()]
+    return await blocks(connection, _WHOLE, {"ids": ids})
 
 
 def _latin(text: str) -> bool:

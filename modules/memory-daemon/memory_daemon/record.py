@@ -171,22 +171,19 @@ def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str],
     A tool's result is one chunk of `chars` characters and a line that says what is missing. Other
     text is cut at blank lines, into at most 8 chunks of 3,000 characters.
     """
-    if kind == "tool_result":
-        if len(text) <= chars:
-            return [text], True
-        head = int(chars * HEAD)
-        gap = _gap(len(text) - chars, event_id)
-        return [text[:head] + gap + text[head - chars :]], False
-    pieces = _cut(text)
-    if len(pieces) <= CHUNKS:
+    head, first, last = int(chars * HEAD), CHUNKS - LAST_CHUNKS, LAST_CHUNKS
+    if kind != "tool_result":
+        pieces = _cut(text)
+    elif len(text) > chars:
+        pieces, first, last = [text[:head], text[head : head - chars], text[head - chars :]], 1, 1
+    else:
+        pieces = [text]
+    if len(pieces) <= first + last:
         return pieces, True
-    end = CHUNKS - LAST_CHUNKS
-    gap = _gap(sum(map(len, pieces[end:-LAST_CHUNKS])), event_id)
-    return [*pieces[: end - 1], pieces[end - 1] + gap, *pieces[-LAST_CHUNKS:]], False
-
-
-def _gap(missing: int, event_id: str) -> str:
-    return f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    missing = sum(map(len, pieces[first:-last]))
+    pieces[first - 1] += f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    shown = pieces[:first] + pieces[-last:]
+    return ["".join(shown)] if kind == "tool_result" else shown, False
 
 
 def _cut(text: str) -> list[str]:
