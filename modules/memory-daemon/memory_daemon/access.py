@@ -15,7 +15,7 @@ Channel = Literal["private", "agent", "team", "public"]  # each sees what those 
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Access:
     """What a token gives."""
 

@@ -73,11 +73,10 @@ class Event(_Arguments):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        self.check()
+        self._check()
         return self
 
-    def check(self) -> None:
-        """Whether its parts fit together. Raises ValueError."""
+    def _check(self) -> None:
         if not self.text.strip():
             raise ValueError("text is empty")
         if (self.kind == "task_update") != bool(self.task):

@@ -59,7 +59,7 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
         await migrate(dsn)
         yield dsn
     finally:
-        if not keeper.cancelling():  # as it is where everything is
+        if not keeper.cancelling():  # asyncio.run has done so if it ends everything
             keeper.cancel()
         await asyncio.wait([keeper])
 
@@ -88,7 +88,7 @@ async def _keep(home: Path, dsn: str) -> None:
             await _run_unless_running(home, dsn)
         except Refused as error:
             if not attempt:
-                raise
+                raise  # to who starts it
             log.error("%s", error)
         await asyncio.sleep(WATCH_SECONDS)
 
@@ -98,7 +98,7 @@ async def _run_unless_running(home: Path, dsn: str) -> None:
         home.mkdir(parents=True, exist_ok=True, mode=0o711 if _AS else 0o700)  # noqa: ASYNC240
         with (home / "lock").open("w") as lock, (home / "postgres.log").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not await _answers(dsn):  # as one does that a killed daemon left behind
+            if not await _answers(dsn):  # as a server does that a killed daemon left behind
                 await _run(home, output)
     except BlockingIOError:
         pass  # another process runs it

@@ -69,10 +69,9 @@ class RecordEvent(Event, Asked):
     text: Text = ""
     events: list[Event] = Field([], max_length=100)
 
-    def check(self) -> None:
-        """Raises ValueError."""
+    def _check(self) -> None:
         if not self.events:
-            super().check()
+            super()._check()
         elif self.text:
             raise ValueError("give text or events, not both")
 
