@@ -139,7 +139,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
             " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
         ) from error
-    # The SDK answers in two parts; the second would wait for the first one's receipt, for 40 ms.
+    # Head and body of an answer are sent apart. The body would wait 40 ms for the head's receipt.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with database_of(settings) as dsn, Database(dsn) as database:
         background = [
