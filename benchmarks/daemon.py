@@ -32,11 +32,12 @@ import numpy as np
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from memory_daemon import acb, meaning
+from memory_daemon import meaning
+from memory_daemon.acb import BuildAcb
 from memory_daemon.access import Access, Tokens
-from memory_daemon.arguments import BuildAcb
-from memory_daemon.database import Database, migrate
-from memory_daemon.embedded import Embedded
+from memory_daemon.arguments import Call
+from memory_daemon.database import Database
+from memory_daemon.embedded import database_of
 from memory_daemon.settings import Settings
 from memory_hooks.tokens import estimate
 
@@ -109,18 +110,15 @@ def locomo(file: Path) -> Iterator[tuple[str, list[Row], list[tuple[str, set[str
 
 async def recall(file: Path) -> None:
     with folder() as home:
-        embedded = Embedded(home)
-        embedded.ensure()
-        await migrate(embedded.dsn)
-        conversations = list(locomo(file))
-        with psycopg.connect(embedded.dsn, autocommit=True) as connection:
-            for tenant, rows, _ in conversations:
-                load(connection, tenant, rows)
-            connection.execute("VACUUM ANALYZE memory.chunks")
         settings = Settings(home=home)
-        words: list[float] = []
-        packed: list[float] = []
-        async with Database(embedded.dsn) as database:
+        async with database_of(settings) as dsn, Database(dsn) as database:
+            conversations = list(locomo(file))
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                for tenant, rows, _ in conversations:
+                    load(connection, tenant, rows)
+                connection.execute("VACUUM ANALYZE memory.chunks")
+            words: list[float] = []
+            packed: list[float] = []
             for tenant, _, questions in conversations:
                 for question, wanted in questions:
                     async with database.transaction(tenant) as connection:
@@ -131,13 +129,12 @@ async def recall(file: Path) -> None:
                         first = {row["event_id"] for row in await found.fetchall()}
                     words.append(len(first & wanted) / min(10, len(wanted)))
                     asked = {"agent_id": "eve", "session_id": "other", "query_text": question}
-                    bundle = await acb.build_acb(
-                        settings, database, Access(tenant), BuildAcb.model_validate(asked)
-                    )
+                    asked["channel"] = "private"
+                    call = Call(settings, database, Access(tenant))
+                    bundle = await BuildAcb.model_validate(asked).answer(call)
                     shown = re.findall(r"^## message (D\d+:\d+) ", bundle, re.MULTILINE)[:10]
                     packed.append(len(set(shown) & wanted) / min(10, len(wanted)))
             found = await decisions(database)
-        embedded.stop()
     print(f"\nLoCoMo, {len(words):,} questions\n\n| | recall@10 |\n|---|--:|")
     print(f"| candidates, by words alone | {statistics.mean(words):.3f} |")
     print(f"| as packed, with newness and importance | {statistics.mean(packed):.3f} |")
@@ -167,14 +164,14 @@ async def decisions(database: Database) -> dict[str, float]:
                 " 'team', 'none', 'sam', %(content)s, %(model)s, %(vector)s)",
                 values,
             )
-    seen = {"status": "active", "scopes": ["project"], "channel": "team", "agent": "sam"}
+    asked = {"status": "active", "scopes": ["project"], "channel": "team", "agent_id": "sam"}
     matrix = np.array([await meaning._MODEL.generate(entry["content"]) for entry in entries])
     ours, core = [], []
     async with database.transaction("recall") as connection:
         for each in questions:
             wanted = set(each["answers"])
-            rows = await meaning.decisions(connection, each["question"], 5, **seen)
-            first = {row["decision_id"] for row in rows}
+            found = await meaning.decisions(connection, asked, each["question"], 5)
+            first = {block.event_id for block in found}
             ours.append(len(first & wanted) / min(5, len(wanted)))
             scores = matrix @ np.array(await meaning._MODEL.generate(each["question"]))
             first = {entries[index]["id"] for index in np.argsort(-scores)[:5]}
@@ -213,31 +210,32 @@ def questions() -> list[str]:
 
 async def speed(size: int) -> None:
     with folder() as home:
-        embedded = Embedded(home)
-        embedded.ensure()
-        await migrate(embedded.dsn)
-        with psycopg.connect(embedded.dsn, autocommit=True) as connection:
-            started = time.monotonic()
-            connection.execute("DROP INDEX memory.chunks_words")
-            now = datetime.now(UTC)
-            rows = (
-                (f"e{number:08}", now - timedelta(minutes=size - number), text)
-                for number, text in enumerate(itertools.islice(texts(), size))
-            )
-            load(connection, "large", rows)
-            few = ((f"e{n}", now - timedelta(hours=n), t) for n, t in enumerate(
-                itertools.islice(texts(), size, size + SMALL_TENANT)))  # fmt: skip
-            load(connection, "small", few)
-            connection.execute("SET maintenance_work_mem = '1GB'")
-            connection.execute("CREATE INDEX chunks_words ON memory.chunks USING gin (tsv)")
-            connection.execute("VACUUM ANALYZE")
-            bytes = connection.execute("SELECT pg_database_size(current_database())").fetchone()
-            print(
-                f"\n{size:,} chunks, loaded in {time.monotonic() - started:.0f} s,"
-                f" {(bytes or [0])[0] / 1e9:.2f} GB, load average {os.getloadavg()[0]:.1f}\n"
-            )
-        embedded.stop()
+        async with database_of(Settings(home=home)) as dsn:
+            fill(dsn, size)
         await serve_and_ask(home)
+
+
+def fill(dsn: str, size: int) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        started = time.monotonic()
+        connection.execute("DROP INDEX memory.chunks_words")
+        now = datetime.now(UTC)
+        rows = (
+            (f"e{number:08}", now - timedelta(minutes=size - number), text)
+            for number, text in enumerate(itertools.islice(texts(), size))
+        )
+        load(connection, "large", rows)
+        few = ((f"e{n}", now - timedelta(hours=n), t) for n, t in enumerate(
+            itertools.islice(texts(), size, size + SMALL_TENANT)))  # fmt: skip
+        load(connection, "small", few)
+        connection.execute("SET maintenance_work_mem = '1GB'")
+        connection.execute("CREATE INDEX chunks_words ON memory.chunks USING gin (tsv)")
+        connection.execute("VACUUM ANALYZE")
+        bytes = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+        print(
+            f"\n{size:,} chunks, loaded in {time.monotonic() - started:.0f} s,"
+            f" {(bytes or [0])[0] / 1e9:.2f} GB, load average {os.getloadavg()[0]:.1f}\n"
+        )
 
 
 async def serve_and_ask(home: Path) -> None:

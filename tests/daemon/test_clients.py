@@ -186,5 +186,5 @@ async def test_a_batch_is_recorded_whole_or_not_at_all(daemon: DaemonProcess, sa
 
 
 async def test_descriptions_are_what_the_code_says() -> None:
-    for model, _ in TOOLS.values():
+    for model in TOOLS.values():
         assert inspect.getdoc(model)

@@ -193,6 +193,12 @@ def test_data_of_another_postgresql_is_refused_and_left_alone(empty: Path) -> No
     assert [path.name for path in (empty / "postgres").iterdir()] == ["PG_VERSION"]
 
 
+def test_a_home_that_cannot_be_used_is_refused(empty: Path) -> None:
+    empty.write_text("a file where a folder should be")
+    refused = DaemonProcess(empty / "home").run("doctor")
+    assert refused.returncode == 1 and "Set MEMORY_DAEMON_HOME to another" in refused.stderr
+
+
 def test_old_events_are_forgotten_where_retention_says_so(
     daemon: DaemonProcess, fresh: str, empty: Path
 ) -> None:

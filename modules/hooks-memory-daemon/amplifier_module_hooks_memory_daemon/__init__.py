@@ -88,18 +88,15 @@ class _Recorder:
             goal = (self._session.session_state or {}).get("goal") or {}  # its evaluator may speak
             self._record("message", "agent" if goal.get("turns_used") else "human", said)
             if bundle:
-                put: dict[str, Any] = {
-                    "context_injection": bundle,
-                    "context_injection_role": "user",
-                }
-                return HookResult(action="inject_context", **put)
+                inject: Any = {"context_injection": bundle, "context_injection_role": "user"}
+                return HookResult(action="inject_context", **inject)
         return HookResult()
 
     async def end(self) -> None:
         """Send what is pending, or drop it with a warning when the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CALL_SECONDS):
-                if self._sending and not self._sending.done():
+                if self._sending:
                     await self._sending
                 await self._send()
         if lost := self._lost + len(self._pending):
@@ -109,9 +106,9 @@ class _Recorder:
     async def _bundle(self, query: str) -> str | None:
         messages = await self._session.get("context").get_messages()
         hooks = [(message.get("metadata") or {}).get("hook_name") for message in messages]
-        asked = {name: self._config[name] for name in ("channel", "max_tokens")}
-        if not asked["max_tokens"] or f"{NAME}:prompt:submit" in hooks:
+        if not self._config["max_tokens"] or f"{NAME}:prompt:submit" in hooks:
             return None
+        asked = {name: self._config[name] for name in ("channel", "max_tokens")}
         asked["query_text"] = query[-QUERY_CHARS:]
         text = _TAG.sub("&lt;", await self._call("build_acb", BUNDLE_SECONDS, asked) or "")
         limit = self._session.injection_size_limit
@@ -126,9 +123,9 @@ class _Recorder:
         if len(self._pending) >= QUEUE_EVENTS:
             self._lost += 1
         elif text:
-            event = {"event_id": uuid.uuid4().hex, "kind": kind, "actor_type": actor_type}
-            about = {name: self._config[name] for name in ("channel", "sensitivity")}
-            self._pending.append({**event, **about, "text": text})
+            event = {name: self._config[name] for name in ("channel", "sensitivity")}
+            event |= {"kind": kind, "actor_type": actor_type, "text": text}
+            self._pending.append({**event, "event_id": uuid.uuid4().hex})
             if not self._sending or self._sending.done():
                 self._sending = asyncio.create_task(self._send())
 
@@ -143,30 +140,28 @@ class _Recorder:
         session_id = self._session.parent_id or self._session.session_id
         arguments = {**arguments, "session_id": session_id, "agent_id": self._config["agent_id"]}
         try:
-            async with asyncio.timeout(seconds):
-                answer = asyncio.to_thread(_post, self._config, seconds, tool, arguments)
-                status, result = await answer
-            text = result["content"][0]["text"] if result else f"HTTP status {status}"
-            if result and not result.get("isError"):
-                return text
+            answer = asyncio.to_thread(_post, self._config, seconds, tool, arguments)
+            failed, text = await asyncio.wait_for(answer, seconds)
         except Exception as error:  # whose message may hold what was to be recorded
-            text = type(error).__name__
-        if text not in self._warnings:
+            failed, text = True, type(error).__name__
+        if failed and text not in self._warnings:
             logger.warning("The memory daemon did not do %s: %s", tool, text[:300])
-        self._warnings.add(text)
-        return None
+            self._warnings.add(text)
+        return None if failed else text
 
 
-def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[int, Any]:
+def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[bool, str]:
     httpx2 = import_module("httpx2")
     tls = httpx2.URL(config["url"]).scheme == "https"  # else it is near: no proxy, no certificates
     token = os.path.expandvars(config["token"]).strip()
     head = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    body["params"] = {"name": tool, "arguments": arguments}
-    more: Any = {"timeout": seconds, "verify": tls, "trust_env": tls}
-    response = httpx2.post(config["url"], headers=head, json=body, **more)
-    return response.status_code, response.json().get("result")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    body = {**call, "params": {"name": tool, "arguments": arguments}}
+    with httpx2.Client(timeout=seconds, verify=tls, trust_env=tls, headers=head) as client:
+        response = client.post(config["url"], json=body)
+    if result := response.json().get("result"):
+        return bool(result.get("isError")), result["content"][0]["text"]
+    return True, f"HTTP status {response.status_code}"
 
 
 def _text(value: Any) -> str:

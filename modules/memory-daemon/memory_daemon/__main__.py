@@ -3,11 +3,15 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import astuple
+from typing import TypeVar
 
 import click
 
-from .access import CHANNELS, Access, Tokens
+from . import upkeep
+from .access import CHANNELS, Access, Channel, Tokens
+from .embedded import database_of
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
@@ -19,6 +23,7 @@ For example, in Claude Code:
 
   claude mcp add --transport http memory {url} --header "Authorization: Bearer {token}"
 """
+_T = TypeVar("_T")
 
 
 @click.group()
@@ -56,17 +61,18 @@ def forget(yes: bool, **by: str | None) -> None:
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
-
-    from . import upkeep
-    from .embedded import database_of
-
-    async def run() -> dict[str, int]:
-        async with database_of(Settings()) as dsn:
-            return await upkeep.forget(dsn, given, really=yes)
-
-    rows = ", ".join(f"{count} {table}" for table, count in asyncio.run(run()).items())
+    counts = _with_database(Settings(), lambda dsn: upkeep.forget(dsn, given, really=yes))
     done, ask = "Forgotten, and checked that nothing is left: ", "With --yes this is forgotten: "
+    rows = ", ".join(f"{count} {table}" for table, count in counts.items())
     print(f"{done if yes else ask}{rows}.")
+
+
+def _with_database(settings: Settings, work: Callable[[str], Awaitable[_T]]) -> _T:
+    async def run() -> _T:
+        async with database_of(settings) as dsn:
+            return await work(dsn)
+
+    return asyncio.run(run())
 
 
 @cli.group()
@@ -83,7 +89,7 @@ def token() -> None:
     default=BUNDLE_TOKENS,
     help="Of a bundle.",
 )
-def token_make(tenant: str, channel: str, max_tokens: int) -> None:
+def token_make(tenant: str, channel: Channel, max_tokens: int) -> None:
     """Print a new token. It is shown this once."""
     print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens)))
 
@@ -106,19 +112,11 @@ def token_revoke(id: str) -> None:
 @cli.command()
 def doctor() -> None:
     """Say what is well and what is not; the exit code is 1 if anything is not."""
-
-    from . import upkeep
-    from .embedded import database_of
-
-    async def run() -> bool:
-        settings = Settings()
-        async with database_of(settings) as dsn:
-            findings = [finding async for finding in upkeep.examine(settings, dsn)]
-        for well, finding in findings:
-            print("ok     " if well else "PROBLEM", finding)
-        return all(well for well, _ in findings)
-
-    sys.exit(not asyncio.run(run()))
+    settings = Settings()
+    findings = _with_database(settings, lambda dsn: upkeep.examine(settings, dsn))
+    for finding, well in findings.items():
+        print("ok     " if well else "PROBLEM", finding)
+    sys.exit(not all(findings.values()))
 
 
 def main() -> None:

@@ -1,18 +1,19 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
 import re
-from typing import Any
+from typing import Literal, get_args
 
 from memory_hooks.tokens import estimate
 from psycopg import errors
+from pydantic import Field
 
-from . import meaning
-from .access import CHANNELS, Access
-from .arguments import BuildAcb, CreateHandoffPacket, GetArtifact, QueryDecisions, RecordEvent
-from .bundle import Block, Section, pack
-from .database import Connection, Database
-from .record import record_event
-from .settings import Refused, Settings
+from .access import CHANNELS
+from .arguments import Asked, Call, Id, Name, Query, Scope
+from .bundle import Block, Section, blocks, pack
+from .database import Connection
+from .meaning import decisions
+from .record import RecordEvent
+from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused
 
 # What a section may take of a bundle: so many tokens, and no more than such a part of a small one.
 ROOM = {
@@ -30,150 +31,130 @@ RECENCY, RECENCY_ASKED = 0.1, 0.3
 _ASKS_RECENT = r"recent(ly)?|lately|latest|today|yesterday|this (morning|week)|last (night|week)"
 _ASKS_HISTORY = r"history|historical(ly)?|originally|initially|at first|long ago"
 
-_TASKS = """
-  SELECT * FROM tasks WHERE status <> 'done'
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s) ORDER BY ts DESC LIMIT 50"""
-_RECENT = """
-  SELECT chunks.* FROM chunks JOIN (SELECT event_id FROM events WHERE session_id = %(session)s
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)
-    ORDER BY ts DESC LIMIT %(events)s) last USING (event_id) ORDER BY ts DESC, chunk_id"""
+_TASKS = f"""
+  SELECT *, format('task %%s (%%s)', task_id, status) AS what,
+    concat_ws(E'\\n', title, nullif(details, title)) AS text
+  FROM tasks WHERE status <> 'done'
+    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
+  ORDER BY ts DESC LIMIT {ITEMS}"""
+_RECENT = f"""
+  SELECT chunks.*, kind AS what, row_number() OVER (ORDER BY ts, chunk_id) AS position
+  FROM chunks JOIN (SELECT event_id FROM events WHERE session_id = %(session_id)s
+    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
+    ORDER BY ts DESC LIMIT {RECENT_EVENTS}) last USING (event_id)
+  ORDER BY ts DESC, chunk_id"""
+_EVIDENCE = """
+  SELECT *, kind AS what
+  FROM acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s)"""
 _ARTIFACT = """
-  SELECT bytes FROM artifacts WHERE artifact_id = %s
-    AND visible(channel, sensitivity, actor_id, %s, %s)"""
+  SELECT bytes FROM artifacts WHERE artifact_id = %(artifact_id)s
+    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)"""
 
 
-async def build_acb(
-    settings: Settings, database: Database, access: Access, request: BuildAcb
-) -> str:
-    """The bundle, of at most the tokens that request, token and setting allow. Raises Refused."""
-    channel = access.reach(request.channel)
-    limit = min(request.max_tokens, access.max_tokens, settings.acb_tokens)
-    note, evidence = "", []
-    async with database.transaction(access.tenant) as connection:
-        sections = await _sections(connection, request, channel, request.query_text, limit)
-        try:
-            async with connection.transaction():
-                evidence = await _evidence(connection, request, channel)
-        except errors.QueryCanceled:
-            note = " The search for evidence took too long: this bundle is without it."
-    return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
+class _Bundle(Asked):
+    session_id: Name
+
+    async def _sections(self, connection: Connection, query: str, limit: int) -> list[Section]:
+        asked = self.model_dump() | {"status": "active"}
+        rules, project = ({**asked, "scopes": s} for s in (["global", "user"], ["project"]))
+        found = {
+            "rules": await decisions(connection, rules, "", ITEMS),
+            "tasks": await blocks(connection, _TASKS, asked),
+            "decisions": await decisions(connection, project, query, ITEMS),
+            "recent": await blocks(connection, _RECENT, asked),
+        }
+        return [Section(name, found[name], min(n, limit * p)) for name, (n, p) in ROOM.items()]
 
 
-async def query_decisions(
-    settings: Settings, database: Database, access: Access, request: QueryDecisions
-) -> str:
-    """The decisions nearest to the query, or the newest. Raises Refused."""
-    scopes = [request.scope] if request.scope else ["project", "user", "global"]
-    async with database.transaction(access.tenant) as connection:
-        seen = {"channel": access.reach(request.channel), "agent": request.agent_id}
-        found = await meaning.decisions(
-            connection,
-            request.query_text,
-            request.limit,
-            status=request.status,
-            scopes=scopes,
-            **seen,
-        )
-    limit = min(ANSWER_TOKENS, access.max_tokens)
-    return pack("Decisions", [Section("decisions", [*map(_decision, found)])], limit)
+class BuildAcb(_Bundle):
+    """Get what matters for a question in one bundle: rules, open tasks, decisions, what happened
+    last in this session, and evidence from all that was recorded. Call it first in a session."""
+
+    query_text: Query
+    intent: Query = Field("", description="`recent` or `history` weighs time")
+    max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
+
+    async def answer(self, call: Call) -> str:
+        """The bundle, of at most the tokens that request, token and setting allow."""
+        limit = min(self.max_tokens, call.access.max_tokens, call.settings.acb_tokens)
+        note, evidence = "", []
+        async with call.database.transaction(call.access.tenant) as connection:
+            sections = await self._sections(connection, self.query_text, limit)
+            try:
+                async with connection.transaction():
+                    asked = self.model_dump() | {"recency": self._recency()}
+                    evidence = await blocks(connection, _EVIDENCE, asked)
+            except errors.QueryCanceled:
+                note = " The search for evidence took too long: this bundle is without it."
+        return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
+
+    def _recency(self) -> float:
+        asked = f"{self.intent} {self.query_text}"
+        if re.search(rf"\b({_ASKS_HISTORY})\b", asked, re.I):
+            return 0
+        return RECENCY_ASKED if re.search(rf"\b({_ASKS_RECENT})\b", asked, re.I) else RECENCY
 
 
-async def create_handoff_packet(
-    settings: Settings, database: Database, access: Access, request: CreateHandoffPacket
-) -> str:
-    """The packet; that it was handed over is an event of its own. Raises Refused."""
-    channel = access.reach(request.channel)
-    limit = min(request.max_tokens, access.max_tokens)
-    title = f"Handoff from {request.agent_id} to {request.to_agent}"
-    note = request.note or "(no note)"
-    async with database.transaction(access.tenant) as connection:
-        sections = await _sections(connection, request, channel, request.note, limit)
-    event = {"text": f"{title}: {note}", "tags": ["handoff"]}
-    event |= {"agent_id": request.agent_id, "session_id": request.session_id}
-    event["channel"] = min("agent", access.channel, key=CHANNELS.index)
-    await record_event(settings, database, access, RecordEvent.model_validate(event))
-    own = Section("note", [Block("", "note", note, estimate(note))])
-    return pack(title, [own, *sections], limit)
+class QueryDecisions(Asked):
+    """Find decisions by meaning, or the newest ones."""
+
+    query_text: Query = ""
+    status: Literal["active", "superseded"] = "active"
+    scope: Scope | None = None
+    limit: int = Field(10, ge=1, le=50)
+
+    async def answer(self, call: Call) -> str:
+        """The decisions nearest to the query, or the newest."""
+        scopes = [self.scope] if self.scope else get_args(Scope)
+        asked = self.model_dump() | {"scopes": list(scopes)}
+        async with call.database.transaction(call.access.tenant) as connection:
+            found = await decisions(connection, asked, self.query_text, self.limit)
+        limit = min(ANSWER_TOKENS, call.access.max_tokens)
+        return pack("Decisions", [Section("decisions", found)], limit)
 
 
-async def get_artifact(
-    settings: Settings, database: Database, access: Access, request: GetArtifact
-) -> str:
-    """A line that says where the page stands, and the page. Raises Refused."""
-    asked = [request.artifact_id, access.reach(request.channel), request.agent_id]
-    async with database.transaction(access.tenant) as connection:
-        row = await (await connection.execute(_ARTIFACT, asked)).fetchone()
-    if not row:
-        raise Refused(
-            f"There is no artifact {request.artifact_id} that you can see. What is shown as an "
-            "excerpt has one, under the id of its event."
-        )
-    text = bytes(row["bytes"]).decode()
-    page = text[request.offset :][: request.max_chars]
-    end = request.offset + len(page)
-    rest = f"go on with offset {end}" if end < len(text) else "this is the end"
-    where = f"characters {request.offset:,} to {end:,} of {len(text):,}; {rest}"
-    return f"artifact {request.artifact_id}: {where}\n{page}"
+class CreateHandoffPacket(_Bundle):
+    """Hand your work to another agent: open tasks, active decisions and the last events of the
+    session, with your note."""
+
+    to_agent: Name
+    note: Query = ""
+    max_tokens: int = Field(4_000, ge=MIN_BUNDLE_TOKENS, le=16_000)
+
+    async def answer(self, call: Call) -> str:
+        """The packet; that it was handed over is an event of its own."""
+        limit = min(self.max_tokens, call.access.max_tokens)
+        title = f"Handoff from {self.agent_id} to {self.to_agent}"
+        note = self.note or "(no note)"
+        async with call.database.transaction(call.access.tenant) as connection:
+            sections = await self._sections(connection, self.note, limit)
+        event = {"text": f"{title}: {note}", "tags": ["handoff"]}
+        event |= self.model_dump(include={"agent_id", "session_id"})
+        event["channel"] = max("agent", call.access.channel, key=CHANNELS.index)
+        await RecordEvent.model_validate(event).answer(call)
+        own = Section("note", [Block("", "note", note, estimate(note))])
+        return pack(title, [own, *sections], limit)
 
 
-async def _sections(
-    connection: Connection,
-    request: BuildAcb | CreateHandoffPacket,
-    channel: str,
-    query: str,
-    limit: int,
-) -> list[Section]:
-    seen = {"status": "active", "channel": channel, "agent": request.agent_id}
-    asked = {**seen, "session": request.session_id, "events": RECENT_EVENTS}
-    rules = await meaning.decisions(connection, "", ITEMS, scopes=["global", "user"], **seen)
-    decided = await meaning.decisions(connection, query, ITEMS, scopes=["project"], **seen)
-    tasks = await (await connection.execute(_TASKS, asked)).fetchall()
-    recent = await (await connection.execute(_RECENT, asked)).fetchall()
-    blocks = {
-        "rules": [*map(_decision, rules)],
-        "tasks": [*map(_task, tasks)],
-        "decisions": [*map(_decision, decided)],
-        "recent": [_chunk(row, (row["ts"], row["chunk_id"])) for row in recent],
-    }
-    return [Section(name, blocks[name], min(most, limit * p)) for name, (most, p) in ROOM.items()]
+class GetArtifact(Asked):
+    """Read the whole of an event that is shown as an excerpt, page by page."""
 
+    artifact_id: Id = Field(description="the event_id")
+    offset: int = Field(0, ge=0)
+    max_chars: int = Field(20_000, ge=1, le=100_000)
 
-async def _evidence(connection: Connection, request: BuildAcb, channel: str) -> list[Block]:
-    asked = f"{request.intent} {request.query_text}"
-    recency = RECENCY_ASKED if re.search(rf"\b({_ASKS_RECENT})\b", asked, re.I) else RECENCY
-    if re.search(rf"\b({_ASKS_HISTORY})\b", asked, re.I):
-        recency = 0
-    found = await connection.execute(
-        "SELECT * FROM acb_candidates(%s, %s, %s, %s)",
-        [request.query_text, channel, request.agent_id, recency],
-    )
-    return [_chunk(row) for row in await found.fetchall()]
-
-
-def _chunk(row: dict[str, Any], order: Any = 0) -> Block:
-    heading = _heading(row["kind"], row["event_id"], row)
-    return Block(row["event_id"], heading, row["text"], row["token_est"], order)
-
-
-def _decision(row: dict[str, Any]) -> Block:
-    reasons = ("rationale", "constraints", "alternatives", "consequences")
-    lines = [f"{name}: {'; '.join(row[name])}" for name in reasons if row[name]]
-    text = "\n".join([row["decision"], *lines])
-    what = f"decision ({row['scope']}, {row['status']})"
-    if row["superseded_by"]:
-        what += f" by {row['superseded_by']}"
-    return Block(row["decision_id"], _heading(what, row["decision_id"], row), text, estimate(text))
-
-
-def _task(row: dict[str, Any]) -> Block:
-    text = "\n".join(dict.fromkeys([row["title"], row["details"]]))
-    heading = _heading(f"task {row['task_id']} ({row['status']})", row["event_id"], row)
-    return Block(row["event_id"], heading, text, estimate(text))
-
-
-def _heading(what: str, event_id: str, row: dict[str, Any]) -> str:
-    actor = row["actor_id"]
-    if row.get("actor_type", "agent") != "agent":
-        actor = f"{row['actor_type']} (by {actor})"
-    refs = f" [{', '.join(row['refs'][:8])}]" if row["refs"] else ""
-    return f"{what} {event_id} {row['ts']:%Y-%m-%d %H:%M}Z {actor}{refs}"
+    async def answer(self, call: Call) -> str:
+        """A line that says where the page stands, and the page."""
+        async with call.database.transaction(call.access.tenant) as connection:
+            row = await (await connection.execute(_ARTIFACT, self.model_dump())).fetchone()
+        if not row:
+            raise Refused(
+                f"There is no artifact {self.artifact_id} that you can see. What is shown as an "
+                "excerpt has one, under the id of its event."
+            )
+        text = bytes(row["bytes"]).decode()
+        page = text[self.offset :][: self.max_chars]
+        end = self.offset + len(page)
+        rest = f"go on with offset {end}" if end < len(text) else "this is the end"
+        where = f"characters {self.offset:,} to {end:,} of {len(text):,}; {rest}"
+        return f"artifact {self.artifact_id}: {where}\n{page}"

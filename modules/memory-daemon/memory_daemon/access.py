@@ -2,31 +2,37 @@
 
 import hashlib
 import hmac
-import json
 import secrets
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from .settings import BUNDLE_TOKENS, UNCHANGED, Refused
 
-CHANNELS = ("public", "team", "agent", "private")  # each sees what those before it see
+Channel = Literal["private", "agent", "team", "public"]  # each sees what those after it see
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Access:
     """What a token gives."""
 
     tenant: str
-    channel: str = "private"
+    channel: Channel = "private"
     max_tokens: int = BUNDLE_TOKENS
 
-    def reach(self, channel: str | None) -> str:
+    def reach(self, channel: Channel | None) -> Channel:
         """The channel of a request, which is the token's own if none is named. Raises Refused."""
-        if channel and CHANNELS.index(channel) > CHANNELS.index(self.channel):
+        if channel and CHANNELS.index(channel) < CHANNELS.index(self.channel):
             raise Refused(
                 f"{UNCHANGED} This token reaches to channel {self.channel}, not {channel}."
             )
         return channel or self.channel
+
+
+_FILE = TypeAdapter(dict[str, Access])
 
 
 class Tokens:
@@ -43,25 +49,24 @@ class Tokens:
         try:
             if self._path.stat().st_mode & 0o077:
                 raise Refused(f"Others may read {self._path}. Run: chmod 600 {self._path}")
-            entries = json.loads(self._path.read_text())
-            return {digest: Access(**entry) for digest, entry in entries.items()}
+            return _FILE.validate_json(self._path.read_bytes())
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise Refused(f"The tokens in {self._path} cannot be read: {error}.") from error
+        except (OSError, ValidationError) as error:
+            what = type(error).__name__  # and not what the file holds
+            raise Refused(f"The tokens in {self._path} cannot be read ({what}).") from error
 
     def find(self, token: str) -> Access | None:
         """What `token` gives, compared in constant time."""
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        same = [
-            access for known, access in self.all().items() if hmac.compare_digest(known, digest)
-        ]
-        return same[0] if same else None
+        digest = _digest(token)
+        return next(
+            (a for known, a in self.all().items() if hmac.compare_digest(known, digest)), None
+        )
 
     def make(self, access: Access) -> str:
         """A new token. It can be read this once."""
         token = f"mem_{secrets.token_urlsafe(32)}"
-        self._write({**self.all(), hashlib.sha256(token.encode()).hexdigest(): access})
+        self._write(self.all() | {_digest(token): access})
         return token
 
     def revoke(self, digest: str) -> None:
@@ -70,11 +75,16 @@ class Tokens:
         found = [each for each in known if each.startswith(digest)]
         if len(found) != 1:
             raise Refused(f"{len(found)} tokens begin with {digest}. No token was revoked.")
-        self._write({each: access for each, access in known.items() if each not in found})
+        del known[found[0]]
+        self._write(known)
 
     def _write(self, tokens: dict[str, Access]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         new = self._path.with_suffix(".new")
         new.touch(mode=0o600)
-        new.write_text(json.dumps({digest: asdict(access) for digest, access in tokens.items()}))
+        new.write_bytes(_FILE.dump_json(tokens))
         new.replace(self._path)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

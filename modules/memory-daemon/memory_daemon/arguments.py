@@ -1,31 +1,24 @@
-"""The arguments of the five tools, with their limits. A tool's description is its docstring."""
+"""What the arguments of the five tools are made of, with their limits."""
 
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS
+from .access import Access, Channel
+from .database import Database
+from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
-
-
-def _parsed(given: Any) -> Any:
-    # Some clients send a list or an object as a string that holds its JSON.
-    return json.loads(given) if isinstance(given, str) else given
-
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"  # what stands in headings
 _Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=_ONE_LINE)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")]
 Tag = Annotated[str, Field(min_length=1, max_length=50, pattern=_ONE_LINE)]
-Tags = Annotated[list[Tag], Field(max_length=20), BeforeValidator(_parsed)]
 Ref = Annotated[str, Field(min_length=1, max_length=300, pattern=_ONE_LINE)]
-Refs = Annotated[list[Ref], Field(max_length=50), BeforeValidator(_parsed)]
 Reasons = Annotated[list[Annotated[_Words, Field(max_length=1_000)]], Field(max_length=10)]
-Channel = Literal["private", "agent", "team", "public"]
 Kind = Literal["message", "tool_call", "tool_result", "decision", "task_update", "artifact"]
 Scope = Literal["project", "user", "global"]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
@@ -44,9 +37,7 @@ class Decision(_Arguments):
     constraints: Reasons = []
     alternatives: Reasons = []
     consequences: Reasons = []
-    supersedes: Id | None = Field(
-        default=None, description="event_id of the decision this one replaces"
-    )
+    supersedes: Id | None = Field(None, description="event_id of the decision this one replaces")
 
 
 class Task(_Arguments):
@@ -63,21 +54,25 @@ class Event(_Arguments):
     kind: Kind
     text: Text
     actor_type: Literal["human", "agent", "tool"] = "agent"
-    channel: Channel | None = Field(
-        default=None, description="who may see it; default: as your token"
-    )
+    channel: Channel | None = Field(None, description="who may see it; default: as your token")
     sensitivity: Literal["none", "low", "high", "secret"] = "none"
-    tags: Tags = []
-    refs: Refs = Field(default=[], description="files, event ids, links")
-    importance: Annotated[float, Field(ge=0, le=1)] | None = None
-    event_id: Id | None = Field(
-        default=None, description="an id of your own: sent twice, recorded once"
+    tags: list[Tag] = Field([], max_length=20)
+    refs: list[Ref] = Field([], max_length=50, description="files, event ids, links")
+    importance: float | None = Field(None, ge=0, le=1)
+    event_id: Id | None = Field(None, description="an id of your own: sent twice, recorded once")
+    decision: Decision | None = None
+    task: Task | None = None
+
+    @field_validator(
+        "tags", "refs", "decision", "task", "events", mode="before", check_fields=False
     )
-    decision: Annotated[Decision | None, BeforeValidator(_parsed)] = None
-    task: Annotated[Task | None, BeforeValidator(_parsed)] = None
+    @classmethod
+    def _parsed(cls, given: Any) -> Any:
+        # Some clients send a list or an object as a string that holds its JSON.
+        return json.loads(given) if isinstance(given, str) else given
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _checked(self) -> Self:
         self._check()
         return self
 
@@ -92,66 +87,22 @@ class Event(_Arguments):
             raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
 
 
+class Call(NamedTuple):
+    """What a tool has to answer with, and for whom."""
+
+    settings: Settings
+    database: Database
+    access: Access
+
+
 class Asked(_Arguments):
-    """What every tool is told."""
+    """What every tool is told. A tool is a subclass: its docstring is its description, its fields
+    are its arguments, and `answer` is what it does."""
 
     agent_id: Name
-    tenant_id: Name | None = Field(default=None, description="not needed: the token says it")
-
-
-class RecordEvent(Asked, Event):
-    """Record what happened, as it happens: messages, tool calls and results, decisions, task
-    updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
-    kind and text for one event, or up to 100 in events."""
-
-    session_id: Name
-    kind: Kind = "message"
-    text: Text = ""
-    events: Annotated[list[Event], Field(max_length=100), BeforeValidator(_parsed)] = []
-
-    def _check(self) -> None:
-        if not self.events:
-            super()._check()
-        elif self.text:
-            raise ValueError("give text or events, not both")
-
-
-class BuildAcb(Asked):
-    """Get what matters for a question in one bundle: rules, open tasks, decisions, what happened
-    last in this session, and evidence from all that was recorded. Call it first in a session."""
-
-    session_id: Name
-    query_text: Query
-    intent: Query = Field(default="", description="`recent` or `history` weighs time")
+    tenant_id: Name | None = Field(None, description="not needed: the token says it")
     channel: Channel | None = None
-    max_tokens: Annotated[int, Field(ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)] = BUNDLE_TOKENS
 
-
-class QueryDecisions(Asked):
-    """Find decisions by meaning, or the newest ones."""
-
-    query_text: Query = ""
-    status: Literal["active", "superseded"] = "active"
-    scope: Scope | None = None
-    channel: Channel | None = None
-    limit: Annotated[int, Field(ge=1, le=50)] = 10
-
-
-class CreateHandoffPacket(Asked):
-    """Hand your work to another agent: open tasks, active decisions and the last events of the
-    session, with your note."""
-
-    session_id: Name
-    to_agent: Name
-    note: Query = ""
-    channel: Channel | None = None
-    max_tokens: Annotated[int, Field(ge=MIN_BUNDLE_TOKENS, le=16_000)] = 4_000
-
-
-class GetArtifact(Asked):
-    """Read the whole of an event that is shown as an excerpt, page by page."""
-
-    artifact_id: Id = Field(description="the event_id")
-    channel: Channel | None = None
-    offset: Annotated[int, Field(ge=0)] = 0
-    max_chars: Annotated[int, Field(ge=1, le=100_000)] = 20_000
+    async def answer(self, call: Call) -> str:
+        """What the client is told. Raises Refused."""
+        raise NotImplementedError

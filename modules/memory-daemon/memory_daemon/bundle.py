@@ -3,13 +3,15 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from memory_hooks.tokens import estimate
 
+from .database import Connection
+
 END = "\nend of bundle\n"
 PER_EVENT = 3  # blocks of one event in a section
+SHOWN_REFS = 8  # of an event, in a heading
 _SHORTENED = "\n[shortened]"
 
 
@@ -20,7 +22,18 @@ class Block(NamedTuple):
     heading: str
     text: str
     tokens: float
-    order: Any = 0  # where it stands in its section, however it was preferred
+    position: int = 0  # among the blocks of its section, however they were preferred
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> "Block":
+        """From a row with the columns what, event_id, ts, actor_id, refs and text."""
+        actor = row["actor_id"]
+        if row.get("actor_type", "agent") != "agent":
+            actor = f"{row['actor_type']} (by {actor})"
+        refs = f" [{', '.join(row['refs'][:SHOWN_REFS])}]" if row["refs"] else ""
+        heading = f"{row['what']} {row['event_id']} {row['ts']:%Y-%m-%d %H:%M}Z {actor}{refs}"
+        tokens = row.get("token_est") or estimate(row["text"])
+        return cls(row["event_id"], heading, row["text"], tokens, row.get("position", 0))
 
     def rendered(self) -> str:
         """The block as it is shown, in a fence that nothing in its text can close."""
@@ -39,15 +52,21 @@ class Block(NamedTuple):
         return self._replace(text=text, tokens=estimate(text))
 
 
+async def blocks(connection: Connection, query: str, asked: dict[str, Any]) -> list[Block]:
+    """What a query finds, in its order."""
+    found = await connection.execute(query.encode(), asked)
+    return [Block.of(row) for row in await found.fetchall()]
+
+
 class Section(NamedTuple):
     """Blocks, the best first, and how many tokens they may cost together."""
 
     name: str
-    blocks: Sequence[Block]
+    blocks: list[Block]
     room: float = math.inf
 
 
-def pack(title: str, sections: Sequence[Section], limit: int, note: str = "") -> str:
+def pack(title: str, sections: list[Section], limit: int, note: str = "") -> str:
     """The sections in their order as one text, whose estimate is at most `limit` tokens.
 
     What a section does not use is left to those after it. What does not fit is left out, and the
@@ -62,36 +81,34 @@ def pack(title: str, sections: Sequence[Section], limit: int, note: str = "") ->
         )
 
     longest = first_line(limit, 9_999, {section.name: 9_999 for section in sections})
-    left = limit - estimate(longest) - estimate(END)
-    parts: list[str] = []
+    used, left_out = estimate(longest) + estimate(END), 0
     counts: dict[str, int] = {}
-    left_out = 0
+    parts: list[str] = []
     events: set[str] = set()
     texts: set[str] = set()
-    for section in sections:
-        heading = f"\n# {section.name.capitalize()}\n"
-        room = min(section.room, left) - estimate(heading)
+    for name, preferred, room in sections:
+        heading = f"\n# {name.capitalize()}\n"
+        room = min(room, limit - used) - estimate(heading)
         chosen: list[Block] = []
         times: Counter[str] = Counter()
-        for block in section.blocks:
+        for block in preferred:
             if block.event_id in events or block.text in texts:
                 continue
-            cost = block.cost()
-            if cost > room and not chosen:
+            if not chosen and block.cost() > room:
                 block = block.shortened(room)
-                cost = block.cost()
+            cost = block.cost()
             if cost > room or times[block.event_id] == PER_EVENT:
                 left_out += 1
                 continue
             room -= cost
-            left -= cost
+            used += cost
             chosen.append(block)
             texts.add(block.text)
             times[block.event_id] += 1
         events |= times.keys()
-        counts[section.name] = len(chosen)
+        counts[name] = len(chosen)
         if chosen:
-            left -= estimate(heading)
-            chosen.sort(key=lambda block: block.order)
+            used += estimate(heading)
+            chosen.sort(key=lambda block: block.position)
             parts += [heading, *(block.rendered() for block in chosen)]
-    return "".join([first_line(limit - left, left_out, counts), *parts, END])
+    return "".join([first_line(used, left_out, counts), *parts, END])

@@ -42,11 +42,8 @@ _OPTIONS: dict[str, Any] = {
 
 
 @contextmanager
-def sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
-    """Raises what the database reports as Refused, with `outcome` for what became of the call.
-
-    Never in the database's own words, which may hold what was recorded.
-    """
+def _sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
+    # Never in the database's own words, which may hold what was recorded.
     try:
         yield
     except psycopg.Error as error:
@@ -55,12 +52,13 @@ def sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
         raise Refused(f"{outcome()} {cause}") from error
 
 
-async def connect(dsn: str) -> Connection:
-    """A connection as the owner, who sees every tenant: for upkeep only."""
-    with sentences():
-        connection: Any = await AsyncConnection.connect(dsn, **_OPTIONS)
-        await connection.execute("SET search_path = memory, pg_temp")
-        return connection
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[Connection]:
+    """A connection as the owner, who sees every tenant: for upkeep only. Raises Refused."""
+    with _sentences():
+        async with await AsyncConnection[DictRow].connect(dsn, **_OPTIONS) as connection:
+            await connection.execute("SET search_path = memory, pg_temp")
+            yield connection
 
 
 async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
@@ -68,58 +66,49 @@ async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
 
     Raises Refused if the schema is newer, or the user of `dsn` may not make the serving role.
     """
-    async with await connect(dsn) as connection:
-        with sentences():
-            async with connection.transaction():
-                await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
-                try:
-                    await connection.execute(ROLE.read_bytes())
-                except errors.InsufficientPrivilege as error:
-                    raise Refused(f'{_NO_ROLE}"{connection.info.user}";') from error
-                await connection.execute(
-                    "CREATE SCHEMA IF NOT EXISTS memory; CREATE TABLE IF NOT EXISTS schema_version"
-                    " (version int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
-                )
-                found = await connection.execute("SELECT count(*) AS version FROM schema_version")
-                version = (await found.fetchone() or {})["version"]
-                if version > len(MIGRATIONS):
-                    raise Refused(
-                        f"Nothing was changed. The database has schema {version}, and this program "
-                        f"knows {len(MIGRATIONS)} at most. Update agent-memory-daemon."
-                    )
-                for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
-                    await connection.execute(file.read_bytes())
-                    await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
+    async with connected(dsn) as connection, connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
+        try:
+            await connection.execute(ROLE.read_bytes())
+        except errors.InsufficientPrivilege as error:
+            raise Refused(f'{_NO_ROLE}"{connection.info.user}";') from error
+        await connection.execute(
+            "CREATE SCHEMA IF NOT EXISTS memory; CREATE TABLE IF NOT EXISTS schema_version"
+            " (version int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+        )
+        version = (await connection.execute("SELECT FROM schema_version")).rowcount
+        if version > len(MIGRATIONS):
+            raise Refused(
+                f"Nothing was changed. The database has schema {version}, and this program knows "
+                f"{len(MIGRATIONS)} at most. Update agent-memory-daemon."
+            )
+        for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
+            await connection.execute(file.read_bytes())
+            await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
 
 
-class Database:
+class Database(AsyncConnectionPool[Connection]):
     """The pool of connections to `dsn`; open it with `async with`."""
 
     def __init__(self, dsn: str) -> None:
-        self._pool: Any = AsyncConnectionPool(
+        super().__init__(
             dsn,
+            connection_class=AsyncConnection[DictRow],
             kwargs=_OPTIONS,
             min_size=1,
             max_size=POOL_SIZE,
             timeout=WAIT_SECONDS,
             reconnect_timeout=WAIT_SECONDS,
-            check=AsyncConnectionPool.check_connection,
+            check=self.check_connection,
             open=False,
         )
-
-    async def __aenter__(self) -> "Database":
-        await self._pool.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._pool.close()
 
     @asynccontextmanager
     async def transaction(self, tenant: str) -> AsyncIterator[Connection]:
         """As the serving role, which sees the rows of `tenant` and no others. Raises Refused."""
         committing = False
-        with sentences(lambda: _UNKNOWN if committing else UNCHANGED):
-            async with self._pool.connection() as connection, connection.transaction():
+        with _sentences(lambda: _UNKNOWN if committing else UNCHANGED):
+            async with self.connection() as connection, connection.transaction():
                 await connection.execute(
                     "SELECT set_config('role', 'memory_daemon', true),"
                     " set_config('search_path', 'memory, pg_temp', true),"

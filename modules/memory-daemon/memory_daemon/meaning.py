@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from memory_semantic import EmbeddingError, EmbeddingGenerator
 
+from .bundle import Block, blocks
 from .database import Connection
 
 NEWEST = 5_000  # decisions that are compared: 10 ms
@@ -14,10 +15,17 @@ _SEEN = """
   SELECT decision_id, vector, coalesce(ts_rank(tsv, any_word(%(query)s)), 0) AS words,
     CASE WHEN model IS DISTINCT FROM %(model)s THEN decision END AS to_embed
   FROM decisions WHERE status = %(status)s AND scope = ANY(%(scopes)s)
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)
+    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
   ORDER BY ts DESC, decision_id DESC LIMIT %(newest)s"""
 _WHOLE = """
-  SELECT * FROM decisions WHERE decision_id = ANY(%(ids)s)
+  SELECT decision_id AS event_id, ts, actor_id, refs,
+    format('decision (%%s, %%s)', scope, status) || coalesce(' by ' || superseded_by, '') AS what,
+    concat_ws(E'\\n', decision,
+      'rationale: ' || array_to_string(nullif(rationale, '{}'), '; '),
+      'constraints: ' || array_to_string(nullif(constraints, '{}'), '; '),
+      'alternatives: ' || array_to_string(nullif(alternatives, '{}'), '; '),
+      'consequences: ' || array_to_string(nullif(consequences, '{}'), '; ')) AS text
+  FROM decisions WHERE decision_id = ANY(%(ids)s)
   ORDER BY array_position(%(ids)s::text[], decision_id::text)"""
 
 
@@ -35,14 +43,14 @@ def model() -> str:
 
 
 async def decisions(
-    connection: Connection, query: str, limit: int, **seen: Any
-) -> list[dict[str, Any]]:
+    connection: Connection, asked: dict[str, Any], query: str, limit: int
+) -> list[Block]:
     """The decisions nearest to `query`, or the newest if it is empty.
 
     By meaning; by words where the question is not in Latin letters, which are what the model was
-    made for. `seen` says which ones: status, scopes, channel, agent.
+    made for. `asked` says which ones: status, scopes, channel, agent_id.
     """
-    asked = {**seen, "query": query, "model": model(), "newest": NEWEST}
+    asked = asked | {"query": query, "model": model(), "newest": NEWEST}
     rows = await (await connection.execute(_SEEN, asked)).fetchall()
     if rows and query.strip():
         if _latin(query):
@@ -53,7 +61,7 @@ async def decisions(
             scores = np.array([row["words"] for row in rows])
         rows = [rows[index] for index in np.argsort(-scores, kind="stable")]
     ids = [row["decision_id"] for row in rows[:limit]]
-    return await (await connection.execute(_WHOLE, {"ids": ids})).fetchall()
+    return await blocks(connection, _WHOLE, {"ids": ids})
 
 
 def _latin(text: str) -> bool:

@@ -4,20 +4,20 @@ import asyncio
 import hashlib
 import json
 import math
-import os
-import time
 from datetime import UTC, datetime
 from typing import Any
 
 from memory_hooks.tokens import estimate
 from memory_semantic.masking import mask, mask_all
 from psycopg.types.json import Jsonb
+from pydantic import Field
+from ulid import ULID
 
 from . import meaning
 from .access import Access
-from .arguments import Decision, Event, RecordEvent
-from .database import Connection, Database
-from .settings import UNCHANGED, Refused, Settings
+from .arguments import Asked, Call, Decision, Event, Kind, Name, Text
+from .database import Connection
+from .settings import UNCHANGED, Refused
 
 CHUNK_CHARS = 3_000
 CHUNKS = 8  # of one event; what is longer is kept whole aside
@@ -37,6 +37,7 @@ def _insert(table: str, columns: str) -> bytes:
 
 
 _EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
 _CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
 _DECISION = _insert(
@@ -58,25 +59,32 @@ _TASK = (
 )
 
 
-def ulid() -> str:
-    """A new id of 26 characters, whose order is that of time (github.com/ulid/spec)."""
-    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
-    digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-    return "".join(digits[number >> shift & 31] for shift in range(125, -1, -5))
+class RecordEvent(Event, Asked):
+    """Record what happened, as it happens: messages, tool calls and results, decisions, task
+    updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
+    kind and text for one event, or up to 100 in events."""
 
+    session_id: Name
+    kind: Kind = "message"
+    text: Text = ""
+    events: list[Event] = Field([], max_length=100)
 
-async def record_event(
-    settings: Settings, database: Database, access: Access, request: RecordEvent
-) -> str:
-    """Record all the events of `request` or none; a line of JSON for each. Raises Refused."""
+    def _check(self) -> None:
+        if not self.events:
+            super()._check()
+        elif self.text:
+            raise ValueError("give text or events, not both")
 
-    def rows() -> list[Row]:
-        events = request.events or [request]
-        return [_row(event, request, access, settings.excerpt_chars) for event in events]
+    async def answer(self, call: Call) -> str:
+        """A line of JSON for each event, of which all are recorded or none. Raises Refused."""
 
-    prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
-    async with database.transaction(access.tenant) as connection:
-        return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
+        def rows() -> list[Row]:
+            chars = call.settings.excerpt_chars
+            return [_row(event, self, call.access, chars) for event in self.events or [self]]
+
+        prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
+        async with call.database.transaction(call.access.tenant) as connection:
+            return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
 
 
 def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
@@ -91,12 +99,12 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
         "reach": access.channel,  # of what it supersedes or updates
     }
     said = json.dumps([row, text], sort_keys=True)
-    event_id = event.event_id or ulid()
+    event_id = event.event_id or str(ULID())
     shown = text.replace("\0", "\ufffd")  # which PostgreSQL's texts cannot hold
     chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
-    by_kind = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
-    human = event.kind == "message" and event.actor_type == "human"
-    usual = HUMAN_IMPORTANCE if human else by_kind
+    usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    if event.kind == "message" and event.actor_type == "human":
+        usual = HUMAN_IMPORTANCE
     return row | {
         "event_id": event_id,
         "ts": datetime.now(UTC),
@@ -111,28 +119,22 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
 
 
 async def _record(connection: Connection, row: Row) -> Row:
+    event_id = row["event_id"]
     inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
     if inserted.rowcount:
         await _record_parts(connection, row)
-    elif not await _exists(connection, row):
+    elif not (await connection.execute(_SAME, row)).rowcount:
         raise Refused(
-            f"{UNCHANGED} There is another event with the event_id {row['event_id']}. Give this "
-            "one an id of its own, or none."
+            f"{UNCHANGED} There is another event with the event_id {event_id}. Give this one an id "
+            "of its own, or none."
         )
     return {
-        "event_id": row["event_id"],
+        "event_id": event_id,
         "status": "recorded" if inserted.rowcount else "known",
         "chunks": len(row["chunks"]),
-        "artifact_id": row["event_id"] if row["bytes"] else None,
+        "artifact_id": event_id if row["bytes"] else None,
         "masked_secrets": row["masked"],
     }
-
-
-async def _exists(connection: Connection, row: Row) -> bool:
-    found = await connection.execute(
-        "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s", row
-    )
-    return found.rowcount == 1
 
 
 async def _record_parts(connection: Connection, row: Row) -> None:
@@ -148,17 +150,15 @@ async def _record_parts(connection: Connection, row: Row) -> None:
         decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
         decided["vector"] = await meaning.vector(row["text"])
         await connection.execute(_DECISION, decided)
-        if decided["supersedes"]:
-            changed = await connection.execute(_SUPERSEDE, decided)
-            if not changed.rowcount:
-                raise Refused(
-                    f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can "
-                    "see. query_decisions lists them."
-                )
+        changed = await connection.execute(_SUPERSEDE, decided)
+        if decided["supersedes"] and not changed.rowcount:
+            raise Refused(
+                f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can see."
+                " query_decisions lists them."
+            )
     if row["task"]:
-        given_title = row["task"]["title"]
-        title = given_title or row["text"].strip().splitlines()[0][:200]
-        task = row | row["task"] | {"title": title, "given_title": given_title}
+        title = row["task"]["title"] or row["text"].strip().splitlines()[0][:200]
+        task = row | row["task"] | {"title": title, "given_title": row["task"]["title"]}
         changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
         if not changed.rowcount:
             raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
@@ -170,22 +170,19 @@ def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str],
     A tool's result is one chunk of `chars` characters and a line that says what is missing. Other
     text is cut at blank lines, into at most 8 chunks of 3,000 characters.
     """
-    if kind == "tool_result":
-        if len(text) <= chars:
-            return [text], True
-        head = int(chars * HEAD)
-        gap = _gap(len(text) - chars, event_id)
-        return [text[:head] + gap + text[head - chars :]], False
-    pieces = _cut(text)
-    if len(pieces) <= CHUNKS:
+    head, first, last = int(chars * HEAD), CHUNKS - LAST_CHUNKS, LAST_CHUNKS
+    if kind != "tool_result":
+        pieces = _cut(text)
+    elif len(text) > chars:
+        pieces, first, last = [text[:head], text[head : head - chars], text[head - chars :]], 1, 1
+    else:
+        pieces = [text]
+    if len(pieces) <= first + last:
         return pieces, True
-    end = CHUNKS - LAST_CHUNKS
-    gap = _gap(sum(map(len, pieces[end:-LAST_CHUNKS])), event_id)
-    return [*pieces[: end - 1], pieces[end - 1] + gap, *pieces[-LAST_CHUNKS:]], False
-
-
-def _gap(missing: int, event_id: str) -> str:
-    return f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    missing = sum(map(len, pieces[first:-last]))
+    pieces[first - 1] += f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    shown = pieces[:first] + pieces[-last:]
+    return ["".join(shown)] if kind == "tool_result" else shown, False
 
 
 def _cut(text: str) -> list[str]:

@@ -9,36 +9,37 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import mcp_types as types
 import uvicorn
 from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-from . import acb, arguments, meaning, upkeep
+from . import acb, meaning, upkeep
 from .access import Access, Tokens
+from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
-from .record import record_event
+from .record import RecordEvent
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
 
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
     "changes. Record what happens with record_event."
 )
-TOOLS: dict[str, tuple[type[arguments.Asked], Callable[..., Any]]] = {
-    "record_event": (arguments.RecordEvent, record_event),
-    "build_acb": (arguments.BuildAcb, acb.build_acb),
-    "query_decisions": (arguments.QueryDecisions, acb.query_decisions),
-    "create_handoff_packet": (arguments.CreateHandoffPacket, acb.create_handoff_packet),
-    "get_artifact": (arguments.GetArtifact, acb.get_artifact),
+TOOLS: dict[str, type[Asked]] = {
+    "record_event": RecordEvent,
+    "build_acb": acb.BuildAcb,
+    "query_decisions": acb.QueryDecisions,
+    "create_handoff_packet": acb.CreateHandoffPacket,
+    "get_artifact": acb.GetArtifact,
 }
 log = logging.getLogger(__name__)
 
@@ -47,37 +48,26 @@ class _Token(AccessToken):
     access: Access
 
 
-class Verifier:
-    """Tells the SDK what a bearer token gives."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
-
+class _Verifier(Tokens):
     async def verify_token(self, token: str) -> AccessToken | None:
-        """None if it gives nothing."""
-        access = self._tokens.find(token)
+        access = self.find(token)
         return access and _Token(token="", client_id=access.tenant, scopes=[], access=access)
 
 
 def application(settings: Settings, database: Database) -> Starlette:
     """The web application with the tools at /mcp."""
-    # Made once: the SDK looks at a tool's schema in every call of it.
-    schemas = {name: model.model_json_schema() for name, (model, _) in TOOLS.items()}
-    listed = types.ListToolsResult(
-        tools=[
-            types.Tool(name=name, description=inspect.getdoc(model), input_schema=schemas[name])
-            for name, (model, _) in TOOLS.items()
-        ]
-    )
+    tools = [
+        Tool(name=name, description=inspect.getdoc(model), input_schema=model.model_json_schema())
+        for name, model in TOOLS.items()
+    ]
 
-    async def list_tools(*_: Any) -> types.ListToolsResult:
-        return listed
+    async def list_tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=tools)
 
-    async def call_tool(_: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
-        failed = True
+    async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
         try:
             text = await _answer(settings, database, call.name, call.arguments or {})
-            failed = False
+            return CallToolResult(content=[TextContent(text=text)])
         except Refused as error:
             text = str(error)
         except Exception as error:
@@ -85,68 +75,57 @@ def application(settings: Settings, database: Database) -> Starlette:
             places = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
             text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
-        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
+        return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
     server = Server(
         "agent-memory-daemon",
         version=version("agent-memory-daemon"),
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=schemas.get,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
     names = ["127.0.0.1", "localhost", "[::1]", *settings.allowed_hosts.split()]
     hosts = [host for name in names for host in (name, f"{name}:*")]
+    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=BODY_BYTES,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=hosts,
-            allowed_origins=[
-                f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts
-            ],
-        ),
+        transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
         auth=AuthSettings(
             issuer_url=AnyHttpUrl("http://127.0.0.1"),  # asked by nobody: tokens are made here
             resource_server_url=None,
             validate_token_resource=False,
         ),
-        token_verifier=Verifier(Tokens(settings.tokens)),
+        token_verifier=_Verifier(settings.tokens),
     )
-    app.add_middleware(_BodyLimit)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=_refuse_large)
     return app
 
 
 async def _answer(settings: Settings, database: Database, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
         raise Refused(f"{UNCHANGED} There is no tool {name}. There are: {', '.join(TOOLS)}.")
-    model, tool = TOOLS[name]
     try:
-        request = model.model_validate(given)
+        request = TOOLS[name].model_validate(given)
     except ValidationError as error:
         raise Refused(f"{UNCHANGED} {explained(error)}") from None
     token = get_access_token()
     assert isinstance(token, _Token)  # the SDK lets nobody in without one
     if request.tenant_id not in (None, token.access.tenant):
         raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
-    return await tool(settings, database, token.access, request)
+    request.channel = token.access.reach(request.channel)
+    return await request.answer(Call(settings, database, token.access))
 
 
-class _BodyLimit:
-    """Refuses a body that is too large in a form that clients show."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._app
-        length = Headers(scope=scope).get("content-length", "0") if scope["type"] == "http" else "0"
-        if length.isdigit() and int(length) > BODY_BYTES:
-            message = f"{UNCHANGED} The call has {int(length):,} bytes; {BODY_BYTES:,} are allowed."
-            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
-            answer = JSONResponse(error, status_code=413)
-        await answer(scope, receive, send)
+async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:
+    # In a form that clients show, which the SDK's own answer is not.
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) <= BODY_BYTES:
+        return await go_on(request)
+    message = f"{UNCHANGED} The call has {int(length):,} bytes; {BODY_BYTES:,} are allowed."
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
+    return JSONResponse(error, status_code=413)
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -160,6 +139,8 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
             " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
         ) from error
+    # Head and body of an answer are sent apart. The body would wait 40 ms for the head's receipt.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with database_of(settings) as dsn, Database(dsn) as database:
         background = [
             asyncio.create_task(meaning.vector("this loads the model")),

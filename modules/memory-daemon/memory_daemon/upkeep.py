@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 from .access import Tokens
-from .database import MIGRATIONS, Connection, connect, sentences
+from .database import MIGRATIONS, Connection, connected
 from .settings import Refused, Settings
 
 _RETENTION_SECONDS = 3_600  # between looks at what is too old
@@ -45,20 +44,19 @@ async def forget(dsn: str, by: dict[str, str], *, really: bool = True) -> dict[s
     """
     values = by | ({"before": _moment(by["before"])} if "before" in by else {})
     where = " AND ".join(_BY[name] for name in by)
-    async with await connect(dsn) as connection:
-        with sentences():
-            async with connection.transaction():
-                which = f"SELECT tenant_id, event_id FROM events WHERE {where} FOR UPDATE"
-                await connection.execute(f"CREATE TEMP TABLE forgotten AS {which}".encode(), values)
-                gone = await _counted(connection)
-                if really:
-                    await connection.execute(
-                        "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
-                    )
-            if really:
-                if left := sum((await _counted(connection)).values()):
-                    raise Refused(f"{left} rows are still there. Run this again.")
-                await connection.execute(f"VACUUM ANALYZE {', '.join(_ID)}".encode())
+    which = f"SELECT tenant_id, event_id FROM events WHERE {where} FOR UPDATE"
+    async with connected(dsn) as connection:
+        async with connection.transaction():
+            await connection.execute(f"CREATE TEMP TABLE forgotten AS {which}".encode(), values)
+            gone = await _counted(connection)
+            if not really:
+                return gone
+            await connection.execute(
+                "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
+            )
+        if left := sum((await _counted(connection)).values()):
+            raise Refused(f"{left} rows are still there. Run this again.")
+        await connection.execute(f"VACUUM ANALYZE {', '.join(_ID)}".encode())
     return gone
 
 
@@ -87,18 +85,17 @@ async def retain(dsn: str, days: int | None) -> None:
         await asyncio.sleep(_RETENTION_SECONDS)
 
 
-async def examine(settings: Settings, dsn: str) -> AsyncIterator[tuple[bool, str]]:
-    """Each finding, and whether it is well. Raises Refused."""
+async def examine(settings: Settings, dsn: str) -> dict[str, bool]:
+    """What was looked at, and whether it is well. Raises Refused."""
     tokens = Tokens(settings.tokens).all()
-    yield bool(tokens), f"{len(tokens)} tokens in {settings.tokens}"
+    findings = {f"{len(tokens)} tokens in {settings.tokens}": bool(tokens)}
+    checks = ", ".join(f'{check} AS "{finding}"' for finding, check in _CHECKS.items())
     known = {"schema": len(MIGRATIONS), "tables": list(_ID)}
-    async with await connect(dsn) as connection:
-        with sentences():
-            for finding, check in _CHECKS.items():
-                found = await connection.execute(f"SELECT {check} AS well".encode(), known)
-                yield (await found.fetchone() or {})["well"], finding
-            async with connection.transaction():
-                await connection.execute("SET LOCAL ROLE memory_daemon")
-                for table in _ID:
-                    found = await connection.execute(f"SELECT FROM {table} LIMIT 1".encode())
-                    yield found.rowcount == 0, f"no row of {table} is seen without a tenant"
+    async with connected(dsn) as connection, connection.transaction():
+        found = await connection.execute(f"SELECT {checks}".encode(), known)
+        findings |= await found.fetchone() or {}
+        await connection.execute("SET LOCAL ROLE memory_daemon")
+        for table in _ID:
+            found = await connection.execute(f"SELECT FROM {table} LIMIT 1".encode())
+            findings[f"no row of {table} is seen without a tenant"] = found.rowcount == 0
+    return findings
