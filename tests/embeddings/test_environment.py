@@ -126,7 +126,7 @@ async def test_rejects_a_key_with_a_line_break(
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY}")
     tools = await make_tools(embedding_model="m", base_url=server.base_url)
     said = await tools.refused("memory_store", content=TEXT)
-    assert "OPENAI_API_KEY is not a key" in said and KEY not in said and server.requests == []
+    assert "OPENAI_API_KEY is not a valid key" in said and KEY not in said and server.requests == []
 
 
 @pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])

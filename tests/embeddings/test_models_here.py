@@ -353,7 +353,7 @@ def test_what_was_damaged_on_the_way_is_removed_and_fetched_again(
 ) -> None:
     hub.damaged = MODEL_FILE
     got, said = hub.fetch("english", tmp_path)
-    assert got == "" and f"{MODEL_FILE} was damaged on the way" in said and "Run it again" in said
+    assert got == "" and f"{MODEL_FILE} was damaged in transit" in said and "Run it again" in said
     assert not list(tmp_path.glob("models--*")) and not list(tmp_path.glob("agent-memory/*.json"))
     hub.damaged = ""
     assert hub.fetch("english", tmp_path)[0]

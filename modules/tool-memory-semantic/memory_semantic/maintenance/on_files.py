@@ -26,7 +26,7 @@ from .places import Forgotten, Place, untold
 
 
 class OnFiles(Place):
-    """As `Place` says."""
+    """See `Place`."""
 
     def __init__(self, backend: FileBackend) -> None:
         self.backend = self._files = backend
@@ -36,7 +36,7 @@ class OnFiles(Place):
         self.where = str(backend.folder.root)
 
     def agents(self) -> list[str]:
-        """As `Place` says."""
+        """See `Place`."""
         try:
             folders = list(self._folder.root.iterdir())  # tells, as glob does not, if it may not
         except FileNotFoundError:
@@ -52,7 +52,7 @@ class OnFiles(Place):
         return total
 
     async def exists(self) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return self._folder.exists
 
     def memories(self, note: Callable[[str], None]) -> list[Memory]:
@@ -64,7 +64,7 @@ class OnFiles(Place):
         return super().memories(note)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
-        """As `Place` says."""
+        """See `Place`."""
         from . import inspection  # at use, as most commands do without
 
         return inspection.findings(self._files, config, progress)
@@ -87,11 +87,11 @@ class OnFiles(Place):
     async def rebuild(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """As `Place` says."""
+        """See `Place`."""
         return await rebuild.rebuild(self._files, info, generator, progress)
 
     async def erase(self) -> None:
-        """As `Place` says."""
+        """See `Place`."""
         await rebuild.erase(self._files)
 
     async def gone(self, config: StorageConfig, forgotten: Sequence[Memory]) -> Forgotten:
@@ -117,7 +117,7 @@ class OnFiles(Place):
         return Forgotten("Gone from search and from the files.")
 
     async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         folder = self._folder
 
         def work(store: Store) -> bool:
@@ -137,11 +137,11 @@ class OnFiles(Place):
 
     @property
     def kept(self) -> list[Path]:
-        """As `Place` says."""
+        """See `Place`."""
         return self._folder.kept
 
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
-        """As `Place` says."""
+        """See `Place`."""
         return list(rebuild.unfinished(self._files, model))
 
     async def _remake(self, config: StorageConfig) -> Repair:

@@ -48,7 +48,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class OnServer(Place):
-    """As `Place` says."""
+    """See `Place`."""
 
     def __init__(self, backend: ServerBackend) -> None:
         self.backend = self._server = backend
@@ -60,16 +60,16 @@ class OnServer(Place):
         return self._server.shards().agents()
 
     def size(self) -> None:
-        """As `Place` says."""
+        """See `Place`."""
 
     async def exists(self) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return await self._server.info() is not None
 
     async def findings(
         self, config: StorageConfig, progress: ShowProgress
     ) -> AsyncIterator[Finding]:
-        """As `Place` says."""
+        """See `Place`."""
         try:
             version = await self._shards(lambda shards: shards.version())
             yield Finding("ok", "server", f"{self.where} answers: Qdrant {version}")
@@ -186,7 +186,7 @@ class OnServer(Place):
         )
 
     async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return await self._shards(lambda shards: shards.remove(agreed))
 
     @property
@@ -195,7 +195,7 @@ class OnServer(Place):
         return []
 
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
-        """As `Place` says."""
+        """See `Place`."""
         found = await self._shards(lambda shards: shards.all())
         begun = [info for info in found if not info.ready and model in (None, info.model)]
         return [self._server.beside(info) for info in begun]

@@ -40,7 +40,7 @@ _HIDDEN = (
 async def rebuild(
     backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
-    """As `Place.rebuild` says."""
+    """See `Place.rebuild`."""
     with explained(UNCHANGED):
         present = await backend.info()
         async with only_rebuild(backend, 0):
@@ -64,7 +64,7 @@ async def repair(
 
 
 async def erase(backend: FileBackend) -> None:
-    """As `Place.erase` says."""
+    """See `Place.erase`."""
     try:
         with explained(_HIDDEN):
             async with only_rebuild(backend, backend.lock_seconds):

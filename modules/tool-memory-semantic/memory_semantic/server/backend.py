@@ -42,7 +42,7 @@ class ServerBackend:
         self._beside: ServerInfo | None = None
 
     async def info(self) -> ServerInfo | None:
-        """As `Backend` says."""
+        """See `Backend`."""
 
         def ask(cancelled: Event) -> ServerInfo | None:
             with explained(UNCHANGED):

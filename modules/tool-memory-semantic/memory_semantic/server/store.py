@@ -54,11 +54,11 @@ class ServerStore:
         self._replaced = replaced
 
     def count(self, where: Where = EVERYWHERE) -> int:
-        """As `Store` says."""
+        """See `Store`."""
         return self._count(condition(where))
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """As `Store` says."""
+        """See `Store`."""
         return {record.key: self._memory(record) for record in self._read(keys)}
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
@@ -90,7 +90,7 @@ class ServerStore:
         raise StorageError("Others keep changing the same memories.", outcome)
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
-        """As `Store` says."""
+        """See `Store`."""
         requests = [similarity(each, self.info.shard, where, limit) for each, where in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
@@ -99,7 +99,7 @@ class ServerStore:
         ]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
-        """As `Store` says."""
+        """See `Store`."""
         if limit > _SORTED:
             memories = [self._memory(record) for page in self._pages(where) for record in page]
             memories.sort(key=lambda memory: memory.timestamp, reverse=True)
