@@ -345,7 +345,7 @@ async def test_a_server_too_old_for_conditional_updates_gets_no_memory(
     error = await error_of(storage.store(TEXT))
     assert str(error).endswith(UNCHANGED)
     if version[:1].isdigit():
-        assert f"version {version}, and 1.16 is needed" in str(error)
+        assert f"version {version}, but 1.16 is needed" in str(error)
     assert qdrant.created == {} and not qdrant.client.get_aliases().aliases
 
 
