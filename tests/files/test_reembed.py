@@ -284,7 +284,7 @@ class TestInterrupted:
         memory = (await storage.get_recent(1))[0]
 
         async def forget() -> None:
-            with pytest.raises(StorageError, match=r"Another rebuild.*out of every answer"):
+            with pytest.raises(StorageError, match=r"Another rebuild.*in no answer"):
                 await storage.delete([memory.id])
             assert await storage.get(memory.id) is None
 

@@ -71,11 +71,11 @@ def matching(qdrant: QdrantServer, only: str) -> int:
 # What goes wrong at a request: the answer to it, the tries that are made, what the error says.
 FAILURES: dict[str, tuple[Any, int, str]] = {
     "closed": (DROP, 3, "could not be reached, in 3 tries"),
-    "408": (408, 3, "try 3 .HTTP 408"),
-    "429": (429, 3, "too much to do"),
-    "500": (500, 3, "try 3 .HTTP 500"),
-    "502": ((502, {}, b"<html>Bad gateway</html>"), 3, "try 3 .HTTP 502"),
-    "503": (503, 3, "try 3 .HTTP 503"),
+    "408": (408, 3, "3 tries .HTTP 408"),
+    "429": (429, 3, "is too busy"),
+    "500": (500, 3, "3 tries .HTTP 500"),
+    "502": ((502, {}, b"<html>Bad gateway</html>"), 3, "3 tries .HTTP 502"),
+    "503": (503, 3, "3 tries .HTTP 503"),
     "full": (FULL, 1, "out of disk space"),
     "507": (507, 1, "out of disk space"),
     "401": (401, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
