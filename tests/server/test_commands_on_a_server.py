@@ -333,7 +333,7 @@ class TestReembed:
         assert "HTTP 503" in run(*to_m, code=1).stderr
         assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
         left = unwell()["collections"]
-        assert "1 more of this agent" in left["text"] and "reembed --model" in left["mend"]
+        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
         copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
         assert copied[0].payload
         run("forget", copied[0].payload["id"], "--yes")
