@@ -68,7 +68,7 @@ def test_every_prefix_has_a_test() -> None:
     assert untried == []
 
 
-def test_all_at_once_and_again_changes_no_more() -> None:
+def test_masking_twice_changes_nothing_more() -> None:
     cases = [case for case in {**PREFIXED, **COMMON}.values() if "-----BEGIN" not in case[1]]
     masked, number = mask(" ; \n".join(text.replace("¤", secret) for text, secret in cases))
     assert number == len(cases)
@@ -76,7 +76,7 @@ def test_all_at_once_and_again_changes_no_more() -> None:
     assert mask(masked) == (masked, 0)
 
 
-def test_a_text_gets_no_longer() -> None:
+def test_masking_never_makes_a_text_longer() -> None:
     for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
         whole = text.replace("¤", secret)
         assert len(mask(whole)[0]) <= len(whole)

@@ -43,7 +43,7 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(root: Path) ->
         assert model.texts == [asked]
 
 
-async def test_the_exact_name_is_found_among_its_like(make_storage: MakeStorage) -> None:
+async def test_the_exact_name_is_found_among_similar_ones(make_storage: MakeStorage) -> None:
     storage = make_storage()
     notes = [f"BILL-{number} was a rounding error in an invoice" for number in range(1400, 1460)]
     await storage.store_many(notes)

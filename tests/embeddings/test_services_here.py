@@ -78,7 +78,9 @@ async def test_the_block_to_paste_works(make_storage: MakeStorage, name: str) ->
         assert set(program.keys) == {"Bearer none"}
 
 
-async def test_a_model_that_was_not_pulled_is_told_as_unknown(make_storage: MakeStorage) -> None:
+async def test_a_model_that_was_not_pulled_is_reported_as_unknown(
+    make_storage: MakeStorage,
+) -> None:
     with Program("Ollama") as program:
         storage = make_storage(embedding_model="other", base_url=program.base_url)
         with pytest.raises(EmbeddingError, match=r"does not know this model \(HTTP 404\)"):
@@ -96,7 +98,7 @@ async def test_a_text_that_does_not_fit_llama_cpp_s_batch_stores_nothing(
         assert await storage.count() == 0
 
 
-def test_what_the_page_says_of_this_machine_is_so() -> None:
+def test_what_the_page_says_about_this_machine_is_true() -> None:
     from memory_semantic.embeddings import catalogue, onnx
 
     for name, real in catalogue.RECOMMENDED.items():

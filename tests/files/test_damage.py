@@ -67,7 +67,7 @@ async def test_the_full_check_of_a_whole_store(make_storage: MakeStorage, databa
     assert await make_storage("nobody").check() == []
 
 
-async def test_the_full_check_sees_overwritten_vectors_which_a_call_does_not(
+async def test_the_full_check_finds_overwritten_vectors_that_a_call_misses(
     make_storage: MakeStorage, database: Path
 ) -> None:
     [vectors] = database.glob("shard-1/segments/*/vector_storage/vectors/chunk_0.mmap")
@@ -111,7 +111,7 @@ async def test_a_manifest_cannot_point_elsewhere(make_storage: MakeStorage, data
         await make_storage().count()
 
 
-async def test_fewer_memories_than_were_acknowledged_is_damage(
+async def test_fewer_memories_than_acknowledged_is_damage(
     make_storage: MakeStorage, database: Path
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())
@@ -121,7 +121,7 @@ async def test_fewer_memories_than_were_acknowledged_is_damage(
             await call
 
 
-async def test_more_memories_than_were_acknowledged_are_those_of_an_interrupted_write(
+async def test_more_memories_than_acknowledged_are_from_an_interrupted_write(
     make_storage: MakeStorage, database: Path
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())

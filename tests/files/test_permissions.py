@@ -82,7 +82,7 @@ def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, na
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
-def test_a_memory_that_another_user_has_made(command: Command, root: Path) -> None:
+def test_a_store_that_another_user_has_made(command: Command, root: Path) -> None:
     command.run("store", "one")
     os.chown(root / "sam", 65534, 65534)
     where = ("--root", str(root))

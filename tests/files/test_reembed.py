@@ -94,7 +94,7 @@ class TestCommand:
         left = {path.name for path in storage.folder.path.iterdir()}
         assert left == {".gitignore", "qdrant.db"}
 
-    def test_openais_price_is_said(
+    def test_openais_price_is_stated(
         self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asyncio.run(storage.store("x" * 4_000))
@@ -143,7 +143,7 @@ class TestCommand:
         again = command.run("reembed", "-m", "m", "--yes")
         assert "refused" not in again.stderr and "1 memory of sam with the model" in again.stdout
 
-    def test_an_empty_memory_can_change_too(
+    def test_an_empty_store_can_change_too(
         self, command: Command, server: EmbeddingsServer
     ) -> None:
         stored = command.json("store", "one")
@@ -201,7 +201,7 @@ class TestMeanwhile:
         assert await rebuild_with(storage, Slowly(more)) == 450
         assert await using(storage).check() == []
 
-    async def test_one_who_embedded_before_the_swap_embeds_again(
+    async def test_a_call_that_embedded_before_the_swap_embeds_again(
         self, storage: MemoryStorage
     ) -> None:
         await storage.store("first")
@@ -265,7 +265,7 @@ class TestInterrupted:
         left = {path.name for path in storage.folder.path.iterdir()}
         assert left == {".gitignore", "qdrant.db"}
 
-    async def test_one_of_another_model_is_not_counted_and_can_be_given_up(
+    async def test_one_with_another_model_is_not_counted_and_can_be_discarded(
         self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
     ) -> None:
         await storage.store_many([f"fact {number}" for number in range(60)])
@@ -294,7 +294,7 @@ class TestInterrupted:
         info = await storage.backend.info()
         assert isinstance(info, Manifest) and not info.erasing
 
-    async def test_it_goes_on_where_it_ended(self, storage: MemoryStorage) -> None:
+    async def test_it_resumes_where_it_ended(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(300)])
         embedded: list[str] = []
 
@@ -315,7 +315,7 @@ class TestInterrupted:
         assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
         assert not storage.folder.rebuild.exists() and await using(storage).check() == []
 
-    async def test_another_model_starts_anew(self, storage: MemoryStorage) -> None:
+    async def test_another_model_starts_over(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(100)])
 
         class Fails(PlainVectors):

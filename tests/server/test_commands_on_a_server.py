@@ -176,7 +176,7 @@ class TestErrors:
         return str(file)
 
     @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-    def test_a_memory_that_is_still_in_files_is_to_be_moved(
+    def test_a_store_that_is_still_in_files_must_be_moved(
         self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
     ) -> None:
         settings(storage_root=str(root))
@@ -213,7 +213,7 @@ class TestDoctor:
         assert "3 memories: hashes and vectors agree" in said
         assert "nothing that a repair could mend" in run("doctor", "--repair").stderr
 
-    def test_an_agent_without_a_memory(self, qdrant: QdrantServer) -> None:
+    def test_an_agent_without_a_store(self, qdrant: QdrantServer) -> None:
         assert "has no memory at" in unwell()["store"]["text"] and collections(qdrant) == {}
 
     @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ class TestDoctor:
         assert "it is not what was stored" in found["text"]
         assert found["mend"] != "agent-memory doctor --repair"
 
-    def test_a_point_that_has_no_id_is_said_and_no_accident(
+    def test_a_point_without_an_id_is_reported_and_causes_no_traceback(
         self, ids: list[str], qdrant: QdrantServer
     ) -> None:
         qdrant.client.delete_payload(ALIAS, ["id"], [str(point_id(TEXTS[2]))])
@@ -320,7 +320,7 @@ class TestReembed:
         assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
         assert memories(storage) == before
 
-    def test_interrupted_it_serves_on_and_is_gone_on_with(
+    def test_an_interrupted_one_keeps_serving_and_resumes(
         self,
         storage: MemoryStorage,
         qdrant: QdrantServer,
@@ -433,7 +433,7 @@ class TestMeanwhile:
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
 
-    def test_the_service_of_a_memory_stays_known(
+    def test_the_service_of_a_store_stays_known(
         self,
         make_storage: MakeStorage,
         server: EmbeddingsServer,
@@ -448,7 +448,7 @@ class TestMeanwhile:
         kept: Any = asyncio.run(private.info())
         assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url
 
-    def test_an_end_whose_answer_is_lost_is_an_end(
+    def test_it_is_done_even_if_the_last_answer_is_lost(
         self,
         ids: list[str],
         reembed: Callable[..., Result],
@@ -482,7 +482,7 @@ class TestMeanwhile:
         assert memories(storage).keys() == {*TEXTS}
 
     @pytest.mark.parametrize("known", [False, True])
-    def test_a_delete_that_meets_it_is_a_delete(
+    def test_a_delete_during_it_still_deletes(
         self,
         ids: list[str],
         reembed: Callable[..., Result],
@@ -528,7 +528,7 @@ class TestMeanwhile:
         again = memories(storage)[TEXTS[0]]
         assert (again.id, again.tags) == (stored[0], ["new"])
 
-    def test_nothing_is_lost_where_it_is_interrupted_after_the_switch(
+    def test_nothing_is_lost_if_it_is_interrupted_after_the_switch(
         self,
         others: Callable[[], None],
         reembed: Callable[..., Result],

@@ -158,7 +158,7 @@ class TestAll:
         assert len(qdrant.requests) < 105, Counter(qdrant.requests)
         assert memories(make_storage(qdrant_url=qdrant.url)) == before
 
-    def test_an_empty_memory_and_its_model(
+    def test_an_empty_store_and_its_model(
         self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
     ) -> None:
         asyncio.run(here.delete([asyncio.run(here.store("one"))]))
@@ -288,7 +288,7 @@ class TestMeanwhile:
         assert "others have stored more" in said.stderr
         assert len(memories(there)) == 4 and "late" in memories(there) and healthy(there)
 
-    def test_a_memory_made_there_with_another_model_is_not_mixed(
+    def test_a_store_made_there_with_another_model_is_not_mixed(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
     ) -> None:
         fill(here, 3)
@@ -480,7 +480,7 @@ class TestForgottenThere:
         assert memories(there) == before
 
     @pytest.mark.parametrize("made_again_by", ["a session", "an interrupted move"])
-    def test_another_store_in_its_place_gets_all(
+    def test_another_store_in_its_place_gets_everything(
         self,
         here: MemoryStorage,
         there: MemoryStorage,
@@ -623,7 +623,7 @@ class TestRefused:
         assert nothing_on(qdrant) and not root.exists()
 
     @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://a", "http://a:secret@b", "x"])
-    def test_what_is_no_address(self, here: MemoryStorage, url: str, root: Path) -> None:
+    def test_rejects_invalid_addresses(self, here: MemoryStorage, url: str, root: Path) -> None:
         said = move("--to", url, code=2)
         assert "must be an address" in said.stderr and "secret" not in said.stderr
         assert not root.exists()

@@ -154,7 +154,7 @@ def chain(error: BaseException | None) -> str:
     return repr(error) + str(error) + chain(error.__cause__) + chain(error.__context__)
 
 
-async def test_what_a_server_repeats_of_a_memory_is_in_no_error_behind_the_error(
+async def test_what_a_server_quotes_of_a_memory_is_in_no_chained_error(
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     inject(qdrant, "400", UPSERT)
@@ -162,7 +162,7 @@ async def test_what_a_server_repeats_of_a_memory_is_in_no_error_behind_the_error
 
 
 @pytest.mark.parametrize("name", ["closed", "408", "429", "500", "502", "503"])
-async def test_what_passes_is_tried_three_times(
+async def test_temporary_failures_are_tried_three_times(
     storage: MemoryStorage, qdrant: QdrantServer, no_pause: list[float], name: str
 ) -> None:
     await storage.store("known")
@@ -253,7 +253,7 @@ CREATION = {
 
 @pytest.mark.parametrize("step", CREATION)
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_creation_whose_acknowledgement_is_lost_goes_on(
+async def test_a_creation_whose_acknowledgement_is_lost_continues(
     storage: MemoryStorage, qdrant: QdrantServer, step: str, after: bool
 ) -> None:
     qdrant.fail(503, only=CREATION[step], after=after)
@@ -376,7 +376,7 @@ STRANGE: list[tuple[Any, type[StorageError], str]] = [
 
 
 @pytest.mark.parametrize(("metadata", "kind", "words"), STRANGE, ids=range(len(STRANGE)))
-async def test_what_is_no_memory_of_the_agent_is_left_alone(
+async def test_a_collection_that_is_not_the_agents_store_is_left_alone(
     storage: MemoryStorage,
     qdrant: QdrantServer,
     metadata: Any,
@@ -406,7 +406,7 @@ async def test_what_is_no_memory_of_the_agent_is_left_alone(
 
 
 @pytest.mark.parametrize("only", [f"POST /collections/{ALIAS}/points", UPSERT])
-async def test_a_memory_deleted_while_a_call_runs_is_an_error_and_can_be_made_anew(
+async def test_a_store_deleted_while_a_call_runs_is_an_error_and_can_be_created_again(
     storage: MemoryStorage, qdrant: QdrantServer, only: str
 ) -> None:
     await storage.store("x")
@@ -433,7 +433,7 @@ async def test_a_call_that_is_cancelled_stops_soon_and_asks_no_more(
     assert len(qdrant.requests) == 1
 
 
-async def test_a_call_cancelled_while_it_writes_writes_whole(
+async def test_a_call_cancelled_while_it_writes_completes_the_write(
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     await storage.store("x")
@@ -445,7 +445,7 @@ async def test_a_call_cancelled_while_it_writes_writes_whole(
     assert memory.content == TEXT and memory.tags == ["a"]
 
 
-async def test_without_the_client_a_sentence_tells_how_to_install_it(
+async def test_without_the_client_the_error_says_how_to_install_it(
     storage: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
@@ -465,7 +465,7 @@ def test_rejects_a_key_that_no_header_can_hold(
 
 
 @pytest.mark.parametrize("known", [False, True])
-async def test_a_key_that_is_wrong_is_named_and_not_told(
+async def test_a_wrong_key_is_named_but_not_shown(
     storage: MemoryStorage, qdrant: QdrantServer, known: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -507,7 +507,7 @@ def serving(status: int, headers: dict[str, str], body: bytes, seconds: float = 
         http.server_close()
 
 
-async def test_an_answer_that_drips_is_given_up(make_storage: MakeStorage) -> None:
+async def test_an_answer_that_trickles_in_is_given_up(make_storage: MakeStorage) -> None:
     with serving(200, {}, b" " * 45, seconds=0.1) as url:
         error = await error_of(make_storage(qdrant_url=url, qdrant_timeout=1).count())
     assert "did not answer in time" in str(error)
@@ -517,7 +517,7 @@ async def test_an_answer_that_drips_is_given_up(make_storage: MakeStorage) -> No
     ("status", "body"),
     [(200, b"welcome"), (404, b""), (404, b"<html>Not found</html>"), (404, b'{"detail": "no"}')],
 )
-async def test_another_server_is_no_empty_memory(
+async def test_another_server_is_not_an_empty_store(
     make_storage: MakeStorage, status: int, body: bytes
 ) -> None:
     with serving(status, {}, body) as url:

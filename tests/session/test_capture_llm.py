@@ -134,7 +134,7 @@ async def test_nothing_is_taken_from_a_private_turn(
     assert await sam.count() == 0
 
 
-async def test_what_the_model_stored_in_a_turn_is_left_to_it(
+async def test_what_the_model_stored_in_a_turn_is_not_captured_again(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     own = "Users are kept in PostgreSQL, for its JSONB."
@@ -179,7 +179,7 @@ async def with_model(memory: dict[str, Any], model: Model, **settings: Any) -> C
     return await converse(memory, replace, settings={**LLM, **settings})
 
 
-async def test_the_fast_model_is_asked_where_there_is_one(memory: dict[str, Any]) -> None:
+async def test_the_fast_model_is_asked_if_there_is_one(memory: dict[str, Any]) -> None:
     model = Model(error=ValueError())
     seen = await with_model(memory, model)
     [(request, options)] = model.requests

@@ -131,7 +131,7 @@ async def test_the_first_prompt_brings_what_is_recent_and_later_ones_only_what_i
     assert DECISION in second and not any(text in second for text in OTHERS)
 
 
-async def test_of_other_projects_only_what_is_close(
+async def test_other_projects_contribute_only_what_is_close(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await sam.store_many(
@@ -217,7 +217,7 @@ async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
     assert len(talk.shown) == 1 and "2 s" in talk.shown[0]
 
 
-async def test_a_failure_is_told_once_and_breaks_no_turn(
+async def test_a_failure_is_reported_once_and_breaks_no_turn(
     memory: dict[str, Any],
     old: MemoryStorage,
     root: Path,
@@ -247,7 +247,7 @@ async def test_without_the_tools_or_an_identity_nothing_breaks(
     assert list((tmp_path / "home").iterdir()) == []
 
 
-async def test_without_a_memory_none_is_made(memory: dict[str, Any], root: Path) -> None:
+async def test_without_a_store_none_is_created(memory: dict[str, Any], root: Path) -> None:
     talk = await converse(memory, QUESTION, "go on")
     assert (talk.recalled, talk.shown, talk.events) == ([], [], [])
     assert not root.exists()
@@ -259,7 +259,7 @@ async def test_sub_agents_get_nothing(memory: dict[str, Any], sam: MemoryStorage
     assert (talk.recalled, talk.shown, talk.events) == ([], [], [])
 
 
-async def test_the_memory_is_that_of_the_tools_unless_the_hook_names_another(
+async def test_the_store_is_that_of_the_tools_unless_the_hook_names_another(
     memory: dict[str, Any], make_storage: MakeStorage
 ) -> None:
     await make_storage("sam").store(DECISION)
@@ -327,7 +327,7 @@ async def test_credentials_reach_neither_the_service_nor_the_model(
 
 
 @pytest.mark.parametrize("place", [0, 900, 1_100, 5_000, 30_000])
-def test_of_a_long_prompt_both_ends_are_searched_for_but_no_part_of_a_key(place: int) -> None:
+def test_both_ends_of_a_long_prompt_are_searched_for_but_no_part_of_a_key(place: int) -> None:
     text = "word " * 10_000
     query = asked(text[:place] + KEY + text[place:])
     assert len(query) <= MAX_QUERY_CHARS and "MIIE" not in query

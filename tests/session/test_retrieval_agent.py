@@ -36,7 +36,7 @@ async def test_otherwise_both_tools_are_there(make_tools: MakeTools, value: Any)
 
 
 @pytest.mark.parametrize("value", ["yes please", "${READ_ONLY}", 2, [True]])
-async def test_a_mistake_in_read_only_is_told_at_the_call_and_nothing_is_written(
+async def test_a_mistake_in_read_only_is_reported_at_the_call_and_nothing_is_written(
     make_tools: MakeTools, root: Path, value: Any
 ) -> None:
     tools = await make_tools(read_only=value)
@@ -47,7 +47,7 @@ async def test_a_mistake_in_read_only_is_told_at_the_call_and_nothing_is_written
     assert not root.exists()
 
 
-async def test_the_agent_as_its_file_configures_it_searches_the_memory_of_its_parent(
+async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
     make_storage: MakeStorage, root: Path
 ) -> None:
     await make_storage().store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
