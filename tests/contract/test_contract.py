@@ -1,4 +1,4 @@
-"""What every place promises where a memory can be: files of this machine, or a Qdrant server.
+"""What a store promises wherever it is kept: in files on this machine, or on a Qdrant server.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
 where AGENT_MEMORY_QDRANT_URL names it (and AGENT_MEMORY_QDRANT_API_KEY its key).
@@ -62,7 +62,7 @@ SAME = 3e-5
 
 
 class InMemory:
-    """A client without a server, used by one at a time; its errors are those of the REST client."""
+    """A client without a server, for one caller at a time, with the errors of the REST client."""
 
     def __init__(self) -> None:
         self._client = QdrantClient(":memory:")
@@ -82,7 +82,7 @@ class InMemory:
 
 @dataclass
 class Place:
-    """Where memories are: the settings that say so, and how vectors are rounded there."""
+    """Where a store is kept: the settings that say so, and how vectors are rounded there."""
 
     config: dict[str, Any]
     rounding: type[np.floating[Any]]
@@ -100,7 +100,7 @@ class Place:
         return [name for name in names if name.startswith(self.config["qdrant_prefix"] + ".")]
 
     def give(self, agent: str, to: str) -> None:
-        """Let what `agent` has be found where `to` looks for it."""
+        """Put what `agent` has where `to` looks for its own."""
         if "qdrant_url" not in self.config:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
@@ -111,14 +111,14 @@ class Place:
         self.ask(lambda client: client.update_collection_aliases([change]))
 
     def cosines(self, vector: Sequence[float], others: Sequence[Sequence[float]]) -> np.ndarray:
-        """Those that the vectors, of length 1, have there."""
+        """The vectors of length 1, as rounded there."""
         a, b = (np.array(each).astype(self.rounding).astype(float) for each in (vector, others))
         return b @ a
 
 
 @pytest.fixture(autouse=True)
 def no_lingering() -> None:
-    """Here it lingers, as it does for everybody."""
+    """Here, stores linger as they do for everybody."""
 
 
 @pytest.fixture(params=PLACES)
@@ -164,7 +164,7 @@ def let_through(host: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def make(place: Place, clock: Clock) -> MakeStorage:
-    """A memory at the place, by default of `sam` and with the built-in model."""
+    """A store in this place, by default of `sam` and with the built-in model."""
 
     def make(
         agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
@@ -177,12 +177,12 @@ def make(place: Place, clock: Clock) -> MakeStorage:
 
 @pytest.fixture
 def plain(make: MakeStorage) -> MemoryStorage:
-    """The memory of `sam` with a model that knows no meaning."""
+    """The store of `sam` with a model that knows no meaning."""
     return make(embeddings=PlainVectors())
 
 
 async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = None) -> None:
-    """Write a memory past everything that guards it, over the one with this key if there is one."""
+    """Write a memory past all checks, over the one with this key if there is one."""
     [vector] = await storage.generator(None).generate_batch([text])
     memory = Memory(id=id, agent_id="sam", content=text, embedding=vector)
     with pytest.MonkeyPatch.context() as patch:
@@ -193,12 +193,12 @@ async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = N
 
 
 async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
-    """All memories, by their text."""
+    """All memories by their texts."""
     return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
 def are_the_best(found: list[Memory], scores: Mapping[str, float], limit: int) -> None:
-    """Require that `found` are the best `limit` by `scores`, those of the texts that may be."""
+    """Assert that `found` are the best `limit` by the `scores` of all texts that may be found."""
     told = {memory.content: memory.score or 0 for memory in found}
     assert told == pytest.approx({text: scores[text] for text in told}, abs=SAME)
     best = sorted(scores.values(), reverse=True)[:limit]

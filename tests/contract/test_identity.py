@@ -1,4 +1,4 @@
-"""Whose memory it is: where the identity comes from, and which names are possible."""
+"""Whose store it is: where the identity comes from, and which names are valid."""
 
 from types import SimpleNamespace
 from typing import Any

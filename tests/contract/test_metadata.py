@@ -1,4 +1,4 @@
-"""Where a memory comes from is told beside it, and goes with it."""
+"""Metadata says where a memory comes from, and goes with it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What nobody sees does not hide in a memory, and line ends do not make two of one text."""
+"""Invisible text cannot hide in a memory, and line ends do not make two texts of one."""
 
 import asyncio
 import json

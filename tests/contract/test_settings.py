@@ -1,4 +1,4 @@
-"""A setting that does not exist is refused by its name: nobody believes it to be in force."""
+"""An unknown setting is refused by name, so that nobody believes it has an effect."""
 
 import json
 from pathlib import Path

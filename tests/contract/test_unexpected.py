@@ -1,4 +1,4 @@
-"""An error that nobody expected is told by its kind alone: its words may be those of a memory."""
+"""Only the kind of an unexpected error is reported: its message may quote a memory."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ def kind(request: pytest.FixtureRequest) -> type[Exception]:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
-    """Whatever is stored or found, something inside fails with its text."""
+    """Whatever is stored or found, something inside fails and quotes its text."""
 
     def fail(*_: Any, **__: Any) -> None:
         raise kind(f"cannot handle {SECRET}")

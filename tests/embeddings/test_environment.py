@@ -1,4 +1,4 @@
-"""What is wrong with the machine, and not with the memory, is said by its name."""
+"""A fault of the machine, not of the store, is named."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def no_network_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) -> str:
-    """What a command in a process of its own says, besides its result."""
+    """What a command in a separate process prints besides its result."""
     process = subprocess.run(
         ["sh", "-c", f'exec "$@" {redirect}', "sh", str(EXECUTABLE), *arguments],
         env={**os.environ, **environment},
@@ -165,7 +165,7 @@ def test_an_export_to_a_full_disk_or_a_loop_of_links_names_the_file(
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A home with a memory of `sam`, and Amplifier's folder in it."""
+    """A home with a store of `sam`, and Amplifier's folder in it."""
     before = set(os.environ)
     home = tmp_path / "home"
     (home / ".amplifier").mkdir()
@@ -279,7 +279,7 @@ asyncio.run(main())
 
 
 def test_ctrl_c_at_startup_prints_no_traceback(home: Path) -> None:
-    """From the moment at which Python has started, over all imports, to the end."""
+    """From the start of Python through all imports to the end."""
     script = "import sys; from agent_memory.__main__ import main; "
     script += "print('ready', file=sys.stderr, flush=True); main()"
     interrupted = 0

@@ -1,4 +1,4 @@
-"""A store keeps the embedding model that it was made with; nothing stands in for it silently."""
+"""A store keeps the embedding model it was created with; nothing replaces it silently."""
 
 import asyncio
 import json

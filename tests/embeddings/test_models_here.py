@@ -47,7 +47,7 @@ def fetched_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def models(fetched_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, to be changed; and no network at all."""
+    """The same, free to change, and without any network."""
     folder = tmp_path / "models"
     shutil.copytree(fetched_once, folder, symlinks=True)
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(folder))
@@ -153,7 +153,7 @@ def scribble(path: Path) -> None:
 
 
 def shorten(path: Path) -> None:
-    """Another model's graph, of the very size that was recorded."""
+    """Another model's graph, of exactly the recorded size."""
     other = graph(dimensions=8)
     path.write_bytes(other)
     record = onnx.record_of(ENGLISH)

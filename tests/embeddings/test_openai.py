@@ -1,7 +1,7 @@
 """Embeddings from OpenAI or a compatible service, through the real SDK and a local server.
 
-On this machine's own network nothing makes the connecting itself take long; the time-out that ends
-slow answers holds for the whole try, connecting included.
+On this machine's own network, connecting is always quick; the time-out for slow answers covers the
+whole try, including connecting.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def generator(server: EmbeddingsServer) -> EmbeddingGenerator:
 
 @pytest.fixture(autouse=True)
 def no_pause(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses between tries are noted and not made."""
+    """Records the pauses between tries instead of making them."""
     pauses: list[float] = []
 
     async def note(seconds: float) -> None:

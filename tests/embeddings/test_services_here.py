@@ -17,7 +17,7 @@ NAMES = ("Ollama", "LM Studio", "llama.cpp")
 
 
 def block(name: str) -> dict[str, Any]:
-    """What a person pastes for this program."""
+    """The block that a person pastes for this program."""
     found = PAGE.split(f"**{name}**")[1]
     text = re.findall(r"```yaml\n(.*?)```", found, re.DOTALL)[0]
     return yaml.safe_load(text)["overrides"]["tool-memory-semantic"]["config"]
@@ -32,7 +32,7 @@ def ollama(request: dict[str, Any]) -> Answer:
 
 
 def lm_studio(request: dict[str, Any]) -> Answer:
-    """Its model has a longer name than was asked for, and no token is counted."""
+    """It answers with a longer model name than was asked for, and counts no tokens."""
     model = f"{request['model']}@q8_0"
     return answer(request, model=model, usage={"prompt_tokens": 0, "total_tokens": 0})
 
@@ -49,7 +49,7 @@ ANSWERS = {"Ollama": ollama, "LM Studio": lm_studio, "llama.cpp": llama_cpp}
 
 
 def answer(request: dict[str, Any], **told: Any) -> Answer:
-    """Numbers of 32 bits, not of length 1; the last one first, as nobody promises an order."""
+    """32-bit vectors, not of length 1, the last one first, because nobody promises an order."""
     assert request["encoding_format"] == "float" and "dimensions" not in request
     data = [
         {"object": "embedding", "index": index, "embedding": vector_of(text, 1024)}
@@ -59,7 +59,7 @@ def answer(request: dict[str, Any], **told: Any) -> Answer:
 
 
 class Program(EmbeddingsServer):
-    """A server that answers as one of the programs does."""
+    """A server that answers like one of the programs."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

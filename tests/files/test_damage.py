@@ -1,6 +1,6 @@
-"""A damaged store is an error, never fewer memories without a word.
+"""A damaged store is an error; memories never go missing silently.
 
-There is no store of an earlier engine to open: 0.9 is the first that this project wrote with.
+There is no store of an earlier engine to open: 0.9 is the first that this project used.
 """
 
 import json
@@ -146,7 +146,7 @@ async def test_a_text_that_was_changed_on_disk_is_not_passed_off_as_the_memory(
 async def test_every_file_of_a_store_in_turn(
     make_storage: MakeStorage, database: Path, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """For what is missing, emptied or cut: an error, or the full answer."""
+    """If it is missing, emptied or truncated: an error, or the full answer."""
     copy = tmp_path / "copy"
     copy_sparse(database, copy)
     files = sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file())

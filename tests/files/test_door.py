@@ -1,4 +1,4 @@
-"""The door: calls on one store line up in a process, and lines of several processes take turns."""
+"""The door: the calls of a process on one store line up, and processes take turns."""
 
 import asyncio
 import fcntl
@@ -96,7 +96,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Blocker:
-    """A work that has begun and goes on until it is told to end."""
+    """Work that has begun and goes on until it is told to end."""
 
     def __init__(self, door: Door[CountingVisit]) -> None:
         self._door, self._began, self.end = door, Event(), Event()
@@ -118,7 +118,7 @@ class Blocker:
 async def together(
     door: Door[CountingVisit], folder: Path, *works: Callable[[CountingVisit], int]
 ) -> list[int | BaseException]:
-    """What the works return or raise, which wait for the store until all are in the line."""
+    """What pieces of work return or raise that wait for the store until all are in the line."""
     with take(folder):
         calls = [asyncio.create_task(door.run(work, 5)) for work in works]
         await until(lambda: somebody_waits(folder))

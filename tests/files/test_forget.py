@@ -1,4 +1,4 @@
-"""What is forgotten is gone: shown and asked before, verified in search and on the disk after."""
+"""What is forgotten is gone: shown and confirmed before, verified in search and on disk after."""
 
 import asyncio
 import json
@@ -157,7 +157,7 @@ def test_what_stays_on_disk_is_reported(
 
 @pytest.mark.timeout(180)
 def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> None:
-    """At any moment after they are shown: all are gone, or none, and no debris is left."""
+    """At any moment after they are shown: all are gone or none, and no debris is left."""
     said: Counter[str] = Counter()
     for moment in range(8):
         asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
@@ -182,18 +182,18 @@ def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> 
 
 
 class TestMeanwhile:
-    """What others do while the files are rewritten. They wait for a part of it only."""
+    """What others do while the files are rewritten. They wait only for a part of that."""
 
     @pytest.fixture
     async def ids(self, storage: MemoryStorage) -> list[str]:
-        """Enough of them to be copied in three parts."""
+        """Enough memories to be copied in three parts."""
         ids = await storage.store_many([f"fact {number} of many" for number in range(600)])
         await storage.close()
         return ids
 
     @pytest.fixture
     def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
-        """Has something happen before each part is written."""
+        """Makes something happen before each part is written."""
         write = copy.put
 
         def have(happen: Callable[[], Any]) -> None:
@@ -264,7 +264,7 @@ class TestMeanwhile:
 
 
 class TestTraces:
-    """The search of the files sees what is there, or it would be no verification."""
+    """The search of the files finds what is there; otherwise it would verify nothing."""
 
     @pytest.mark.timeout(240)  # it reads the whole folder some fifty times
     def test_each_memory_that_is_there_is_seen(

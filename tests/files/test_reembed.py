@@ -1,4 +1,4 @@
-"""Another embedding model: what it takes is said, the memory serves on, nothing is lost."""
+"""Another embedding model: its cost is stated, the store keeps serving, nothing is lost."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def whole_state(storage: MemoryStorage) -> list[Any]:
 
 
 class Slowly(PlainVectors):
-    """Lets something happen before each embedding."""
+    """Makes something happen before each embedding."""
 
     def __init__(self, happenings: Iterator[Any]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def unfinished(storage: MemoryStorage) -> MemoryStorage:
 
 
 def using(storage: MemoryStorage) -> MemoryStorage:
-    """The same memory, asked with the new model."""
+    """The same store, used with the new model."""
     config = {"storage_root": storage.config.storage_root}
     return MemoryStorage("sam", config, embeddings=PlainVectors())
 
@@ -154,7 +154,7 @@ class TestCommand:
 
 
 class TestMeanwhile:
-    """What sessions do while it runs is kept, and they never wait for it."""
+    """What sessions do meanwhile is kept, and they never wait for it."""
 
     async def test_stores_deletes_and_new_tags(
         self, make_storage: MakeStorage, clock: Clock

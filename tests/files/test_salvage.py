@@ -1,4 +1,4 @@
-"""Repair reads every text that is still on the disk, and none that was not stored or was deleted.
+"""A repair reads every text that is still on disk, and none that was deleted or never stored.
 
 A payload file begins as one large hole; its damage here is done to the part that holds something.
 """
@@ -33,7 +33,7 @@ def open_storage(root: Path, clock: Clock) -> MemoryStorage:
 
 
 async def fill(root: Path) -> dict[str, Memory]:
-    """Memories of every kind, by id: stored after others were deleted, renewed, long."""
+    """Memories of every kind by id: stored after others were deleted, renewed, long."""
     clock = Clock()
     storage = open_storage(root, clock)
     await storage.store("deleted before all others")
@@ -64,13 +64,13 @@ def stored(template: tuple[Path, dict[str, Memory]]) -> dict[str, Memory]:
 
 @pytest.fixture
 def shard(template: tuple[Path, dict[str, Memory]], root: Path) -> Path:
-    """A copy of the template's, in a store of its own, to be damaged."""
+    """A copy of the template's shard in a separate store, to be damaged."""
     copy_sparse(template[0], root)
     return root / "sam/qdrant.db/shard-2"
 
 
 def salvage(shard: Path, agent: str = "sam") -> Salvaged:
-    """What the real one reads, with nothing in the folder touched."""
+    """What the real `salvage` reads, after checking that it touches nothing in the folder."""
     before = state(shard)
     salvaged = read_files(shard, agent)
     assert state(shard) == before
@@ -127,7 +127,7 @@ def overwrite_all(path: Path) -> None:
 
 
 def value(page: bytes | bytearray, fact: str) -> slice:
-    """Where a short memory lies, from the beginning of its block."""
+    """Where a short memory is, from the beginning of its block."""
     start = page.index(fact.encode()) // BLOCK * BLOCK
     return slice(start, page.index(b"]}", start) + 2)
 

@@ -1,4 +1,4 @@
-"""Where memories lie, who may read them there, and what is never taken or cleared."""
+"""Where stores are, who may read them there, and what is never used or removed."""
 
 import asyncio
 import json

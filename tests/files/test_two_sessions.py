@@ -1,4 +1,4 @@
-"""Several at once on one memory: tasks, threads, processes, forks; killed, cancelled, waiting."""
+"""Several at once on one store: tasks, threads, processes, forks; killed, cancelled, waiting."""
 
 import asyncio
 import json

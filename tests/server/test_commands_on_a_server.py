@@ -1,4 +1,4 @@
-"""The commands on a memory that a Qdrant server keeps: as on files, and what is different there."""
+"""The commands on a store that a Qdrant server keeps: as on files, with what differs there."""
 
 import asyncio
 import json
@@ -38,13 +38,13 @@ def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServe
 
 @pytest.fixture
 def storage(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
-    """The memory as another machine has it."""
+    """The store as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
 
 
 @pytest.fixture
 def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
-    """Of the three texts, the oldest first."""
+    """The ids of the three texts, oldest first."""
     found = []
     for number, text in enumerate(TEXTS):
         clock.advance(days=1)
@@ -68,13 +68,13 @@ def memories(storage: MemoryStorage) -> dict[str, Memory]:
 
 
 def unwell(*arguments: str, code: int = 0) -> dict[str, dict[str, Any]]:
-    """What the doctor finds, by subject, but that no settings name the agent."""
+    """What the doctor finds by subject, except that no settings name the agent."""
     found = as_json("doctor", *arguments, code=code)
     return {f["subject"]: f for f in found if f["state"] != "ok" and f["subject"] != "identity"}
 
 
 def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
-    """By name, the aliases of each."""
+    """All collections by name, with their aliases."""
     names = [one.name for one in qdrant.client.get_collections().collections]
     aliases = qdrant.client.get_aliases().aliases
     return {n: [a.alias_name for a in aliases if a.collection_name == n] for n in names}
@@ -563,7 +563,7 @@ class TestMeanwhile:
         model: str,
         moment: str,
     ) -> None:
-        """The other one is done, and its memory is used, before the first goes on."""
+        """The other one is done, and its store is used, before the first continues."""
         new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
         made = EmbeddingModel(model, None, 1536)
         wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())

@@ -1,4 +1,4 @@
-"""A memory that moves to a server and back: all of it arrives, and nothing is lost on the way."""
+"""A store that moves to a server and back: all of it arrives, and nothing is lost on the way."""
 
 import asyncio
 import json
@@ -42,12 +42,12 @@ def here(make_storage: MakeStorage) -> MemoryStorage:
 
 @pytest.fixture
 def there(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
-    """The memory on the server, as another machine has it."""
+    """The store on the server, as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
 
 
 def settings(**config: str) -> Path:
-    """Those of the person who moves; the memories of this machine are where the tests have them."""
+    """The settings of the person who moves; this machine's stores are where the tests put them."""
     root = Path("~").expanduser().parent / "memory"
     return command.settings(agent_identity="sam", storage_root=str(root), **config)
 
@@ -59,7 +59,7 @@ def move(*arguments: str, answers: str | None = None, code: int = 0) -> Result:
 
 
 def fill(storage: MemoryStorage, number: int) -> dict[str, Memory]:
-    """Memories of as many hours, with and without tags."""
+    """This many memories, an hour apart, with and without tags."""
 
     async def restore() -> None:
         for start in range(0, number, 1_000):
@@ -93,7 +93,7 @@ def points(storage: MemoryStorage) -> dict[UUID, Record]:
 
 
 def found_by(storage: MemoryStorage) -> list[Any]:
-    """The best, and what all score: of those that score the same, others may make the cut."""
+    """The best, and all scores: among equal scores, others may make the cut."""
     asked = ("fact 7", "fact 123", "which of them is 42?")
     answers = [asyncio.run(storage.search(question, 10)) for question in asked]
     return [[answer[0].id, *(round(m.score or 0, 2) for m in answer)] for answer in answers]
@@ -412,7 +412,7 @@ class TestTheSourceIsRemoved:
 
 
 class TestForgottenThere:
-    """What was moved, and forgotten in the new place since, is not brought back."""
+    """What was moved and then forgotten in the new place is not brought back."""
 
     @pytest.fixture(params=["to the server", "to this machine"])
     def places(
@@ -422,7 +422,7 @@ class TestForgottenThere:
         there: MemoryStorage,
         qdrant: QdrantServer,
     ) -> tuple[MemoryStorage, MemoryStorage, list[str]]:
-        """The old place, the new one, and the options that move from the one to the other."""
+        """The old place, the new place, and the options that move from one to the other."""
         if request.param == "to the server":
             return here, there, ["--to", qdrant.url]
         return there, here, ["--to", "local", "--from", qdrant.url]
@@ -648,7 +648,7 @@ class TestRefused:
     def test_a_text_that_was_altered(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
     ) -> None:
-        """Nothing of such a store is taken for good."""
+        """Nothing in such a store is trusted."""
         fill(here, 5)
         [page] = here.folder.database.glob("shard-1/segments/*/payload_storage/page_0.dat")
         page.write_bytes(page.read_bytes().replace(b"fact 3", b"fact X"))

@@ -42,7 +42,7 @@ def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses between tries are noted and not made."""
+    """Records the pauses between tries instead of making them."""
     pauses: list[float] = []
     seconds_to_wait = connection._seconds_to_wait
 
@@ -55,7 +55,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def error_of(call: Awaitable[object]) -> StorageError:
-    """The error of a call that fails; none of what it tells is the text of a memory or the key."""
+    """The error of a call that fails; it contains neither the text of a memory nor the key."""
     with pytest.raises(StorageError) as caught:
         await call
     told = "".join(traceback.format_exception(caught.value))
@@ -148,7 +148,7 @@ async def test_a_redirect_is_not_followed(
 
 
 def chain(error: BaseException | None) -> str:
-    """All that the error and those before it tell, the suppressed ones too."""
+    """Everything that the error and its causes say, including suppressed ones."""
     if error is None:
         return ""
     return repr(error) + str(error) + chain(error.__cause__) + chain(error.__context__)
@@ -482,7 +482,7 @@ async def test_a_wrong_key_is_named_but_not_shown(
 
 @contextmanager
 def serving(status: int, headers: dict[str, str], body: bytes, seconds: float = 0) -> Iterator[str]:
-    """The address of a server that answers so, each byte of the body after some seconds."""
+    """The address of a server that answers like this, each byte of the body after some seconds."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

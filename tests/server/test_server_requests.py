@@ -1,4 +1,4 @@
-"""How often a call asks the server, and what is asked: each request is a wait of the agent's."""
+"""How many requests a call makes, and what they ask: the agent waits for each of them."""
 
 import asyncio
 from typing import Any

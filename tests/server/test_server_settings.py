@@ -1,4 +1,4 @@
-"""The settings of a memory on a server: where they come from, and what becomes of them."""
+"""The settings of a store on a server: where they come from, and what they do."""
 
 import asyncio
 from pathlib import Path

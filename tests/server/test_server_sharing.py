@@ -1,4 +1,4 @@
-"""Agents on several machines, one memory on a Qdrant server: nothing is lost, nothing doubled."""
+"""Agents on several machines, one store on a Qdrant server: nothing is lost, nothing doubled."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ READ = f"POST /collections/{ALIAS}/points"
 
 @pytest.fixture
 def make(make_storage: MakeStorage, qdrant: QdrantServer) -> Callable[[], MemoryStorage]:
-    """The memory of `sam` on the server, as another machine has it each time."""
+    """The store of `sam` on the server, as another machine sees it each time."""
     return lambda: make_storage(qdrant_url=qdrant.url)
 
 
@@ -51,7 +51,7 @@ async def tags_of(storage: MemoryStorage) -> dict[str, set[str]]:
 
 
 def before(qdrant: QdrantServer, request_number: int, hook: Callable[[], object]) -> None:
-    """Call `hook` once, just before that of the next requests."""
+    """Call `hook` once, just before the next such request."""
     if request_number:
         qdrant.rules.append(Rule(request_number))
     qdrant.between(hook)
@@ -82,7 +82,7 @@ sys.stdin.readline()
 
 
 def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
-    """What each of several processes printed as JSON, all of which began at the same moment."""
+    """What each of several processes that began at the same moment printed as JSON."""
     processes = [start(root, READY + script, f"p{i}", *arguments) for i in range(number)]
 
     def ready(process: "subprocess.Popen[str]") -> None:

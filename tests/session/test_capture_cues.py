@@ -1,4 +1,4 @@
-"""What is worth keeping of a human's words: what cues find, and what they leave."""
+"""Which of a human's words are worth keeping: what cues find, and what they leave out."""
 
 import json
 import subprocess

@@ -28,7 +28,7 @@ def decided(statement: str, quote: str, kind: str = "decision") -> dict[str, str
 async def asked(
     memory: dict[str, Any], *prompts: Any, reply: str = "Done.", said: str, **options: Any
 ) -> Conversation:
-    """A session in which the model replies to each prompt, and says that at the end."""
+    """A session in which the model replies to each prompt, and answers this at the end."""
     turns = [*[reply] * len(prompts), said]
     return await converse(memory, *prompts, turns=turns, settings=LLM, **options)
 
@@ -149,7 +149,7 @@ async def test_a_turn_that_broke_off_has_no_reply(memory: dict[str, Any]) -> Non
 
 
 class Model:
-    """A provider that takes its time, or breaks."""
+    """A provider that is slow or fails."""
 
     def __init__(self, seconds: float = 0, error: Exception | None = None) -> None:
         self.seconds, self.error, self.requests = seconds, error, []

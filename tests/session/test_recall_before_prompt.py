@@ -42,13 +42,13 @@ converse = partial(conversation.converse, NAME)
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is given time, but for the test that is about it."""
+    """Gives a busy machine time, except in the test about time."""
     monkeypatch.setattr(recall, "MAX_SECONDS", 30.0)
 
 
 @pytest.fixture
 def old(memory: dict[str, Any]) -> MemoryStorage:
-    """The memory of `sam`, a month ago."""
+    """The store of `sam`, a month ago."""
     return MemoryStorage(
         "sam",
         core_settings(memory, ("agent_identity",)),
@@ -58,7 +58,7 @@ def old(memory: dict[str, Any]) -> MemoryStorage:
 
 @pytest.fixture
 def remote(memory: dict[str, Any], server: EmbeddingsServer) -> MemoryStorage:
-    """The memory of `sam`, embedded by a service."""
+    """The store of `sam`, embedded by a service."""
     config = {
         **core_settings(memory, ("agent_identity",)),
         "embedding_model": "m",
@@ -88,7 +88,7 @@ async def test_a_question_is_answered_from_memory_without_a_tool_call(
 async def test_each_request_begins_with_the_one_before(
     memory: dict[str, Any], old: MemoryStorage, loop: str
 ) -> None:
-    """So that a provider's cache serves all that was said before."""
+    """So a provider's cache serves everything said before."""
     await old.store_many([DECISION, *OTHERS])
     search = {"tool": "memory_search", "arguments": {"query": "the office in Lyon", "limit": 1}}
     prompts = (QUESTION, "And what about indentation, tabs or spaces?", "When do tokens expire?")

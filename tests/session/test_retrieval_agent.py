@@ -1,4 +1,4 @@
-"""A question that needs several look-ups costs the conversation the answer alone."""
+"""A question that needs several look-ups costs the conversation only the answer."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ AGENT = REPOSITORY / "agents/memory-retrieval.md"
 
 
 def parts() -> tuple[dict[str, Any], str]:
-    """What the agent's file says of it, and its instructions."""
+    """What the agent's file says about it, and its instructions."""
     _, header, body = AGENT.read_text().split("---\n", 2)
     return yaml.safe_load(header), body
 
@@ -76,7 +76,7 @@ def test_the_agent_has_what_amplifier_asks_of_one() -> None:
 
 
 def test_the_agent_costs_a_session_little() -> None:
-    """What every request of the main agent carries: that there is the agent, and when to use it."""
+    """What every request of the main agent carries: that the agent exists, and when to use it."""
     header, _ = parts()
     awareness = (REPOSITORY / "context/memory-retrieval-awareness.md").read_text()
     assert estimate(header["meta"]["description"] + awareness) < 200
