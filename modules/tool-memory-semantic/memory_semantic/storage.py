@@ -193,7 +193,7 @@ class MemoryStorage:
         return found
 
     async def run(self, work: Callable[[Store], T], without_store: T) -> T:
-        """Run `work` on the open store, off the event loop; `without_store` if there is none."""
+        """Run `work` on the open store, off the event loop; returns `without_store` without one."""
         done = await self.backend.run(lambda store: (work(store),))
         if done is None:
             self._require_none_elsewhere()
