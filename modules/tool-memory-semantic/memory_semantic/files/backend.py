@@ -88,7 +88,7 @@ class Visit:
             self._take_lock(deadline, cancelled)
 
     def store(self, create: StoreInfo | None) -> FileStore | None:
-        """The store, created as `create` describes if there is none; else None."""
+        """The store; if there is none, a new one as `create` describes, or None without that."""
         if not self._lock and create:
             self._folder.make()
             self._take_lock(time.monotonic() + LOCK_SECONDS, Event())

@@ -29,8 +29,8 @@ from .query import WORDS, condition, containing, similarity, sparse
 
 logger = logging.getLogger(__name__)
 
-# The series of the engine that wrote a store. It is in beta: only the same series can read its
-# files for certain.
+# The series of the engine that wrote a store. It is in beta: only the same series is sure to read
+# its files.
 ENGINE = "qdrant-edge 0.9"
 
 # Points read at once, so that scanning a large store takes little memory.

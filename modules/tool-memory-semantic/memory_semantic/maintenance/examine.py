@@ -17,7 +17,7 @@ from ..store import Question, Record, Store, Where, memory_of
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
 # from 1 by at most this.
 _TOLERANCE = 2e-3
-# How many texts with the same time and vector a search may return before it also uses the id.
+# How many texts of one time may have the same vector before one is also looked for by its id.
 _ALIKE = 3
 
 # Looks for the ids of all forgotten memories, and for the beginnings of this many of their texts:

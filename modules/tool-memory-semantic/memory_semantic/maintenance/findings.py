@@ -31,8 +31,8 @@ ShowProgress = Callable[[str, int], AbstractContextManager[Bar]]
 
 
 class Finding(NamedTuple):
-    """One thing that was examined. `mend` is what to do about it; `repairable` means that
-    `agent-memory doctor --repair` is.
+    """One thing that was examined. `mend` is what to do about it; if that is
+    `agent-memory doctor --repair`, the finding is `repairable`.
     """
 
     state: Literal["ok", "warning", "problem"]

@@ -145,7 +145,7 @@ class OnServer(Place):
             current = await server.info()
             if current is None or current.shard != present.shard:
                 raise StorageError(
-                    "Somebody else has rebuilt this store meanwhile. It was left like that."
+                    "Somebody else has rebuilt this store meanwhile. Their rebuild was kept."
                 )
             try:
                 await self._shards(lambda shards: shards.switch(new))
