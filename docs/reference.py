@@ -90,6 +90,8 @@ def _default(name: str, field: Mapping[str, Any]) -> str:
         return DEFAULTS[name]
     if isinstance(default, bool):
         return str(default).lower()
+    if default == []:
+        return "nobody"
     return f"`{default}`" if isinstance(default, str) else _amount(default)
 
 

@@ -15,9 +15,10 @@ from amplifier_core import AmplifierSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY_MODULE = REPOSITORY / "modules" / "tool-memory-semantic"
-# Its own id, and those of the hooks that the same folder holds.
+# Its own id, and those of the others that the same folder holds.
 MEMORY_MODULES = (
     MEMORY_MODULE.name,
+    "tool-memory-semantic-sharing",
     "hooks-memory-semantic-context",
     "hooks-memory-semantic-capture",
 )
@@ -58,13 +59,15 @@ async def scripted_session(
     *,
     session: dict[str, Any] | None = None,
     parent_id: str | None = None,
+    tools: dict[str, dict[str, Any]] | None = None,
     hooks: dict[str, dict[str, Any]] | None = None,
     loop: str = "loop-scripted",
 ) -> AsyncIterator[AmplifierSession]:
     """A session whose model answers with `turns`, and whose memory module has the config `memory`;
-    without one it has none. `session` is added to the session's own configuration, `hooks` are
-    hook modules with their config, `loop` is one of `LOOPS`.
+    without one it has none. `session` is added to the session's own configuration, `tools` and
+    `hooks` are further modules with their config, `loop` is one of `LOOPS`.
     """
+    all_tools = ({MEMORY_MODULE.name: memory} if memory is not None else {}) | (tools or {})
     config = {
         "session": {
             "orchestrator": {"module": loop},
@@ -72,7 +75,7 @@ async def scripted_session(
             **(session or {}),
         },
         "providers": [{"module": "provider-scripted", "config": {"turns": turns}}],
-        "tools": [{"module": MEMORY_MODULE.name, "config": memory}] if memory is not None else [],
+        "tools": [{"module": name, "config": config} for name, config in all_tools.items()],
         "hooks": [{"module": name, "config": config} for name, config in (hooks or {}).items()],
     }
     opened = AmplifierSession(config, parent_id=parent_id)

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from page_in_browser import TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
+from memory_semantic.usage import Recalled, UsageStats
+from page_in_browser import NOW, TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -27,6 +28,14 @@ def test_opening_from_the_list(look: Look) -> None:
     page.keyboard.press("Escape")
     assert opened(page) is None and ringed(page) == []
     expect(page.locator(".entry >> nth=0")).to_be_focused()
+
+
+def test_an_opened_copy_says_whom_it_is_from(look: Look) -> None:
+    page = look([TEAM[0].model_copy(update={"metadata": {"from": "alice"}}), *TEAM[1:]])
+    page.click(".entry >> nth=0")
+    expect(page.locator("#when")).to_have_text(
+        "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC · from alice"
+    )
 
 
 def test_opening_a_point_of_the_map(look: Look) -> None:
@@ -104,3 +113,24 @@ def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
     page.locator("#tags .chip", has_text="backup").click()
     assert listed(page) == ids(2)
     expect(page.locator("#tags .chip", has_text="backup")).to_have_attribute("aria-pressed", "true")
+
+
+def test_how_often_a_memory_was_recalled(look: Look) -> None:
+    numbers = zip(ids(0, 1), (1200, 1), strict=True)
+    recalled = [Recalled(id=id, times=times, last=NOW) for id, times in numbers]
+    usage = UsageStats(first=NOW - timedelta(days=40), searches={}, recalled=recalled)
+    page = look(TEAM, anchor="#mem-00000000", usage=usage)
+    line = page.locator("#recalled")
+    expect(line).to_have_text("Recalled 1,200 times, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-00000001'")
+    expect(line).to_have_text("Recalled once, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-00000002'")
+    expect(line).to_have_text("Not recalled since 6 May 2026")
+    assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
+
+
+def test_not_a_word_of_recalling_where_it_is_not_recorded(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-00000000")
+    assert opened(page) == TEAM[0].content
+    expect(page.locator("#recalled")).to_be_hidden()
+    assert "ecalled" not in str(page.locator("#spoken").text_content())

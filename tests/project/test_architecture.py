@@ -13,7 +13,7 @@ from scripted import MEMORY_MODULE, REPOSITORY
 LAYERS = (
     ("tools",),
     ("storage", "models"),
-    ("maintenance",),
+    ("maintenance", "usage"),
     ("files", "server"),
     ("embeddings", "merging"),
     ("store",),
@@ -34,7 +34,9 @@ UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
 OUTSIDE = {
     "agent_memory": {"", "limits", "maintenance", "models"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
+    "memory_sharing": {"", *GROUND, "tools"},
     "amplifier_module_tool_memory_semantic": {"tools"},
+    "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
 }

@@ -14,6 +14,12 @@ class Tools:
         return MEMORY_MODULE / "amplifier_module_tool_memory_semantic"
 
 
+class Sharing:
+    @pytest.fixture
+    def module_path(self) -> Path:
+        return MEMORY_MODULE / "amplifier_module_tool_memory_semantic_sharing"
+
+
 class Recall:
     @pytest.fixture
     def module_path(self) -> Path:
@@ -25,6 +31,14 @@ class TestStructureOfTools(Tools, ToolStructuralTests):
 
 
 class TestBehaviorOfTools(Tools, ToolBehaviorTests):
+    pass
+
+
+class TestStructureOfSharing(Sharing, ToolStructuralTests):
+    pass
+
+
+class TestBehaviorOfSharing(Sharing, ToolBehaviorTests):
     pass
 
 

@@ -32,7 +32,8 @@ os._exit(0)
     assert package in loaded
     if module.startswith("tool"):
         kernel = {"amplifier_core"}  # it loads more of itself when something is mounted
-        assert loaded <= kernel | {package, "memory_semantic", "secrets", "hmac"}
+        ours = {package, "memory_semantic", "memory_sharing"}
+        assert loaded <= kernel | ours | {"secrets", "hmac"}
     assert not loaded & {"qdrant_edge", "qdrant_client", "wordllama", "openai", "numpy"}
 
 

@@ -131,6 +131,15 @@ async def test_the_first_prompt_brings_what_is_recent_and_later_ones_only_what_i
     assert DECISION in second and not any(text in second for text in OTHERS)
 
 
+async def test_only_what_the_model_reads_counts_as_recalled(
+    memory: dict[str, Any], old: MemoryStorage
+) -> None:
+    id, *_ = await old.store_many([DECISION, *OTHERS])
+    await converse({**memory, "usage": True}, QUESTION)
+    stats = await old.stats()
+    assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 1)]
+
+
 async def test_other_projects_contribute_only_what_is_close(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ COMMANDS = {
     "list": "memories",
     "show": "memories",
     "forget": "forget",
+    "share": "share",
     "export": "transfer",
     "import": "transfer",
     "move": "move",

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import plain
+from memory_semantic import limits, plain
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -79,11 +79,26 @@ class Output:
             line = _cut(_GAP.join(cells).rstrip(), window)
             self.line(line if number else click.style(line, bold=True))
 
+    def memories(self, memories: Sequence["Memory"]) -> None:
+        """Memories, a row each: id, time, tags, text; and whose copies they are, if any is one."""
+        from_others = any(limits.COPIED_FROM in memory.metadata for memory in memories)
+        columns = ["id", "stored", "tags", *(["from"] if from_others else []), "memory"]
+        rows = []
+        for memory in memories:
+            tags = " ".join(f"#{tag}" for tag in memory.tags)
+            origin = [memory.metadata.get(limits.COPIED_FROM, "")] if from_others else []
+            rows.append([memory.id, local_time(memory.timestamp), tags, *origin, memory.content])
+        self.table(columns, rows)
+
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
         time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
         tags = "".join(f"  #{first_line(tag)}" for tag in memory.tags)
+        if not whole and limits.COPIED_FROM in memory.metadata:
+            time += click.style(
+                f"  from {first_line(memory.metadata[limits.COPIED_FROM])}", dim=True
+            )
         self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
         text = plain(memory.content) if whole else first_line(memory.content)
         if not whole and len(text) > _BEGINNING:
@@ -185,15 +200,6 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
     names = ("id", "timestamp", "tags", "content", "metadata")
     fields = {name: stored[name] for name in names if name in stored}
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
-
-
-def memory_row(memory: "Memory") -> list[str]:
-    """A memory as a row: id, time, tags, text."""
-    tags = " ".join(f"#{tag}" for tag in memory.tags)
-    return [memory.id, local_time(memory.timestamp), tags, memory.content]
-
-
-MEMORY_COLUMNS = ("id", "stored", "tags", "memory")
 
 
 def readable_size(size: float) -> str:

@@ -8,7 +8,7 @@ import click
 from memory_semantic import limits, validate_agent_id
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+from .output import Output, memory_json
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage, maintenance
@@ -77,7 +77,7 @@ class Session:
         if self.out.as_json:
             self.out.json([memory_json(memory) for memory in memories])
         else:
-            self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
+            self.out.memories(memories)
 
 
 def place_in(settings: amplifier.Settings) -> "maintenance.Place":

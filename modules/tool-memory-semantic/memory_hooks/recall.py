@@ -152,11 +152,13 @@ class Recall:
             from memory_semantic.embeddings.catalogue import english_only
             from memory_semantic.ranking import unreadable
 
+            def relevant(near: list[Memory]) -> list[Memory]:  # the others are not used
+                close = [each for each in near if unseen(each) and cosine(each) >= least]
+                return close[: settings.relevant]
+
             # To a model for English, all texts that it cannot read look alike.
             told = not (english_only(info.model.model) and unreadable(query))
-            near = await storage.search(query, MAX_RESULTS) if told else []
-            close = [each for each in near if unseen(each) and cosine(each) >= least]
-            close = close[: settings.relevant]
+            close = await storage.search(query, MAX_RESULTS, select=relevant) if told else []
             seen.update(each.id for each in close)
             found.memories = close + [each for each in found.memories if each.id not in seen]
 

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from memory_semantic.identity import SETTINGS, resolve_agent_id
+from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config, resolve_agent_id
 from pydantic import Field
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
-
-TOOL_MODULE = "tool-memory-semantic"
 
 Own = TypeVar("Own")
 
@@ -87,16 +85,7 @@ def read(
     from memory_semantic.settings import core_settings, parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
-    config = {**_of_tools(coordinator), **config}
+    config = {**module_config(coordinator, TOOL_MODULE), **config}
     memory = core_settings(config, own=[*names, *SETTINGS])
     of_hook = parsed({name: config[name] for name in names if name in config}, own)
     return of_hook, MemoryStorage(resolve_agent_id(coordinator, config), memory)
-
-
-def _of_tools(coordinator: Any) -> Mapping[str, Any]:
-    """The config of the memory tools in the session's mount plan; empty if they are not in it."""
-    plan = coordinator.config if isinstance(coordinator.config, Mapping) else {}
-    for entry in plan.get("tools") or ():
-        if isinstance(entry, Mapping) and entry.get("module") == TOOL_MODULE:
-            return entry.get("config") or {}
-    return {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
+    from .usage import UsageStats
 
 __all__ = [
     "AgentMemoryError",
@@ -33,6 +34,7 @@ __all__ = [
     "Store",
     "StoreInfo",
     "Stored",
+    "UsageStats",
     "configured_agent",
     "core_settings",
     "limits",
@@ -51,6 +53,7 @@ _HOMES = {
     "Store": "store",
     "StoreInfo": "store",
     "Stored": "store",
+    "UsageStats": "usage",
     "core_settings": "settings",
     "memory_of": "store",
     "timestamp_text": "memory",

@@ -16,6 +16,9 @@ ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
 # The settings of a module that name the agent, the strongest first.
 SETTINGS = ("agent_identity", "agent_id")
 
+# The module that mounts the memory tools. Others that work on the same memory read its settings.
+TOOL_MODULE = "tool-memory-semantic"
+
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
 _VALID = re.compile(r"[a-z0-9_-]{1,64}")
@@ -81,6 +84,14 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
         "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
         f"Ask the user to set one, {_HOW_TO_SET}"
     )
+
+
+def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
+    """The config of this tool module in the session's mount plan; empty if it is not in it."""
+    for entry in _mapping(coordinator.config).get("tools") or ():
+        if isinstance(entry, Mapping) and entry.get("module") == module:
+            return entry.get("config") or {}
+    return {}
 
 
 def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:

@@ -13,6 +13,8 @@ MAX_TAG_CHARS = 50  # characters of a tag
 # What is said about a memory, such as where it came from. Every answer of the engine carries it.
 MAX_METADATA = 10  # texts in the `metadata` of a memory
 MAX_METADATA_CHARS = 200  # characters of such a text
+# The name in a copy's metadata under which it says from whose store it was copied.
+COPIED_FROM = "from"
 # The tag of a memory that nobody asked to store. Storing the same text on request removes it.
 CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.

@@ -104,6 +104,9 @@ class StorageConfig(Settings):
         description="whether the tools mask keys and passwords before anything else sees them",
     )
     read_only: bool = Field(False, description="whether a session gets only `memory_search`")
+    usage: bool = Field(
+        False, description="whether searches record which memories they find, and when"
+    )
     qdrant_url: Annotated[str, AfterValidator(clean_place)] = Field(
         default_factory=lambda: variable(SERVER_VARIABLE),
         description="a Qdrant server to keep the stores on instead; `local` means this machine",

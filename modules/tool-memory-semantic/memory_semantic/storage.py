@@ -22,6 +22,7 @@ from .memory import Memory, utc_now
 from .merging import adopt, use_former_texts
 from .settings import StorageConfig, core_settings
 from .store import Backend, Store, Stored, StoreInfo, Where, search, with_ids
+from .usage import Usage, UsageStats
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class MemoryStorage:
         self._embeddings = embeddings
         self._clock = clock
         self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)
+        self._usage = Usage(self.folder, self.config.usage)
         self.backend: Backend
         if self.config.qdrant_url == HERE:
             self.backend = FileBackend(self.folder, self.config.lock_timeout)
@@ -110,12 +112,15 @@ class MemoryStorage:
         limit: int = DEFAULT_RESULTS,
         since: datetime | str | None = None,
         tags: Sequence[str] | None = None,
+        *,
+        select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
         At most `limit` of them, and never more than `max_query_results`; only those stored at or
-        after `since`; with `tags`, only those that carry any of them.
+        after `since`; with `tags`, only those that carry any of them; of these, what `select` keeps.
         """
+        asked = self._clock()
         query = check.clean_text(query, "query")
         limit = check.clean_limit(limit, self.config.max_query_results)
         where = Where(check.clean_since(since), tags=tuple(check.clean_tags(tags)))
@@ -126,7 +131,13 @@ class MemoryStorage:
             weight = lexical_weight(self.config, info.model.model)
             run = partial(self._run_at, info)
             ask = await prepare(query, self.generator(info), info, weight, run)
-            return await run(lambda store: search(store, ask(store), where, limit, self._clock()))
+
+            def answer(store: Store) -> list[Memory]:
+                found = select(search(store, ask(store), where, limit, self._clock()))
+                self._usage.record(found, asked, self._clock())
+                return found
+
+            return await run(answer)
 
         return await self._with_info(attempt)
 
@@ -158,6 +169,7 @@ class MemoryStorage:
 
         def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
+            self._usage.forget(doomed)
             if memories:
                 store.delete(memories)
             return len(memories), store.info.erasing
@@ -173,6 +185,11 @@ class MemoryStorage:
         """How many memories there are."""
         return await self.run(lambda store: store.count(), 0)
 
+    async def stats(self) -> UsageStats | None:
+        """How the memories are used; None if `usage` is off, and nothing was ever recorded."""
+        known = self._usage.known
+        return self._usage.stats(await self.get_recent(None), self._clock()) if known else None
+
     async def check(self) -> list[str]:
         """Examine everything in the store; returns a sentence for each fault."""
         from .maintenance.examine import examine
@@ -180,23 +197,21 @@ class MemoryStorage:
         return await self.run(examine, [])
 
     async def close(self) -> None:
-        """Close the store, which may stay open for a quarter of a second after a burst of calls;
-        the next call opens it again.
-        """
+        """Close what a burst of calls may have left open; the next call opens it again."""
         await self.backend.close()
 
     async def info(self) -> StoreInfo | None:
         """What the store is, if there is one."""
         found = await self.backend.info()
         if found is None:
-            self._require_none_elsewhere()
+            self.folder.require_none_elsewhere(self.config)
         return found
 
     async def run(self, work: Callable[[Store], T], without_store: T) -> T:
         """Run `work` on the open store, off the event loop; returns `without_store` without one."""
         done = await self.backend.run(lambda store: (work(store),))
         if done is None:
-            self._require_none_elsewhere()
+            self.folder.require_none_elsewhere(self.config)
         return done[0] if done else without_store
 
     def generator(self, info: StoreInfo | None) -> EmbeddingGenerator:
@@ -233,16 +248,3 @@ class MemoryStorage:
             with suppress(ReplacedStoreError):
                 return await attempt(await self.info())
         raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
-
-    def _require_none_elsewhere(self) -> None:
-        # If the store may be elsewhere, create none and do not claim that there is none.
-        if self.config.doubt:
-            raise StorageError(
-                f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {self.config.doubt}"
-            )
-        if self.config.qdrant_url != HERE and self.folder.holds_memories:
-            raise StorageError(
-                f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
-                f"one. {UNCHANGED} Move it: agent-memory move --to {self.config.qdrant_url} (or "
-                f"keep using it here: set qdrant_url to {HERE!r})."
-            )

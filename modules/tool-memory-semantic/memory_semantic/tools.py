@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
-from .identity import SETTINGS, origin, resolve_agent_id
-from .limits import DEFAULT_RESULTS, MAX_ANSWER_CHARS
+from .identity import SETTINGS, TOOL_MODULE, origin, resolve_agent_id
+from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory
 from .plaintext import without_tags
@@ -36,18 +36,21 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
     that searches. Opens and contacts nothing.
     """
     config = config or {}
-    # The settings are checked at each call; an invalid `read_only` does not permit writing.
-    writable = str(config.get("read_only") or "").strip().lower() in ("", "false", "0")
+    writable = may_write(config)
     for tool in (MemoryStoreTool, MemorySearchTool) if writable else (MemorySearchTool,):
         await coordinator.mount("tools", tool(coordinator, config), name=tool.name)
-    coordinator.register_contributor(
-        "observability.events", "tool-memory-semantic", lambda: list(EVENTS)
-    )
+    coordinator.register_contributor("observability.events", TOOL_MODULE, lambda: list(EVENTS))
     logger.info("Mounted %s", "memory_store and memory_search" if writable else "memory_search")
 
 
-class _MemoryTool:
-    """What both tools share: finding the agent's store, and failures that a model can act on."""
+def may_write(config: Mapping[str, Any]) -> bool:
+    """Whether the settings leave a session the tools that write."""
+    # The settings are checked at each call; an invalid `read_only` does not permit writing.
+    return str(config.get("read_only") or "").strip().lower() in ("", "false", "0")
+
+
+class MemoryTool:
+    """What the tools share: finding the agent's store, and failures that a model can act on."""
 
     name: str
     input_schema: dict[str, Any]
@@ -96,7 +99,7 @@ class _MemoryTool:
             logger.warning("Event %s was not delivered: %s", event, type(error).__name__)
 
 
-class MemoryStoreTool(_MemoryTool):
+class MemoryStoreTool(MemoryTool):
     """`memory_store`: remember a text."""
 
     name = "memory_store"
@@ -128,7 +131,7 @@ class MemoryStoreTool(_MemoryTool):
         return {"memory_id": stored.id, "status": status, "embedding_model": stored.model}, 0
 
 
-class MemorySearchTool(_MemoryTool):
+class MemorySearchTool(MemoryTool):
     """`memory_search`: find memories by meaning."""
 
     name = "memory_search"
@@ -207,6 +210,8 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         }
         if memory.tags:
             answer["tags"] = memory.tags
+        if COPIED_FROM in memory.metadata:
+            answer["from"] = memory.metadata[COPIED_FROM]
         if memory.score is not None:
             answer["score"] = round(memory.score, 2)
         if share[memory.id] < len(memory.content):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import charts
+from .. import charts, recalled
 from ..options import command
 from ..output import counted, local_time, readable_size
 from ..session import Session, run
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def stats(session: Session, html: str | None) -> None:
     """Show numbers, growth and tags over time.
 
+    With the setting `usage: true` also which memories searches find, and how many they do not.
+
     With --html as a page for the browser: a list, the memories over time, and search; with the
     extra `map` installed ([cli,map]), also a map by meaning. It is one file, and loads nothing from
     the network.
@@ -26,12 +28,15 @@ def stats(session: Session, html: str | None) -> None:
         _write_page(session, html)
         return
     storage = session.existing
-    numbers = charts.count(run(storage.get_recent(None)))
+    memories = run(storage.get_recent(None))
+    numbers = charts.count(memories)
+    usage = run(storage.stats())
     info = run(storage.info())
     size = session.place.size()
     if session.out.as_json:
         model = info.model._asdict() if info else None
         facts = {"agent": session.agent, "bytes": size, "embedding": model}
+        facts |= {"usage": usage.model_dump(mode="json")} if usage else {}
         session.out.json({**facts, **charts.as_json(numbers)})
         return
     for name, value in (
@@ -40,9 +45,12 @@ def stats(session: Session, html: str | None) -> None:
         ("stored", charts.span(numbers)),
         ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
+        *([("searches", recalled.searches(usage))] if usage else []),
     ):
         session.out.line(f"{name:<10}{value}")
     charts.draw(numbers, session.out)
+    if usage:
+        recalled.draw(usage, memories, session.out)
 
 
 def _write_page(session: Session, file: str) -> None:
@@ -66,7 +74,8 @@ def _write_page(session: Session, file: str) -> None:
         with session.out.progress("Drawing the map", 1) as progress:
             vectors = np.array(rows, dtype=np.float32).reshape(len(rows), -1)
             places = projection.project(vectors, progress.done)
-    write_page(file, session.agent, model, memories, places)
+    usage = run(session.existing.stats())
+    write_page(file, session.agent, model, memories, places, usage)
     if session.out.as_json:
         session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     else:

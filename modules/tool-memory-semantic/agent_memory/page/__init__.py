@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory, plain, timestamp_text
+from memory_semantic import Memory, UsageStats, limits, plain, timestamp_text
 
 from .. import files
 
@@ -30,16 +30,23 @@ def write_page(
     model: str,
     memories: Sequence[Memory],
     places: NDArray[Any] | None = None,
+    usage: UsageStats | None = None,
 ) -> None:
     """Write the page with `memories` to `file`, with a map if there are `places`: for each memory
-    a row of two coordinates.
+    a row of two coordinates; with how often each was recalled if there is a `usage`.
 
     The file is private, mode 0600, and is written whole or not at all. Raises OSError.
     """
-    files.write(file, _page(agent, model, memories, places).encode())
+    first = usage.first if usage else None
+    data = {
+        "model": model,
+        "memories": _rows(memories, places, usage),
+        "recorded": timestamp_text(first) if first else None,
+    }
+    files.write(file, _page(agent, data).encode())
 
 
-def _page(agent: str, model: str, memories: Sequence[Memory], places: NDArray[Any] | None) -> str:
+def _page(agent: str, data: dict[str, Any]) -> str:
     script, style = _joined(_SCRIPTS, "js"), _joined(_STYLES, "css")
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
@@ -49,7 +56,7 @@ def _page(agent: str, model: str, memories: Sequence[Memory], places: NDArray[An
         "policy": policy,
         "agent": escape(agent),
         "css": style,
-        "data": _json({"model": model, "memories": _rows(memories, places)}),
+        "data": _json(data),
         "script": script,
     }
     # One pass, so that nothing in a memory is taken for a placeholder.
@@ -64,7 +71,9 @@ def _text(name: str) -> str:
     return (resources.files(__name__) / name).read_text("utf-8")
 
 
-def _rows(memories: Sequence[Memory], places: NDArray[Any] | None) -> list[dict[str, Any]]:
+def _rows(
+    memories: Sequence[Memory], places: NDArray[Any] | None, usage: UsageStats | None
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         {
             "id": memory.id,
@@ -74,9 +83,17 @@ def _rows(memories: Sequence[Memory], places: NDArray[Any] | None) -> list[dict[
         }
         for memory in memories
     ]
+    for row, memory in zip(rows, memories, strict=True):
+        if limits.COPIED_FROM in memory.metadata:
+            row["from"] = plain(memory.metadata[limits.COPIED_FROM])
     if places is not None:
         for row, (x, y) in zip(rows, _on_page(places), strict=True):
             row |= {"x": x, "y": y}
+    recalled = {each.id: each for each in usage.recalled} if usage else {}
+    for row in rows:
+        if row["id"] in recalled:
+            each = recalled[row["id"]]
+            row |= {"recalled": each.times, "last": timestamp_text(each.last)}
     return sorted(rows, key=lambda row: row["time"], reverse=True)
 
 

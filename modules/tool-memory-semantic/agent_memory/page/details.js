@@ -42,7 +42,11 @@ function showOpened() {
   $("text").textContent = opened.text;
   showTags();
   const utc = opened.at.toISOString().slice(0, 16).replace("T", " ");
-  $("when").textContent = `${localText(opened.at)} · ${utc} UTC`;
+  const from = opened.from && `from ${opened.from}`;
+  $("when").textContent = [localText(opened.at), `${utc} UTC`, from].filter(Boolean).join(" · ");
+  const recalled = recalledText(opened);
+  $("recalled").hidden = !recalled;
+  $("recalled").textContent = recalled;
   near = neighbours(opened);
   const links = near.map((memory) => {
     const link = element("a");
@@ -56,12 +60,19 @@ function showOpened() {
   });
   $("near").hidden = !links.length;
   $("near").querySelector("ul").replaceChildren(...links);
-  say("Opened", opened.text, tagsText(opened), localText(opened.at));
+  say("Opened", opened.text, tagsText(opened), localText(opened.at), recalled);
   $("pane").scrollTop = 0;
   const top = $("pane").getBoundingClientRect().top;
   if (top < 0 || top > innerHeight - 160) {
     $("pane").scrollIntoView({ block: "start", behavior: calm.matches ? "auto" : "smooth" });
   }
+}
+
+function recalledText({ recalled, last }) {
+  if (!store.recorded) return "";
+  if (!recalled) return `Not recalled since ${dayText(new Date(store.recorded))}`;
+  const times = recalled === 1 ? "once" : `${number(recalled)} times`;
+  return `Recalled ${times}, last on ${localText(new Date(last))}`;
 }
 
 function showTags() {

@@ -6,6 +6,7 @@
     rebuild/                    the next shard, while it is built or if that was interrupted
     damaged-<when>/             what a repair has replaced
     moved.json                  moves from here and to here (maintenance/moved.py)
+    usage.jsonl                 what searches have found, if that is recorded (usage.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard is valid (info.py)
@@ -23,7 +24,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import UNCHANGED, StorageError, explained
-from ..limits import MIN_FREE_BYTES
+from ..limits import HERE, MIN_FREE_BYTES
+from ..settings import StorageConfig
 from . import disk
 from . import info as manifests
 
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 # Everything that may be in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
-    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|(\.gitignore|moved\.json)(\.tmp)?"
+    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|(\.gitignore|moved\.json|usage\.jsonl)(\.tmp)?"
 )
 _IN_DATABASE = re.compile(r"queue|lock|manifest\.json|shard-[0-9]+|.*\.tmp")
 _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
@@ -143,6 +145,21 @@ class AgentFolder:
             if loose and _lstat(self.database) and not self.read_only:
                 self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
+
+    def require_none_elsewhere(self, config: StorageConfig) -> None:
+        """Raise StorageError if there is no store where `config` keeps it, but one may be elsewhere:
+        then none is created, and nothing claims that there is none.
+        """
+        if config.doubt:
+            raise StorageError(
+                f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {config.doubt}"
+            )
+        if config.qdrant_url != HERE and self.holds_memories:
+            raise StorageError(
+                f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
+                f"one. {UNCHANGED} Move it: agent-memory move --to {config.qdrant_url} (or keep "
+                f"using it here: set qdrant_url to {HERE!r})."
+            )
 
     def shards(self) -> list[Path]:
         """The shards in the database. Raises StorageError if it contains anything unexpected."""

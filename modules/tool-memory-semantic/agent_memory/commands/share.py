@@ -1,0 +1,154 @@
+"""Give memories to another agent: `share`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from memory_semantic import AgentMemoryError, limits, validate_agent_id
+
+from ..options import BadInputError, command, complete_agent, since_filter, tag_filter, yes_option
+from ..output import counted
+from ..plan import plan
+from ..session import Session, confirm, fail, run
+from .memories import by_id
+
+if TYPE_CHECKING:
+    from memory_semantic import Memory
+    from memory_sharing.copies import Copied, Sharing
+
+_SHOWN = 20  # of the memories that are to be copied
+_BATCH = 4 * limits.EMBEDDING_BATCH  # copied at once: some seconds of work to lose, at most
+
+
+@dataclass
+class _Choice:
+    """The memories that were asked for, in the order of the list: those to copy, and how many the
+    other agent has already.
+    """
+
+    sharing: "Sharing"
+    new: list["Memory"]
+    known: int
+    copied: list["Copied"] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        return self.sharing.target.agent_id
+
+
+@command(
+    "share mem-a3f2b8c1d4e5 --to alice",
+    "share --tag database --since 30d --to alice --dry-run",
+    "share --tag team --to team --yes",
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--to", metavar="NAME", required=True, shell_complete=complete_agent, help="The other agent."
+)
+@tag_filter
+@since_filter
+@click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
+@yes_option
+def share(
+    session: Session,
+    ids: Sequence[str],
+    to: str,
+    tags: Sequence[str],
+    since: datetime | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Copy memories to another agent.
+
+    Shows them and asks first. A copy keeps text, tags and time; it says whom it is from, and has an
+    id of its own. What the other agent has already is left as it is. Nothing is embedded if both
+    stores have one model; else the other agent's model embeds the texts. If the other agent has no
+    store yet, one is made, with the same model. Safe to rerun: resumes after an interruption.
+    """
+    if bool(ids) == bool(tags or since):
+        raise click.UsageError("Name memories by their ids, or by --tag and --since.")
+    if session.out.as_json and not (yes or dry_run):
+        raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
+    if validate_agent_id(to) == session.agent:
+        raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
+    choice = _chosen(session, ids, tags, since, to)
+    if choice.new and not session.out.as_json:
+        _announce(session, choice)
+    if choice.new and not dry_run:
+        confirm(f"Copy {counted(len(choice.new))} of {session.agent} to {to}?", yes)
+        _copy(session, choice)
+    _report(session, choice, dry_run)
+
+
+def _chosen(
+    session: Session, ids: Sequence[str], tags: Sequence[str], since: datetime | None, to: str
+) -> _Choice:
+    from memory_semantic import MemoryStorage
+    from memory_sharing.copies import sharing
+
+    source = session.existing
+    asked = by_id(session, ids) if ids else run(source.get_recent(None, since, tags=tags))
+    found = run(sharing(source, MemoryStorage(to, session.settings.core)))
+    if found is None:  # its folder is there, its store is not
+        fail(f"{session.agent} has no memory. Nothing was changed.")
+    new = run(found.new(asked)) if asked else []
+    return _Choice(found, new, len(asked) - len(new))
+
+
+def _announce(session: Session, choice: _Choice) -> None:
+    session.out.memories(choice.new[:_SHOWN])
+    if len(choice.new) > _SHOWN:
+        session.out.line(f"… and {len(choice.new) - _SHOWN:,} more")
+    if choice.sharing.creates:
+        session.out.note(f"{choice.target} has no store yet; one will be made.")
+    if choice.sharing.embeds:
+        generator = choice.sharing.target.generator(choice.sharing.info)
+        session.out.note(
+            f"The store of {choice.target} has the model {choice.sharing.info.model}: the texts "
+            f"are embedded again.\n{run(plan(choice.new, generator)).sentence}"
+        )
+
+
+def _copy(session: Session, choice: _Choice) -> None:
+    try:
+        with session.out.progress("Copying", len(choice.new)) as progress:
+            for start in range(0, len(choice.new), _BATCH):
+                batch = choice.new[start : start + _BATCH]
+                choice.copied += run(choice.sharing.copy(batch))
+                progress.done(start + len(batch))
+    except KeyboardInterrupt:
+        _fail("Interrupted.", choice)
+    except AgentMemoryError as error:
+        _fail(str(error), choice)
+
+
+def _fail(why: str, choice: _Choice) -> NoReturn:
+    done, number = len(choice.copied), len(choice.new)
+    fail(f"{why}\n{done:,} of {number:,} were copied. Run it again to resume.")
+
+
+def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
+    new = [copied for copied in choice.copied if not copied.known]
+    known = choice.known + len(choice.copied) - len(new)
+    masked = sum(copied.masked for copied in new)
+    if session.out.as_json:
+        report: dict[str, Any] = {"agent": session.agent, "to": choice.target}
+        if dry_run:
+            report["would_copy"] = [memory.id for memory in choice.new]
+        else:
+            report["copied"] = [{"id": copied.id, "copy": copied.copy} for copied in new]
+        made = choice.sharing.creates and bool(choice.new if dry_run else new)
+        counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
+        session.out.json({**report, **counts})
+        return
+    if not choice.new and not known:
+        session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+        return
+    already = f" Already there, and left as they were: {known:,}." if known else ""
+    if dry_run:
+        session.out.line(f"Would be copied to {choice.target}: {len(choice.new):,}.{already}")
+    else:
+        session.out.line(f"Copied to {choice.target}: {len(new):,}.{already}")
+    session.out.masked(masked)

@@ -1,0 +1,39 @@
+"""The module's own settings. Whatever else it needs, the memory tools of the session are set to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from memory_semantic.errors import InputError
+from memory_semantic.identity import validate_agent_id
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+
+def _names(value: object, setting: ValidationInfo) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, Iterable):
+        raise InputError(f"The setting {setting.field_name} must be a list of agents.")
+    names = (name.strip() if isinstance(name, str) else name for name in given)
+    try:
+        return tuple(dict.fromkeys(validate_agent_id(name) for name in names if name != ""))
+    except InputError as error:
+        raise InputError(f"The setting {setting.field_name} is wrong. {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharingConfig:
+    """Whose stores an agent gets at, beside its own.
+
+    The descriptions are the rows of the table in docs/sharing.md.
+    """
+
+    share_with: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_names),
+        Field(description="the agents that `memory_share` may copy a memory to"),
+    ] = ()
+    also_search: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_names),
+        Field(description="the agents whose memories `memory_search` finds, too"),
+    ] = ()

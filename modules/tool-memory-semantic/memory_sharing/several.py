@@ -1,0 +1,97 @@
+"""A search in the stores of several agents."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from memory_semantic import AgentMemoryError, Memory, MemoryStorage, StoreInfo
+from memory_semantic.check import clean_limit
+from memory_semantic.limits import DEFAULT_RESULTS
+
+T = TypeVar("T")
+
+
+class SeveralStores(MemoryStorage):
+    """The memory of an agent for one search, which asks the stores of `others`, too.
+
+    `found` is what it has found; `agent_id` of each says whose store it is in. `not_searched` says,
+    by agent, why a store was left out. No memory is written, and no store is made.
+    """
+
+    def __init__(self, agent_id: str, config: Mapping[str, Any], others: Sequence[str]) -> None:
+        super().__init__(agent_id, config)
+        self.found: list[Memory] = []
+        self.not_searched: dict[str, str] = {}
+        self._others = [MemoryStorage(name, config) for name in others if name != agent_id]
+
+    async def search(
+        self,
+        query: str,
+        limit: int = DEFAULT_RESULTS,
+        since: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+        *,
+        select: Callable[[list[Memory]], list[Memory]] = list,
+    ) -> list[Memory]:
+        """As `MemoryStorage` says, in all stores that have the same embedding model. A text that
+        was found in several is one's own, or that of the agent named first.
+        """
+        asked = (query, limit, since, tags)
+        others = await self._comparable()
+        own, *theirs = await asyncio.gather(
+            super().search(*asked, select=select),
+            *(self._tried(other, other.search(*asked, select=select)) for other in others),
+            return_exceptions=True,  # the others are not left behind if one's own fails
+        )
+        best: dict[str, Memory] = {}
+        for memories in (own, *theirs):
+            if isinstance(memories, BaseException):
+                raise memories
+            for memory in memories or ():
+                best.setdefault(memory.content, memory)
+        ranked = sorted(best.values(), key=lambda memory: memory.timestamp, reverse=True)
+        ranked.sort(key=lambda memory: memory.score or 0, reverse=True)
+        self.found = ranked[: clean_limit(limit, self.config.max_query_results)]
+        return self.found
+
+    async def get(self, memory_id: str) -> Memory | None:
+        """As `MemoryStorage` says; one's own, else that of the agent named first."""
+        memory = await super().get(memory_id)
+        for other in self._others:
+            if memory is None and await self._info(other):
+                memory = await self._tried(other, other.get(memory_id))
+        self.found = [memory] if memory else []
+        return memory
+
+    async def _comparable(self) -> list[MemoryStorage]:
+        """The other stores whose scores can be compared with one's own, or with the first's."""
+        own, *theirs = await asyncio.gather(self.info(), *map(self._info, self._others))
+        comparable = []
+        for other, info in zip(self._others, theirs, strict=True):
+            own = own or info
+            if info is None or own is None:
+                continue
+            if info.model != own.model:
+                self.not_searched[other.agent_id] = "another embedding model"
+            elif info.words != own.words:
+                self.not_searched[other.agent_id] = "one of the two stores was made without words"
+            else:
+                comparable.append(other)
+        return comparable
+
+    async def _info(self, other: MemoryStorage) -> StoreInfo | None:
+        info = await self._tried(other, other.info())
+        if info is None:
+            await self._tried(other, other.count())  # which finds a lost manifest
+            self.not_searched.setdefault(other.agent_id, "no store")
+        return info
+
+    async def _tried(self, other: MemoryStorage, work: Awaitable[T]) -> T | None:
+        try:
+            return await work
+        except AgentMemoryError as error:
+            self.not_searched[other.agent_id] = str(error)
+        except Exception as error:  # its text may quote a memory: only its kind is told
+            self.not_searched[other.agent_id] = f"failed unexpectedly ({type(error).__name__})"
+        return None

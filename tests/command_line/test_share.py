@@ -1,0 +1,221 @@
+"""A person gives memories of one agent to another: `share`."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_memory.output import Output
+from agent_memory.page import write_page
+from command import Command, invoke, settings
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer, error
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.memory import point_id
+from qdrant_server import QdrantServer
+
+
+@pytest.fixture
+def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
+    """Of three memories of sam's, the oldest first."""
+    found = []
+    for text, tag in (("We chose PostgreSQL.", "db"), ("Deploys: Tuesday.", "ops"), ("Tea.", "db")):
+        found.append(asyncio.run(storage.store(text, [tag], {"session": "s", "project": "p"})))
+        clock.advance(days=1)
+    return found
+
+
+def listed(command: Command, agent: str) -> dict[str, dict[str, Any]]:
+    """The memories of an agent, by their texts."""
+    return {each["content"]: each for each in command.json("list", "--all", "--agent", agent)}
+
+
+def vectors(storage: MemoryStorage, *texts: str) -> list[list[float]]:
+    found = asyncio.run(storage.run(lambda store: store.get(map(point_id, texts)), {}))
+    return [found[point_id(text)].embedding for text in texts]
+
+
+def test_a_copy_keeps_text_tags_and_time_and_says_whom_it_is_from(
+    command: Command, ids: list[str]
+) -> None:
+    report = command.json("share", ids[0], "--to", "alice", "--yes")
+    [copied] = report.pop("copied")
+    assert report == {
+        "agent": "sam",
+        "to": "alice",
+        "already_there": 0,
+        "store_created": True,
+        "masked_secrets": 0,
+    }
+    [copy] = command.json("list", "--agent", "alice")
+    original = command.json("show", ids[0])
+    assert copied == {"id": ids[0], "copy": copy["id"]} and copy["id"] != ids[0]
+    assert copy.pop("metadata") == {"from": "sam"}
+    assert original.pop("metadata") == {"session": "s", "project": "p"}
+    assert {**copy, "id": ids[0]} == original
+
+
+def test_tags_and_times_choose_too(command: Command, ids: list[str]) -> None:
+    command.run("share", "--tag", "db", "--since", "2026-06-16", "--to", "alice", "--yes")
+    assert listed(command, "alice").keys() == {"Tea."}
+    command.run("share", "--tag", "db", "--tag", "ops", "--to", "alice", "--yes")
+    assert listed(command, "alice").keys() == listed(command, "sam").keys()
+
+
+def test_what_the_other_has_already_is_left_as_it_is(
+    command: Command, ids: list[str], make_storage: MakeStorage
+) -> None:
+    alice = make_storage("alice")
+    asyncio.run(alice.store("Tea.", ["hers"], {"stored_by": "alice"}))
+    before = command.json("list", "--agent", "alice")
+    said = command.run("share", ids[2], "--to", "alice", "--yes").stdout
+    assert said == "Copied to alice: 0. Already there, and left as they were: 1.\n"
+    assert command.json("list", "--agent", "alice") == before
+    assert command.json("share", "--tag", "db", "--to", "alice", "--yes")["already_there"] == 1
+    assert [
+        each for each in command.json("list", "--agent", "alice") if "hers" in each["tags"]
+    ] == (before)
+
+
+def test_vectors_are_copied_where_both_stores_have_one_model(
+    command: Command, make_storage: MakeStorage, server: EmbeddingsServer
+) -> None:
+    of_service = {"embedding_model": "m", "base_url": server.base_url}
+    sam, alice = make_storage(**of_service), make_storage("alice", **of_service)
+    asyncio.run(sam.store_many(["one", "two"]))
+    server.requests.clear()
+    for _ in range(2):  # into a new store, and into one that is there
+        for memory in asyncio.run(sam.get_recent(2)):
+            command.run("share", memory.id, "--to", "alice", "--yes")
+    assert not server.requests
+    for ours, theirs in zip(vectors(sam, "one", "two"), vectors(alice, "one", "two"), strict=True):
+        assert theirs == pytest.approx(ours, abs=1e-3)
+    assert [memory.content for memory in asyncio.run(alice.search("two", 1))] == ["two"]
+
+
+def test_texts_are_embedded_where_the_other_store_has_another_model(
+    command: Command, ids: list[str], make_storage: MakeStorage, server: EmbeddingsServer
+) -> None:
+    alice = make_storage("alice", embedding_model="m", base_url=server.base_url)
+    asyncio.run(alice.store("hers"))
+    settings(base_url=server.base_url)
+    server.requests.clear()
+    result = command.run("share", ids[0], "--to", "alice", input="y\n")
+    assert "1 memory to embed" in result.stderr and "Their text goes to 127.0.0.1" in result.stderr
+    assert server.requests[-1]["input"] == ["We chose PostgreSQL."]
+    assert listed(command, "alice").keys() == {"hers", "We chose PostgreSQL."}
+    server.requests.clear()
+    command.run("share", ids[0], "--to", "alice", "--yes")
+    assert not server.requests  # of what is there already
+
+
+def test_what_fails_halfway_is_resumed(
+    command: Command, make_storage: MakeStorage, server: EmbeddingsServer
+) -> None:
+    asyncio.run(make_storage().store_many([(f"fact {number}", ["all"]) for number in range(130)]))
+    asyncio.run(make_storage("alice", embedding_model="m", base_url=server.base_url).store("hers"))
+    settings(base_url=server.base_url)
+    words = ("share", "--tag", "all", "--to", "alice", "--yes")
+    server.script += [server.vectors] * 5 + [error(401)]  # a sample, the first 128, the rest
+    result = command.run(*words, code=1)
+    assert "128 of 130 were copied. Run it again to resume." in result.stderr
+    report = command.json(*words)
+    assert (len(report["copied"]), report["already_there"]) == (2, 128)
+    assert len(listed(command, "alice")) == 131
+
+
+def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], root: Path) -> None:
+    result = command.run("share", "--tag", "db", "--to", "alice", "--dry-run")
+    assert "We chose PostgreSQL." in result.stdout and "one will be made" in result.stderr
+    assert result.stdout.endswith("Would be copied to alice: 2.\n")
+    planned = command.json("share", "--tag", "db", "--to", "alice", "--dry-run")
+    assert planned["would_copy"] == [ids[2], ids[0]] and planned["store_created"]
+    asked = command.run("share", "--tag", "db", "--to", "alice", input="n\n", code=1)
+    assert "Copy 2 memories of sam to alice?" in asked.stderr
+    assert "Nothing was changed" in asked.stderr
+    assert [path.name for path in root.iterdir()] == ["sam"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["mem-000000000000", "--to", "sam", "--yes"], 2, "These are the memories of sam"),
+        (["mem-000000000000", "--to", "../alice", "--yes"], 2, "cannot name a memory"),
+        (["mem-000000000000", "--to", "alice", "--yes"], 1, "has no memory mem-000000000000"),
+        (["--to", "alice"], 2, "Name memories by their ids, or by --tag and --since"),
+        (["mem-000000000000", "--tag", "db", "--to", "alice"], 2, "Name memories by their ids"),
+        (["--tag", "db", "--to", "alice", "--json"], 2, "add --yes"),
+        (["--tag", "none", "--to", "alice", "--yes"], 0, "Nothing was changed"),
+    ],
+)
+def test_what_cannot_be_shared_creates_no_store(
+    command: Command, ids: list[str], root: Path, arguments: list[str], code: int, said: str
+) -> None:
+    assert said in command.run("share", *arguments, code=code).stderr
+    assert [path.name for path in root.iterdir()] == ["sam"]
+
+
+def test_a_copy_of_a_copy_is_from_the_store_it_was_copied_from(
+    command: Command, ids: list[str]
+) -> None:
+    command.run("share", ids[0], "--to", "alice", "--yes")
+    command.run("share", "--tag", "db", "--to", "bob", "--yes", "--agent", "alice")
+    assert listed(command, "bob")["We chose PostgreSQL."]["metadata"] == {"from": "alice"}
+
+
+def test_what_the_other_agent_stores_herself_is_hers(command: Command, ids: list[str]) -> None:
+    command.run("share", ids[0], "--to", "alice", "--yes")
+    command.run("store", "We chose PostgreSQL.", "--agent", "alice")
+    [memory] = command.json("list", "--agent", "alice")
+    assert "from" not in memory["metadata"]
+
+
+def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeStorage) -> None:
+    secret = "The key is sk-ant-api03-" + "a1B2" * 20
+    memory_id = asyncio.run(make_storage().store(secret))  # as it is, from Python
+    said = command.run("share", memory_id, "--to", "alice", "--yes")
+    assert "1 credential masked" in said.stderr
+    [copy] = command.json("list", "--agent", "alice")
+    assert "a1B2" not in copy["content"] and copy["content"].startswith("The key is")
+    assert command.json("share", memory_id, "--to", "alice", "--yes")["already_there"] == 1
+
+
+def test_lists_show_whom_a_memory_is_from_where_one_is_from_somebody(
+    command: Command, ids: list[str]
+) -> None:
+    assert len(command.run("list").stdout.splitlines()[0].split("\t")) == 4
+    command.run("share", ids[0], "--to", "alice", "--yes")
+    command.run("store", "her own", "--agent", "alice")
+    own, copy = command.run("list", "--agent", "alice").stdout.splitlines()
+    assert own.split("\t")[3:] == ["", "her own"]
+    assert copy.split("\t")[3:] == ["sam", "We chose PostgreSQL."]
+    copy_id = copy.split("\t")[0]
+    assert "from: sam" in command.run("show", copy_id, "--agent", "alice").stdout
+    assert "\tsam\t" in command.run("search", "PostgreSQL", "--agent", "alice").stdout
+
+
+def test_a_result_on_the_terminal_says_whom_it_is_from(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).memory(Memory(agent_id="alice", content="one", metadata={"from": "sam"}))
+    Output(False).memory(Memory(agent_id="alice", content="two"))
+    copy, _, _, own, *_ = capsys.readouterr().out.splitlines()
+    assert copy.endswith("  from sam") and "from" not in own
+
+
+def test_the_page_knows_whom_a_memory_is_from(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    copy = Memory(agent_id="alice", content="one", metadata={"from": "sam"})
+    own = Memory(agent_id="alice", content="two", metadata={"stored_by": "me"})
+    write_page(str(page), "alice", "local", [copy, own])
+    assert page.read_text().count('"from"') == 1 and '"from":"sam"' in page.read_text()
+
+
+def test_sharing_on_a_server(
+    qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch, no_waiting: None
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", qdrant.url)
+    invoke("store", "We chose PostgreSQL.", "--tag", "db", "--agent", "sam")
+    for already in (0, 1):
+        words = ("share", "--tag", "db", "--to", "alice", "--yes", "--agent", "sam")
+        copied = f"Copied to alice: {1 - already}."
+        assert copied in invoke(*words).stdout
+    assert "\tsam\tWe chose PostgreSQL." in invoke("search", "database", "--agent", "alice").stdout

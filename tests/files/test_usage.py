@@ -1,0 +1,225 @@
+"""What is used: with `usage` on, searches record which memories they find, and no text."""
+
+import asyncio
+import json
+import stat
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock, MakeStorage
+from memory_semantic import MemoryStorage, usage
+from processes import finish, start
+from qdrant_server import QdrantServer
+
+FIND = """
+async def main():
+    for _ in range(arguments[0]):
+        await storage(usage=True).search("fact", limit=2)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def log(root: Path) -> Path:
+    return root / "sam" / usage.NAME
+
+
+@pytest.fixture
+def used(make_storage: MakeStorage) -> MemoryStorage:
+    """The storage of `sam`, which records what is used."""
+    return make_storage(usage=True)
+
+
+def recorded(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+async def test_records_ids_and_no_text(used: MemoryStorage, log: Path, clock: Clock) -> None:
+    first, second = await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])
+    found = await used.search("When do deploys happen?")
+    await used.search("tea", limit=1, tags=["none"])
+    assert recorded(log) == [
+        {"time": "2026-06-15T12:00:00.000000+00:00", "ms": 0.0, "ids": [m.id for m in found]},
+        {"time": "2026-06-15T12:00:00.000000+00:00", "ms": 0.0, "ids": []},
+    ]
+    assert {memory.id for memory in found} == {first, second}
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+async def test_looking_a_memory_up_is_no_search(used: MemoryStorage, log: Path) -> None:
+    id = await used.store("x")
+    await used.get(id)
+    await used.get_recent()
+    assert not log.exists()
+
+
+async def test_a_search_of_no_store_makes_no_folder(used: MemoryStorage, root: Path) -> None:
+    assert await used.search("x") == []
+    assert not root.exists()
+
+
+async def test_what_is_left_out_does_not_count_as_recalled(used: MemoryStorage, log: Path) -> None:
+    await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])
+    [found] = await used.search("deploys", select=lambda memories: memories[:1])
+    assert [each["ids"] for each in recorded(log)] == [[found.id]]
+
+
+async def test_is_off_by_default(storage: MemoryStorage, log: Path) -> None:
+    await storage.store("x")
+    await storage.search("x")
+    assert not log.exists() and await storage.stats() is None
+
+
+async def test_tells_what_is_recalled_and_what_is_not(used: MemoryStorage, clock: Clock) -> None:
+    async def find(id: str) -> None:
+        await used.search("fact", select=lambda all: [m for m in all if m.id == id])
+
+    often, once, never = await used.store_many(["fact 1", "fact 2", "fact 3"])
+    assert (await used.stats()) == usage.UsageStats(
+        searches={(clock.now - timedelta(days=ago)).date(): 0 for ago in reversed(range(30))}
+    )
+    clock.advance(days=1)
+    begun = clock.now
+    await find(once)
+    await find(often)
+    clock.advance(days=100)
+    await find(often)
+    await used.search("fact")
+    new = await used.store("fact 4")
+    stats = await used.stats()
+    assert stats and stats.first == begun
+    assert stats.searches[clock.now.date()] == 2 == sum(stats.searches.values())
+    assert list(stats.searches)[-1] == clock.now.date() and len(stats.searches) == 30
+    assert (stats.answers, stats.milliseconds) == (2.0, 0.0)
+    numbers = [(each.id, each.times, each.last) for each in stats.recalled]
+    assert numbers[0] == (often, 3, clock.now)
+    assert sorted(numbers[1:]) == sorted([(once, 2, clock.now), (never, 1, clock.now)])
+    assert stats.not_recalled == [] and stats.not_recalled_since == clock.now - usage.IDLE
+
+    clock.advance(days=91)
+    await find(often)
+    stats = await used.stats()
+    assert stats and set(stats.not_recalled) == {once, never, new}
+
+
+async def test_nothing_counts_as_not_recalled_before_recording_began(
+    storage: MemoryStorage, used: MemoryStorage, clock: Clock
+) -> None:
+    old = await storage.store("fact")
+    clock.advance(days=365)
+    begun = clock.now
+    await used.search("fact", select=lambda _: [])
+    stats = await used.stats()
+    assert stats and (stats.not_recalled, stats.not_recalled_since) == ([old], begun)
+
+
+async def test_forgetting_removes_the_id(
+    used: MemoryStorage, storage: MemoryStorage, log: Path
+) -> None:
+    gone, kept = await used.store_many(["fact 1", "fact 2"])
+    await used.search("fact")
+    await storage.delete([gone])  # whether or not it is still recorded
+    assert gone not in log.read_text()
+    assert [each["ids"] for each in recorded(log)] == [[kept]]
+
+
+async def test_an_id_that_no_memory_has_is_not_told(used: MemoryStorage, log: Path) -> None:
+    id = await used.store("fact")
+    await used.search("fact")
+    log.write_text(log.read_text() * 2 + log.read_text().replace(id, "mem-000000000000"))
+    stats = await used.stats()
+    assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 2)]
+
+
+async def test_torn_lines_are_passed_over(used: MemoryStorage, log: Path) -> None:
+    id = await used.store("fact")
+    await used.search("fact")
+    whole = log.read_text()
+    log.write_text(f'{whole}{whole[:40]}\n\0\0\n[]\n{{"time":1}}\n{whole}')
+    stats = await used.stats()
+    assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 2)]
+    await used.delete(["mem-000000000000"])
+    assert log.read_text() == whole * 2
+
+
+async def test_it_does_not_grow_for_ever(
+    used: MemoryStorage, log: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setattr(usage, "MAX_BYTES", 2_000)
+    await used.store("fact")
+    for _ in range(40):
+        clock.advance(minutes=1)
+        await used.search("fact")
+        assert log.stat().st_size <= 2_000
+    lines = recorded(log)
+    assert 5 < len(lines) < 40
+    assert lines[-1]["time"] == clock.now.isoformat(timespec="microseconds")
+
+
+async def test_what_is_older_than_a_year_goes(used: MemoryStorage, log: Path, clock: Clock) -> None:
+    await used.store("fact")
+    times = []
+    for days in (0, 60, 305, 1):
+        clock.advance(days=days)
+        times.append(clock.now.isoformat(timespec="microseconds"))
+        await used.search("fact")
+    assert [each["time"] for each in recorded(log)] == times[1:]
+
+
+async def test_two_processes_record_at_once(used: MemoryStorage, root: Path, log: Path) -> None:
+    ids = await used.store_many(["fact 1", "fact 2"])
+    for process in [start(root, FIND, 15) for _ in range(2)]:
+        finish(process)
+    assert [sorted(each["ids"]) for each in recorded(log)] == [sorted(ids)] * 30
+
+
+async def test_what_is_forgotten_meanwhile_does_not_come_back(
+    used: MemoryStorage, root: Path, log: Path
+) -> None:
+    kept, *doomed = await used.store_many([f"fact {number}" for number in range(4)])
+    processes = [start(root, FIND, 100) for _ in range(2)]
+    while not log.exists():
+        await asyncio.sleep(0.01)
+    for id in doomed:
+        await used.delete([id])
+    for process in processes:
+        finish(process)
+    assert {id for each in recorded(log) for id in each["ids"]} == {kept}
+
+
+async def test_a_log_that_cannot_be_written_stops_nothing(
+    used: MemoryStorage, log: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    id = await used.store("a secret fact")
+    log.mkdir()
+    assert [memory.id for memory in await used.search("fact")] == [id]
+    assert await used.stats() and await used.delete([id]) == 1
+    assert "IsADirectoryError" in caplog.text and "fact" not in caplog.text
+
+
+async def test_a_link_is_not_followed(used: MemoryStorage, log: Path, tmp_path: Path) -> None:
+    await used.store("fact")
+    log.symlink_to(tmp_path / "elsewhere")
+    assert await used.search("fact")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_a_folder_with_the_log_alone_is_no_memory(used: MemoryStorage, log: Path) -> None:
+    log.parent.mkdir(parents=True)
+    log.write_text("")
+    assert not used.folder.holds_memories and await used.search("x") == []
+    assert await used.store("fact")
+
+
+async def test_of_a_store_on_a_server_the_log_is_here(
+    make_storage: MakeStorage, qdrant: QdrantServer, log: Path
+) -> None:
+    there = make_storage(usage=True, qdrant_url=qdrant.url)
+    id = await there.store("fact")
+    await there.search("fact")
+    assert [each["ids"] for each in recorded(log)] == [[id]]
+    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+    await there.delete([id])
+    assert id not in log.read_text()

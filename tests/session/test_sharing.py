@@ -1,0 +1,339 @@
+"""What the settings of sharing open between agents, in real sessions; all else stays closed."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amplifier_core import HookResult
+from amplifier_core.testing import MockCoordinator
+from amplifier_module_tool_memory_semantic_sharing import mount
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import MemoryStorage
+from memory_sharing.tools import MemoryShareTool
+from scripted import MEMORY_MODULE, scripted_session
+
+MODULE = "tool-memory-semantic-sharing"
+Call = tuple[str, dict[str, Any]]
+
+
+@pytest.fixture
+def play(memory: dict[str, Any]) -> Callable[..., Any]:
+    """Plays a session in which the model makes these calls, one after the other; as `agent`, with
+    the settings of sharing in `config`, or without the module. Returns their results.
+    """
+
+    async def of_session(
+        *calls: Call, agent: str = "sam", config: dict[str, Any] | None = None, **more: Any
+    ) -> list[dict[str, Any]]:
+        results: list[dict[str, Any]] = []
+
+        async def record(event: str, data: dict[str, Any]) -> HookResult:
+            results.append(data["result"])
+            return HookResult(action="continue")
+
+        turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
+        tools = {} if config is None else {MODULE: config}
+        settings = {**memory, "agent_identity": agent, **more}
+        async with scripted_session(turns, settings, tools=tools) as session:
+            session.coordinator.hooks.register("tool:post", record, name="record")
+            await session.execute("Go on.")
+        return results
+
+    return of_session
+
+
+def search(query: str, **more: Any) -> Call:
+    return "memory_search", {"query": query, **more}
+
+
+def share(memory_id: str, to: Any) -> Call:
+    return "memory_share", {"memory_id": memory_id, "to_agent": to}
+
+
+def told(result: dict[str, Any]) -> str:
+    """The message of a call that failed."""
+    assert not result["success"]
+    return result["error"]["message"]
+
+
+def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Of each memory that was found, the text and the other agent whose it is."""
+    assert result["success"], result
+    return [(each["content"], each.get("agent")) for each in result["output"]["memories"]]
+
+
+async def test_an_agent_shares_with_whom_the_settings_list(
+    play: Any, make_storage: MakeStorage
+) -> None:
+    sam, alice = make_storage(), make_storage("alice")
+    memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
+    once = share(memory_id, "alice")
+    for result in await play(once, once, config={"share_with": ["alice"]}):
+        assert result["output"] == {"memory_id": memory_id, "status": "alice has it"}
+    [copy] = await alice.get_recent(None)
+    assert copy.metadata == {"from": "sam"} and copy.id != memory_id and copy.tags == ["db"]
+    [seen] = await play(search("Which database?"), agent="alice")
+    assert seen["output"]["memories"][0]["from"] == "sam"
+    [own] = await play(search("Which database?"))
+    assert "from" not in own["output"]["memories"][0]
+
+
+async def test_sharing_emits_an_event_without_the_text(
+    memory: dict[str, Any], make_storage: MakeStorage
+) -> None:
+    memory_id = await make_storage().store("We chose PostgreSQL.")
+    events: list[dict[str, Any]] = []
+
+    async def record(event: str, data: dict[str, Any]) -> HookResult:
+        events.append(data)
+        return HookResult(action="continue")
+
+    tool, arguments = share(memory_id, "alice")
+    turns = [[{"tool": tool, "arguments": arguments}]]
+    tools = {MODULE: {"share_with": "alice"}}
+    async with scripted_session(turns, memory, tools=tools) as session:
+        session.coordinator.hooks.register("memory:shared", record, name="record")
+        declared = await session.coordinator.collect_contributions("observability.events")
+        assert ["memory:shared"] in declared
+        await session.execute("Go on.")
+    [event] = events
+    shared = {"agent_id": "sam", "to_agent": "alice", "memory_id": memory_id}
+    assert shared.items() <= event.items() and "PostgreSQL" not in json.dumps(event)
+
+
+@pytest.mark.parametrize("to", ["team", "sam", "ALICE", None, ["alice"]])
+async def test_an_agent_shares_with_nobody_else(
+    play: Any, make_storage: MakeStorage, root: Path, to: Any
+) -> None:
+    memory_id = await make_storage().store("a fact")
+    [result] = await play(share(memory_id, to), config={"share_with": "alice, sam"})
+    assert told(result) == "to_agent must be one of: alice. Nothing was changed."
+    assert [path.name for path in root.iterdir()] == ["sam"]
+
+
+async def test_an_agent_does_not_pass_on_a_copy_nor_what_is_not_its_own(
+    play: Any, make_storage: MakeStorage, root: Path
+) -> None:
+    copy = await make_storage().store("a fact", metadata={"from": "bob"})
+    foreign = await make_storage("team").store("a fact of the team")
+    config = {"share_with": ["alice"], "also_search": ["team"]}
+    of_copy, of_team, of_nobody, malformed = await play(
+        *(share(each, "alice") for each in (copy, foreign, "mem-000000000000", "x")), config=config
+    )
+    assert "is a copy: only your own memories can be shared" in told(of_copy)
+    assert told(of_team) == f"You have no memory {foreign}. Nothing was changed."
+    assert "You have no memory mem-000000000000" in told(of_nobody)
+    assert "id looks like" in told(malformed)
+    assert sorted(path.name for path in root.iterdir()) == ["sam", "team"]
+
+
+@pytest.mark.parametrize(
+    ("config", "memory_tools"),
+    [
+        ({}, {}),
+        ({"also_search": ["team"]}, {}),
+        ({"share_with": ""}, {}),
+        ({"share_with": []}, {}),
+        ({"share_with": ["alice"]}, {"read_only": True}),
+        ({"share_with": ["alice"], "read_only": "true"}, {}),
+    ],
+)
+async def test_without_leave_there_is_no_memory_share(
+    memory: dict[str, Any], config: dict[str, Any], memory_tools: dict[str, Any]
+) -> None:
+    settings = {**memory, **memory_tools}
+    async with scripted_session([], settings, tools={MODULE: config}) as session:
+        tools = session.coordinator.get("tools")
+        assert "memory_search" in tools and "memory_share" not in tools
+
+
+@pytest.mark.parametrize("comes_first", [False, True])
+async def test_its_search_takes_the_place_of_the_other(
+    memory: dict[str, Any], make_storage: MakeStorage, comes_first: bool
+) -> None:
+    await make_storage("team").store("The team deploys on Tuesdays.")
+    sharing = {MODULE: {"also_search": ["team"]}}
+    plan = {**sharing, MEMORY_MODULE.name: memory} if comes_first else sharing
+    own = None if comes_first else memory
+    async with scripted_session([], own, tools=plan) as session:
+        tools = session.coordinator.get("tools")
+        assert sorted(tools) == ["memory_search", "memory_store"]
+        result = await tools["memory_search"].execute({"query": "When do they deploy?"})
+        assert result.output["memories"][0]["agent"] == "team"
+
+
+async def test_the_best_of_all_stores_come_first(
+    play: Any, make_storage: MakeStorage, clock: Clock
+) -> None:
+    await make_storage().store_many(["Tea is at four.", "The database is PostgreSQL."])
+    clock.advance(hours=1)
+    await make_storage("team").store_many(
+        ["The database of the team is MySQL.", "The database is PostgreSQL.", "Lunch is at noon."]
+    )
+    await make_storage("ops").store("The database is backed up at night.")
+    config = {"also_search": "team,ops, sam"}
+    [everything] = await play(search("the database"), config=config)
+    texts = dict(found(everything))
+    assert texts["The database is PostgreSQL."] is None  # one's own, though the team's is newer
+    assert texts["The database of the team is MySQL."] == "team"
+    assert texts["The database is backed up at night."] == "ops"
+    assert len(found(everything)) == len(texts) == 5 and "not_searched" not in everything["output"]
+    scores = [each["score"] for each in everything["output"]["memories"]]
+    assert scores == sorted(scores, reverse=True)
+    [three] = await play(search("the database", limit=3), config=config)
+    assert found(three) == found(everything)[:3]
+
+
+async def test_an_agent_without_a_store_finds_what_others_have(
+    play: Any, make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage("team").store("The team deploys on Tuesdays.")
+    [result] = await play(search("deploys"), config={"also_search": ["team"]})
+    assert found(result) == [("The team deploys on Tuesdays.", "team")]
+    assert [path.name for path in root.iterdir()] == ["team"]
+
+
+async def test_an_id_is_looked_up_in_the_own_store_then_in_the_others(
+    play: Any, make_storage: MakeStorage
+) -> None:
+    own = await make_storage().store("own")
+    of_ops = await make_storage("ops").store("of ops", metadata={"from": "bob"})
+    config = {"also_search": ["team", "ops"]}
+    first, second, neither = await play(
+        search(own), search(of_ops), search("mem-000000000000"), config=config
+    )
+    assert found(first) == [("own", None)] and "not_searched" not in first["output"]
+    assert found(second) == [("of ops", "ops")]
+    assert second["output"]["memories"][0]["from"] == "bob"
+    assert second["output"]["not_searched"] == {"team": "no store"}
+    assert found(neither) == []
+
+
+async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
+    play: Any, make_storage: MakeStorage, server: EmbeddingsServer, root: Path
+) -> None:
+    await make_storage().store("own")
+    other = make_storage("other", embedding_model="m", base_url=server.base_url)
+    await other.store("of another model")
+    for name, harm in (("damaged", "{"), ("lost", None)):
+        await make_storage(name).store("there")
+        manifest = root / name / "qdrant.db/manifest.json"
+        manifest.unlink() if harm is None else manifest.write_text(harm)
+    await make_storage("wordless", lexical_weight=0).store("without words")
+    names = ["other", "nobody", "damaged", "lost", "wordless"]
+    [result] = await play(search("own"), config={"also_search": names})
+    assert found(result) == [("own", None)]
+    why = result["output"]["not_searched"]
+    assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
+    assert "agent-memory doctor" in why.pop("damaged") and "has lost its" in why.pop("lost")
+    assert "made without words" in why.pop("wordless")
+    assert not why and not (root / "nobody").exists()
+
+
+async def test_a_store_that_fails_unexpectedly_is_named_by_the_kind_of_error_alone(
+    play: Any, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_storage().store("own")
+    await make_storage("team").store("of the team")
+    as_it_is = MemoryStorage.search
+
+    async def fail(self: MemoryStorage, *asked: Any, **how: Any) -> Any:
+        if self.agent_id == "team":
+            raise RuntimeError("of the team")
+        return await as_it_is(self, *asked, **how)
+
+    monkeypatch.setattr(MemoryStorage, "search", fail)
+    [result] = await play(search("own"), config={"also_search": ["team"]})
+    assert found(result) == [("own", None)]
+    assert result["output"]["not_searched"] == {"team": "failed unexpectedly (RuntimeError)"}
+
+
+async def test_what_fails_in_the_own_store_fails_the_call(
+    play: Any, make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage().store("own")
+    await make_storage("team").store("of the team")
+    [bad] = await play(search(" "), config={"also_search": ["team"]})
+    assert "query is empty" in told(bad)
+    (root / "sam/qdrant.db/manifest.json").write_text("{")
+    [result] = await play(search("own"), config={"also_search": ["team"]})
+    assert "agent-memory doctor" in told(result)
+
+
+async def test_the_settings_open_what_they_name_and_nothing_else(
+    play: Any, make_storage: MakeStorage
+) -> None:
+    agents = ("sam", "alice", "team", "bob")
+    ids = {name: await make_storage(name).store(f"The secret of {name}.") for name in agents}
+    config = {"share_with": ["alice"], "also_search": ["team"]}
+
+    # Sam finds what is in the team's store, and nothing of alice, to whom sam may give, or of bob.
+    secrets, *by_id = await play(
+        search("secret", limit=20), *map(search, ids.values()), config=config
+    )
+    readable = {("The secret of sam.", None), ("The secret of team.", "team")}
+    assert set(found(secrets)) == readable
+    assert [bool(found(each)) for each in by_id] == [True, False, True, False]
+
+    # That is no leave for the others, whatever they have been given.
+    for name in agents[1:]:
+        [seen] = await play(search("secret", limit=20), agent=name)
+        assert found(seen) == [(f"The secret of {name}.", None)]
+        [seen] = await play(search("secret", limit=20), agent=name, config={})
+        assert found(seen) == [(f"The secret of {name}.", None)]
+
+    # Writing goes to one's own store, or to that of an agent that is named.
+    stored, *_ = await play(
+        ("memory_store", {"content": "new"}), share(ids["sam"], "alice"), config=config
+    )
+    assert stored["success"]
+    counts = [await make_storage(name).count() for name in agents]
+    assert counts == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"also_search": 5}, "also_search must be a list of agents"),
+        ({"also_search": "../team"}, "also_search is wrong. The agent_identity '../team'"),
+        ({"also_search": [7]}, "also_search is wrong"),
+        ({"share_wiht": "alice"}, "There is no setting 'share_wiht'"),
+        ({"lock_timeout": "soon"}, "lock_timeout"),
+    ],
+)
+async def test_a_wrong_setting_is_told_at_the_call(
+    play: Any, config: dict[str, Any], said: str
+) -> None:
+    [result] = await play(search("x"), config=config)
+    assert said in told(result)
+
+
+async def test_mounting_opens_nothing(memory: dict[str, Any], root: Path, tmp_path: Path) -> None:
+    for config in ({**memory, "share_with": "alice", "also_search": ["team"]}, {}, None):
+        coordinator = MockCoordinator()
+        assert await mount(coordinator, config) is None
+        assert "memory_search" in coordinator.mount_points["tools"]
+    assert not root.exists() and list((tmp_path / "home").iterdir()) == []
+
+
+async def test_searches_at_the_same_time_do_not_mix(
+    memory: dict[str, Any], make_storage: MakeStorage
+) -> None:
+    await make_storage("team").store_many([f"fact {number}" for number in range(5)])
+    coordinator = MockCoordinator()
+    await mount(coordinator, {**memory, "also_search": ["team"]})
+    tool = coordinator.mount_points["tools"]["memory_search"]
+    queries = [{"query": f"fact {number}", "limit": number + 1} for number in range(5)]
+    answers = await asyncio.gather(*map(tool.execute, queries))
+    for number, answer in enumerate(answers):
+        assert [each["agent"] for each in answer.output["memories"]] == ["team"] * (number + 1)
+
+
+def test_memory_share_costs_less_than_350_characters_a_request() -> None:
+    tool = MemoryShareTool
+    spec = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    assert len(json.dumps(spec)) < 350
