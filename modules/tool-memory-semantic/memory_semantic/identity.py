@@ -16,7 +16,7 @@ ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
 # The settings of a module that name the agent, the strongest first.
 SETTINGS = ("agent_identity", "agent_id")
 
-# The module that mounts the memory tools. Others that work on the same memory read its settings.
+# The module that mounts the memory tools. Others that work on the same store read its settings.
 TOOL_MODULE = "tool-memory-semantic"
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
@@ -87,7 +87,7 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
 
 
 def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
-    """The config of this tool module in the session's mount plan; empty if it is not in it."""
+    """The config of this tool module in the session's mount plan; empty if it is not there."""
     for entry in _mapping(coordinator.config).get("tools") or ():
         if isinstance(entry, Mapping) and entry.get("module") == module:
             return entry.get("config") or {}

@@ -118,7 +118,7 @@ class MemoryStorage:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
         At most `limit` of them, and never more than `max_query_results`; only those stored at or
-        after `since`; with `tags`, only those that carry any of them; of these, what `select` keeps.
+        after `since`; with `tags`, only those with any of them; of these, what `select` keeps.
         """
         asked = self._clock()
         query = check.clean_text(query, "query")
@@ -186,7 +186,7 @@ class MemoryStorage:
         return await self.run(lambda store: store.count(), 0)
 
     async def stats(self) -> UsageStats | None:
-        """How the memories are used; None if `usage` is off, and nothing was ever recorded."""
+        """How the memories are used; None if `usage` is off and nothing was ever recorded."""
         known = self._usage.known
         return self._usage.stats(await self.get_recent(None), self._clock()) if known else None
 

@@ -147,8 +147,8 @@ class AgentFolder:
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
     def require_none_elsewhere(self, config: StorageConfig) -> None:
-        """Raise StorageError if there is no store where `config` keeps it, but one may be elsewhere:
-        then none is created, and nothing claims that there is none.
+        """Raise StorageError if there is no store where `config` keeps it, but one may be
+        elsewhere: then none is created, and nothing claims that there is none.
         """
         if config.doubt:
             raise StorageError(
