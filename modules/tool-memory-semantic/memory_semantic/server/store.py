@@ -133,8 +133,8 @@ class ServerStore:
             return len(memories) - len(self._write(memories, records))
 
     def delete(self, memories: Sequence[Memory]) -> None:
-        """See `Store`. Memories that were stored anew meanwhile stay. The server removes the bytes
-        when it next rewrites its files.
+        """See `Store`. Texts that were deleted and stored again meanwhile stay. The server removes
+        the bytes when it next rewrites its files.
         """
         with explained(errors.MAYBE_DELETED):
             for some in _batches(memories):
