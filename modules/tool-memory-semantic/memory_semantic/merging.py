@@ -21,8 +21,8 @@ def merge(new: Memory, known: Memory | None) -> Memory:
         tags.pop(CAPTURED, None)
     if len(tags) > MAX_TAGS:
         raise InputError(
-            f"With its existing tags, this memory would have {len(tags)}; at most {MAX_TAGS} are "
-            f"allowed. {UNCHANGED} Store it again with fewer new tags."
+            f"With the tags it already has, this memory would have {len(tags)}; at most {MAX_TAGS} "
+            f"are allowed. {UNCHANGED} Store it again with fewer new tags."
         )
     latest = new if new.timestamp > known.timestamp else known
     return known.model_copy(
