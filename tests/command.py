@@ -1,4 +1,4 @@
-"""The command `agent-memory`, run in this process or in one of its own."""
+"""The command `agent-memory`, run in this process or in a separate one."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def invoke(*arguments: str, input: str | None = None, code: int = 0) -> Result:
 
 
 def settings(**config: str) -> Path:
-    """Amplifier's settings of the person, with this config of the memory tools; their file."""
+    """Write Amplifier's settings with this config of the memory tools; returns their file."""
     path = Path("~/.amplifier/settings.yaml").expanduser()
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
@@ -35,13 +35,13 @@ def settings(**config: str) -> Path:
 
 
 class Command:
-    """Runs commands on the memory of `sam` under `root`."""
+    """Runs commands on the store of `sam` under `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def run(self, *arguments: str, input: str | None = None, code: int = 0) -> Result:
-        """As `invoke`."""
+        """See `invoke`."""
         return invoke(*self._all(arguments), input=input, code=code)
 
     def json(self, *arguments: str, code: int = 0) -> Any:
@@ -49,7 +49,7 @@ class Command:
         return json.loads(self.run(*arguments, "--json", code=code).stdout)
 
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
-        """A command in a process of its own."""
+        """A command in a separate process."""
         return subprocess.Popen(
             [str(EXECUTABLE), *self._all(arguments)],
             env={**os.environ, **environment},
@@ -62,7 +62,7 @@ class Command:
     def limited(
         self, limits: str, *arguments: str, **environment: str
     ) -> "subprocess.CompletedProcess[str]":
-        """A command in a process of its own that `ulimit` has given these limits, ended after at
+        """A command in a separate process that `ulimit` has given these limits, ended after at
         most a minute.
         """
         limited = f'ulimit {limits} && exec "$@"'

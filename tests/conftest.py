@@ -54,7 +54,7 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests look into the files of a store, and harm them, right after a call."""
+    """Tests inspect and damage the files of a store right after a call."""
     monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 0)
 
 
@@ -83,7 +83,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def make_storage(root: Path, clock: Clock) -> MakeStorage:
-    """Storage under `root`, by default of `sam` and with the built-in model."""
+    """Storage under `root`, by default for `sam` and with the built-in model."""
 
     def make(agent_id: str = "sam", **config: Any) -> MemoryStorage:
         settings = {"storage_root": str(root), "embedding_model": "local", **config}
@@ -112,7 +112,7 @@ def sam(root: Path) -> MemoryStorage:
 
 @pytest.fixture
 def command(root: Path) -> Command:
-    """The command line, on the memory of `sam`."""
+    """The command line, on the store of `sam`."""
     return Command(root)
 
 
@@ -133,7 +133,7 @@ def qdrant() -> Iterator["QdrantServer"]:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Qdrant server that fails is asked again at once."""
+    """Failed requests to a Qdrant server are retried at once."""
     monkeypatch.setattr("memory_semantic.server.connection._seconds_to_wait", lambda state: 0.01)
 
 
@@ -162,7 +162,7 @@ class Tools:
         return await self.refused_as(tool, arguments)
 
     async def refused_as(self, tool: str, arguments: Any) -> str:
-        """The same for arguments that may be no object at all."""
+        """The same for arguments that may not even be an object."""
         result = await self._tools[tool].execute(arguments)
         assert not result.success and result.error["message"]
         return result.error["message"]

@@ -1,4 +1,4 @@
-"""A session with a hook that remembers, and what there was to see of it."""
+"""A session with a memory hook, and everything that could be observed of it."""
 
 import json
 import time

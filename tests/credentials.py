@@ -1,6 +1,6 @@
-"""Texts with credentials, and harmless ones: what masking is measured with.
+"""Texts with credentials, and harmless ones, to measure masking with.
 
-The credentials are made up when this is run, in the form that their makers describe.
+The credentials are made up when this runs, in the form that their issuers describe.
 """
 
 import random

@@ -13,7 +13,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
-    """Numbers that depend on the text alone."""
+    """Numbers that depend only on the text."""
     source = random.Random(text)
     return [source.uniform(-1, 1) for _ in range(dimensions)]
 

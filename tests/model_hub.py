@@ -137,7 +137,7 @@ class ModelHub(LocalServer):
         super().__init__(Handler)
 
     def about(self, path: str) -> Any:
-        """What the hub tells of a repository, or of the files in it."""
+        """What the hub says about a repository, or about its files."""
         repository, _, asked = path.removeprefix("/api/models/").partition("/tree/")
         each = [(name, body, sha256(body).hexdigest()) for name, body in self.files.items()]
         if asked:
@@ -168,7 +168,7 @@ class ModelHub(LocalServer):
         return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def fetch(self, model: str, folder: Path) -> tuple[str, str]:
-        """What was got, and what was said against it."""
+        """What the process got, and what it complained about."""
         got, said = self.start_fetch(model, folder).communicate(timeout=50)
         return got.strip(), said.strip()
 

@@ -48,8 +48,8 @@ POINTS = """() => {
 
 
 class Point(NamedTuple):
-    """A point of the map; colours are red, green, blue and opacity, from 0 to 255. Of a ring there
-    are some pixels across where it would be.
+    """A point of the map; colours are red, green, blue and opacity, from 0 to 255. The rings are
+    some pixels from where a ring would be.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Point(NamedTuple):
 
 
 def spiral(count: int) -> np.ndarray:
-    """Places that keep their distance, the first in the middle."""
+    """Places that keep their distance from each other, the first in the middle."""
     turn = np.arange(count) * math.pi * (3 - math.sqrt(5))
     radius = np.sqrt(np.arange(count))
     return np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])
@@ -105,8 +105,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
-    """Opens the page of some memories; in the end nothing was asked of the network, and no error,
-    refusal by the page's own policy or dialog came up.
+    """Opens the page of some memories. Afterwards, asserts that it requested nothing from the
+    network, and that no error, dialog or refusal by the page's own policy came up.
     """
     troubles: list[str] = []
     contexts = []
@@ -175,7 +175,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def points(page: Page) -> list[Point]:
-    """The points of the map, of the newest memory first, as the browser has painted them."""
+    """The points of the map as the browser has painted them, the newest memory's first."""
     page.evaluate(SETTLED)
     return [Point(*each) for each in page.evaluate(POINTS)]
 
@@ -186,13 +186,13 @@ def clear_points(page: Page) -> int:
 
 
 def ringed(page: Page) -> list[str]:
-    """The memories around which there is the ring of an opened one."""
+    """The memories with the ring of an opened one."""
     ink = colour(page, "--ink")
     return [point.id for point in points(page) if shows(point.opened_ring, ink)]
 
 
 def reached(page: Page) -> list[str]:
-    """The memories around which there is the ring that shows where the keyboard is."""
+    """The memories with the ring that shows where the keyboard is."""
     accent = colour(page, "--accent")
     return [point.id for point in points(page) if shows(point.keyboard_ring, accent)]
 
@@ -204,7 +204,7 @@ def colour(page: Page, variable: str) -> list[int]:
 
 
 def shows(painted: list[list[int]], wanted: list[int]) -> bool:
-    """Whether a pixel has this colour, but for a softened edge."""
+    """Whether a pixel has this colour, apart from a softened edge."""
     return any(
         pixel[3] > 200 and all(abs(a - b) < 24 for a, b in zip(pixel[:3], wanted, strict=True))
         for pixel in painted

@@ -1,4 +1,4 @@
-"""Memory used by processes of their own, as two terminals use it."""
+"""A store used by separate processes, as two terminals use it."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def start(root: Path, script: str, *arguments: Any) -> "subprocess.Popen[str]":
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
-    """What the process printed, once it ended well and without a word of complaint."""
+    """What the process printed, once it has ended well and without complaints."""
     output, complaints = process.communicate(timeout=120)
     assert process.returncode == 0, complaints
     assert complaints == ""

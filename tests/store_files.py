@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def bytes_of(folder: Path) -> bytes:
-    """All that is in the files below `folder`."""
+    """The contents of all files below `folder`."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 

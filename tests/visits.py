@@ -8,7 +8,7 @@ from memory_semantic.files.lock import take_lock
 
 
 class CountingVisit:
-    """A visit that counts, in the file `count`, and notes in `entered` and `closed` how often."""
+    """A visit that counts in the file `count`, and notes in `entered` and `closed` how often."""
 
     entered = 0
     closed = 0
@@ -20,7 +20,7 @@ class CountingVisit:
         CountingVisit.entered += 1
 
     def add(self) -> int:
-        """Count one more, in two steps that two at once would mix up."""
+        """Count one more, in two steps that two simultaneous callers would mix up."""
         file = self.folder / "count"
         number = int(file.read_text() or 0) + 1 if file.exists() else 1
         file.write_text(str(number))

@@ -1,4 +1,4 @@
-"""Whatever is stored comes back as it was, in whatever order things are done (hypothesis)."""
+"""Any text comes back unchanged, whatever the order of calls (hypothesis)."""
 
 import asyncio
 import shutil

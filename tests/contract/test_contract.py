@@ -1,4 +1,4 @@
-"""What every place promises where a memory can be: files of this machine, or a Qdrant server.
+"""What a store promises wherever it is kept: in files on this machine, or on a Qdrant server.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
 where AGENT_MEMORY_QDRANT_URL names it (and AGENT_MEMORY_QDRANT_API_KEY its key).
@@ -62,7 +62,7 @@ SAME = 3e-5
 
 
 class InMemory:
-    """A client without a server, used by one at a time; its errors are those of the REST client."""
+    """A client without a server, for one caller at a time, with the errors of the REST client."""
 
     def __init__(self) -> None:
         self._client = QdrantClient(":memory:")
@@ -82,7 +82,7 @@ class InMemory:
 
 @dataclass
 class Place:
-    """Where memories are: the settings that say so, and how vectors are rounded there."""
+    """Where a store is kept: the settings that say so, and how vectors are rounded there."""
 
     config: dict[str, Any]
     rounding: type[np.floating[Any]]
@@ -100,7 +100,7 @@ class Place:
         return [name for name in names if name.startswith(self.config["qdrant_prefix"] + ".")]
 
     def give(self, agent: str, to: str) -> None:
-        """Let what `agent` has be found where `to` looks for it."""
+        """Put what `agent` has where `to` looks for its own."""
         if "qdrant_url" not in self.config:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
@@ -111,14 +111,14 @@ class Place:
         self.ask(lambda client: client.update_collection_aliases([change]))
 
     def cosines(self, vector: Sequence[float], others: Sequence[Sequence[float]]) -> np.ndarray:
-        """Those that the vectors, of length 1, have there."""
+        """The vectors of length 1, as rounded there."""
         a, b = (np.array(each).astype(self.rounding).astype(float) for each in (vector, others))
         return b @ a
 
 
 @pytest.fixture(autouse=True)
 def no_lingering() -> None:
-    """Here it lingers, as it does for everybody."""
+    """Here, stores linger as they do for everybody."""
 
 
 @pytest.fixture(params=PLACES)
@@ -164,7 +164,7 @@ def let_through(host: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def make(place: Place, clock: Clock) -> MakeStorage:
-    """A memory at the place, by default of `sam` and with the built-in model."""
+    """A store in this place, by default of `sam` and with the built-in model."""
 
     def make(
         agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
@@ -177,12 +177,12 @@ def make(place: Place, clock: Clock) -> MakeStorage:
 
 @pytest.fixture
 def plain(make: MakeStorage) -> MemoryStorage:
-    """The memory of `sam` with a model that knows no meaning."""
+    """The store of `sam` with a model that knows no meaning."""
     return make(embeddings=PlainVectors())
 
 
 async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = None) -> None:
-    """Write a memory past everything that guards it, over the one with this key if there is one."""
+    """Write a memory past all checks, over the one with this key if there is one."""
     [vector] = await storage.generator(None).generate_batch([text])
     memory = Memory(id=id, agent_id="sam", content=text, embedding=vector)
     with pytest.MonkeyPatch.context() as patch:
@@ -193,12 +193,12 @@ async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = N
 
 
 async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
-    """All memories, by their text."""
+    """All memories by their texts."""
     return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
 def are_the_best(found: list[Memory], scores: Mapping[str, float], limit: int) -> None:
-    """Require that `found` are the best `limit` by `scores`, those of the texts that may be."""
+    """Assert that `found` are the best `limit` by the `scores` of all texts that may be found."""
     told = {memory.content: memory.score or 0 for memory in found}
     assert told == pytest.approx({text: scores[text] for text in told}, abs=SAME)
     best = sorted(scores.values(), reverse=True)[:limit]
@@ -206,7 +206,7 @@ def are_the_best(found: list[Memory], scores: Mapping[str, float], limit: int) -
     assert list(told.values()) == sorted(told.values(), reverse=True)
 
 
-async def test_where_nothing_is_there_is_nothing_to_find_and_nothing_is_made(
+async def test_an_empty_place_finds_nothing_and_creates_nothing(
     make: MakeStorage, place: Place
 ) -> None:
     assert await make().search("anything") == await make().get_recent() == []
@@ -217,14 +217,14 @@ async def test_where_nothing_is_there_is_nothing_to_find_and_nothing_is_made(
     assert place.there() == []
 
 
-async def test_what_one_stores_another_finds_by_its_meaning(make: MakeStorage) -> None:
+async def test_one_storage_finds_by_meaning_what_another_stored(make: MakeStorage) -> None:
     texts = ["We chose PostgreSQL.", "Standup is at ten.", "Sam likes green tea."]
     ids = await make().store_many(texts)
     [found] = await make().search("Which database did we pick?", limit=1)
     assert (found.id, found.content, found.agent_id) == (ids[0], texts[0], "sam")
 
 
-async def test_what_a_memory_is_survives(make: MakeStorage, clock: Clock) -> None:
+async def test_what_a_store_is_survives(make: MakeStorage, clock: Clock) -> None:
     await make().store("x")
     clock.advance(days=1)
     await make().store("y")
@@ -251,9 +251,7 @@ async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
     assert memory.tags == ["a", "b", "c"] and memory.timestamp == clock.now
 
 
-async def test_tags_that_would_be_too_many_together_change_nothing(
-    plain: MemoryStorage, clock: Clock
-) -> None:
+async def test_too_many_tags_in_total_change_nothing(plain: MemoryStorage, clock: Clock) -> None:
     await plain.store("x", [f"a{i}" for i in range(15)])
     before = await whole(plain)
     clock.advance(days=1)
@@ -300,7 +298,7 @@ async def test_the_newest_come_first(plain: MemoryStorage, clock: Clock) -> None
         assert await plain.get_recent(limit) == memories[:limit]
 
 
-async def test_the_best_are_those_that_a_full_scan_finds(
+async def test_a_search_finds_the_same_best_as_a_full_scan(
     plain: MemoryStorage, place: Place, clock: Clock
 ) -> None:
     source = random.Random(1)
@@ -346,7 +344,7 @@ def overlaps(question: str, texts: Sequence[str]) -> np.ndarray:
     return np.array([sum(rarity[word] for word in words) for words in held]) / sum(rarity.values())
 
 
-async def test_words_that_are_shared_count_as_the_formula_says(
+async def test_shared_words_count_as_the_formula_says(
     make: MakeStorage, place: Place, clock: Clock
 ) -> None:
     subjects = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
@@ -371,7 +369,7 @@ async def test_words_that_are_shared_count_as_the_formula_says(
     are_the_best(await storage.search(question, 20, since=clock.now), recent, 20)
 
 
-async def test_what_shares_words_only_is_found(
+async def test_finds_memories_that_share_only_words(
     make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (query, server_requests):
@@ -391,7 +389,7 @@ async def test_what_shares_words_only_is_found(
     assert 0 < overlap < 1 and found[names[far]] == pytest.approx(expected, abs=SAME)
 
 
-async def test_times_and_tags_keep_what_they_say(plain: MemoryStorage, clock: Clock) -> None:
+async def test_times_and_tags_filter_what_is_found(plain: MemoryStorage, clock: Clock) -> None:
     first = clock.now = clock.now + timedelta(microseconds=123_457)
     await plain.store("one", ["a"])
     clock.now = first + MOMENT
@@ -419,7 +417,7 @@ async def test_times_and_tags_keep_what_they_say(plain: MemoryStorage, clock: Cl
     assert len(await plain.search("one", limit=3)) == len(await plain.get_recent(3)) == 3
 
 
-async def test_what_is_deleted_is_gone(plain: MemoryStorage) -> None:
+async def test_deleted_memories_are_gone(plain: MemoryStorage) -> None:
     ids = await plain.store_many([("one", ["old"]), "two", "three"])
     assert await plain.delete([ids[0], ids[2], ids[0], "mem-00000000"]) == 2
     assert await plain.delete([ids[0], ids[2]]) == await plain.delete([]) == 0
@@ -429,7 +427,7 @@ async def test_what_is_deleted_is_gone(plain: MemoryStorage) -> None:
     assert await plain.count() == 1 and await plain.check() == []
 
 
-async def test_what_was_deleted_can_be_stored_again_as_new(
+async def test_a_deleted_text_can_be_stored_again_as_new(
     plain: MemoryStorage, clock: Clock
 ) -> None:
     first = await plain.store("one", ["old"])
@@ -442,7 +440,7 @@ async def test_what_was_deleted_can_be_stored_again_as_new(
     assert await plain.get(first) is None and await plain.count() == 1
 
 
-async def test_an_id_that_two_memories_have_is_said_and_neither_is_taken_for_the_other(
+async def test_an_id_that_two_memories_share_is_an_error_and_neither_is_chosen(
     plain: MemoryStorage,
 ) -> None:
     twice, once = await plain.store_many(["one", "two"])
@@ -458,7 +456,7 @@ async def test_an_id_that_two_memories_have_is_said_and_neither_is_taken_for_the
     assert await plain.delete([once]) == 1
 
 
-async def test_what_is_restored_keeps_its_id_and_its_time(
+async def test_restored_memories_keep_their_ids_and_times(
     plain: MemoryStorage, clock: Clock
 ) -> None:
     taken = await plain.store("one", ["a"])
@@ -491,7 +489,7 @@ async def test_no_way_of_reading_crosses_over(make: MakeStorage) -> None:
     assert await sam.count() == 1 and await alice.count() == 2
 
 
-async def test_the_memory_of_another_agent_is_refused(make: MakeStorage, place: Place) -> None:
+async def test_the_store_of_another_agent_is_refused(make: MakeStorage, place: Place) -> None:
     await make().store("private")
     place.give("sam", to="bob")
     bob = make("bob")
@@ -501,7 +499,7 @@ async def test_the_memory_of_another_agent_is_refused(make: MakeStorage, place: 
     assert await make().count() == 1
 
 
-async def test_a_memory_keeps_its_model(make: MakeStorage) -> None:
+async def test_a_store_keeps_its_model(make: MakeStorage) -> None:
     await make(embeddings=PlainVectors()).store("x")
     before = await make().info()
     longer = PlainVectors()
@@ -525,7 +523,7 @@ async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> N
         await storage.get(ids[3])
 
 
-async def test_of_stores_at_once_none_is_lost(make: MakeStorage) -> None:
+async def test_simultaneous_stores_lose_nothing(make: MakeStorage) -> None:
     storages = [make(embeddings=PlainVectors()) for _ in range(4)]
     calls = [(f"fact {i % 20}", ["even" if i < 20 else "odd"]) for i in range(40)]
     random.Random(1).shuffle(calls)
@@ -539,7 +537,7 @@ async def test_of_stores_at_once_none_is_lost(make: MakeStorage) -> None:
         assert await storages[0].get(memory_id) == memories[text]
 
 
-async def test_the_tools_work_as_everywhere(make_tools: MakeTools, place: Place) -> None:
+async def test_the_tools_work_in_every_place(make_tools: MakeTools, place: Place) -> None:
     tools = await make_tools(**place.config)
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored["memory_id"]
@@ -567,7 +565,7 @@ async def test_the_tools_work_as_everywhere(make_tools: MakeTools, place: Place)
         assert data.keys() == {"agent_id", "results_count", "query_time_ms", "timestamp"}
 
 
-async def test_what_is_read_back_is_what_was_written(make: MakeStorage) -> None:
+async def test_reads_back_what_was_written(make: MakeStorage) -> None:
     texts = ["Tea at four, tea at five.", "Café STRASSE", "?!"]
     await make().store_many([(texts[0], ["a"]), (texts[1], ["a", "b"]), texts[2]])
     ids = {text: memory.id for text, memory in (await whole(make())).items()}

@@ -1,4 +1,4 @@
-"""Whose memory it is: where the identity comes from, and which names are possible."""
+"""Whose store it is: where the identity comes from, and which names are valid."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -35,14 +35,14 @@ def test_blank_is_not_set(blank: Any) -> None:
     assert resolve_agent_id(coordinator(blank, session), {"agent_identity": "sam"}) == "sam"
 
 
-def test_none_at_all_says_how_to_set_one() -> None:
+def test_no_identity_says_how_to_set_one() -> None:
     with pytest.raises(ValueError) as caught:
         resolve_agent_id(coordinator(), {})
     for line in ("agent_identity", "settings.yaml", "overrides:", "tool-memory-semantic:"):
         assert line in str(caught.value)
 
 
-def test_the_first_that_is_set_is_not_passed_over_when_it_is_wrong() -> None:
+def test_an_invalid_first_identity_is_not_skipped() -> None:
     with pytest.raises(ValueError, match="Not Valid"):
         resolve_agent_id(coordinator("Not Valid"), {"agent_identity": "sam"})
 
@@ -76,6 +76,6 @@ def test_a_name_that_yaml_turned_into_something_else_says_to_quote_it() -> None:
         resolve_agent_id(coordinator(None, {"agent_identity": 7}), {})
 
 
-def test_a_variable_that_was_not_expanded_is_said_to_be_one() -> None:
+def test_an_unexpanded_variable_is_reported_as_such() -> None:
     with pytest.raises(ValueError, match="not expanded"):
         validate_agent_id("${AGENT}")

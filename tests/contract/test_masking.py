@@ -1,4 +1,4 @@
-"""Keys and passwords do not become memories; what only looks a little like one stays."""
+"""Keys and passwords do not become memories; texts that only look a little like them stay."""
 
 import json
 import re
@@ -27,7 +27,7 @@ COMMON = {**PLACED, **NAMED}
 
 
 def hides(case: Case) -> bool:
-    """Whether the secret is masked, whole, as one, and nothing else."""
+    """Whether the whole secret is masked as one, and nothing else is."""
     text, secret = case
     masked, number = mask(text.replace("¤", secret))
     before, after = map(re.escape, text.split("¤"))
@@ -46,7 +46,7 @@ def test_a_harmless_text_stays(text: str) -> None:
 
 
 def test_rates(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that SECURITY.md states."""
+    """The rates that SECURITY.md states."""
     sets = {"prefixed": PREFIXED, "common": COMMON, "others": OTHER_SECRETS}
     masked = {name: sum(map(hides, cases.values())) for name, cases in sets.items()}
     touched = {
@@ -68,7 +68,7 @@ def test_every_prefix_has_a_test() -> None:
     assert untried == []
 
 
-def test_all_at_once_and_again_changes_no_more() -> None:
+def test_masking_twice_changes_nothing_more() -> None:
     cases = [case for case in {**PREFIXED, **COMMON}.values() if "-----BEGIN" not in case[1]]
     masked, number = mask(" ; \n".join(text.replace("¤", secret) for text, secret in cases))
     assert number == len(cases)
@@ -76,7 +76,7 @@ def test_all_at_once_and_again_changes_no_more() -> None:
     assert mask(masked) == (masked, 0)
 
 
-def test_a_text_gets_no_longer() -> None:
+def test_masking_never_makes_a_text_longer() -> None:
     for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
         whole = text.replace("¤", secret)
         assert len(mask(whole)[0]) <= len(whole)

@@ -8,7 +8,7 @@ import pytest
 from conftest import MakeStorage, MakeTools, Tools
 
 
-async def test_tags_are_trimmed_lower_cased_and_said_once(make_storage: MakeStorage) -> None:
+async def test_tags_are_trimmed_lower_cased_and_unique(make_storage: MakeStorage) -> None:
     storage = make_storage()
     memory_id = await storage.store("x", [" Database ", "API", "database", "api"])
     memory = await storage.get(memory_id)
@@ -50,7 +50,7 @@ BAD_INPUT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("arguments", BAD_INPUT, ids=range(len(BAD_INPUT)))
-async def test_bad_input_is_a_sentence_and_stores_nothing(
+async def test_bad_input_is_explained_and_stores_nothing(
     tools: Tools, root: Path, arguments: dict[str, Any]
 ) -> None:
     message = await tools.refused("memory_store", **arguments)

@@ -1,4 +1,4 @@
-"""Where a memory comes from is told beside it, and goes with it."""
+"""Metadata says where a memory comes from, and goes with it."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from scripted import scripted_session
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}
 
 
-async def test_what_is_told_of_a_memory_is_kept_with_it(make_storage: MakeStorage) -> None:
+async def test_metadata_is_kept_with_its_memory(make_storage: MakeStorage) -> None:
     storage = make_storage()
     await storage.upsert([("We use tabs.", ["style"], ABOUT), "Deploys are on Tuesdays."])
     told = {memory.content: memory.metadata for memory in await storage.get_recent(10)}
@@ -25,7 +25,7 @@ async def test_what_is_told_of_a_memory_is_kept_with_it(make_storage: MakeStorag
     assert await storage.check() == []
 
 
-async def test_the_latest_writer_tells(make_storage: MakeStorage, clock: Clock) -> None:
+async def test_the_latest_writer_sets_the_metadata(make_storage: MakeStorage, clock: Clock) -> None:
     storage = make_storage()
     await storage.store("We use tabs.", metadata=ABOUT)
     clock.advance(days=1)
@@ -34,7 +34,9 @@ async def test_the_latest_writer_tells(make_storage: MakeStorage, clock: Clock) 
     assert memory.metadata == {"stored_by": "another"}
 
 
-async def test_an_older_copy_does_not_tell_again(make_storage: MakeStorage, clock: Clock) -> None:
+async def test_an_older_copy_does_not_replace_the_metadata(
+    make_storage: MakeStorage, clock: Clock
+) -> None:
     storage = make_storage()
     await storage.store("We use tabs.", metadata=ABOUT)
     [old] = await storage.get_recent(10)
@@ -57,7 +59,7 @@ async def test_an_older_copy_does_not_tell_again(make_storage: MakeStorage, cloc
         ["session"],
     ],
 )
-async def test_rejects_metadata_that_is_no_few_short_texts(
+async def test_rejects_metadata_that_is_not_a_few_short_texts(
     make_storage: MakeStorage, metadata: Any
 ) -> None:
     storage = make_storage()
@@ -76,7 +78,7 @@ def test_a_payload_of_an_older_version_is_a_memory_without_metadata() -> None:
     assert Memory.from_storage(told.dict_for_storage()) == told
 
 
-async def test_memory_store_tells_session_and_project(
+async def test_memory_store_records_session_and_project(
     root: Path, make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop").mkdir()
@@ -126,7 +128,7 @@ def test_forgets_what_was_captured_since(command: Command, tmp_path: Path) -> No
     assert "Old." in listed and "Mine." in listed and "New." not in listed
 
 
-def test_an_import_masks_what_is_told_of_a_memory(command: Command, tmp_path: Path) -> None:
+def test_an_import_masks_metadata(command: Command, tmp_path: Path) -> None:
     key = "ghp_" + "a1B2" * 9
     line = {"content": "We use tabs.", "metadata": {"stored_by": f"with {key}"}}
     (tmp_path / "memories.jsonl").write_text(json.dumps(line))

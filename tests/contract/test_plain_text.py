@@ -1,4 +1,4 @@
-"""What nobody sees does not hide in a memory, and line ends do not make two of one text."""
+"""Invisible text cannot hide in a memory, and line ends do not make two texts of one."""
 
 import asyncio
 import json
@@ -115,7 +115,9 @@ class TestOfAnEarlierVersion:
         [before] = await store_as_before(storage, [("one\r\ntwo", [])])
         assert await storage.store("one\ntwo") == before.id
 
-    async def test_two_that_were_told_apart_stay_two(self, storage: MemoryStorage) -> None:
+    async def test_texts_that_were_different_memories_stay_different(
+        self, storage: MemoryStorage
+    ) -> None:
         with_both, plain_one = await store_as_before(storage, [("1\r\n2", []), ("1\n2", [])])
         assert with_both.id != plain_one.id
         assert await storage.store("1\r\n2") == await storage.store("1\n2") == plain_one.id
@@ -189,7 +191,7 @@ SEEN = [
 
 
 @pytest.mark.parametrize("text", SEEN)
-def test_what_is_seen_stays(text: str) -> None:
+def test_visible_characters_stay(text: str) -> None:
     assert plain(text) == normal(text) == text
 
 
@@ -206,7 +208,7 @@ def test_what_is_seen_stays(text: str) -> None:
         ("bell\a, back \u202ekcab\u202c \u2066x\u2069", "bell·, back ·kcab· ·x·"),
     ],
 )
-def test_the_rest_is_shown_as_dots(text: str, shown: str) -> None:
+def test_invisible_characters_are_shown_as_dots(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 

@@ -32,11 +32,13 @@ BAND = 1e-4
         (timedelta(days=-400), 0.6),  # from the future: the clock was set back
     ],
 )
-def test_younger_than_seven_days_is_a_fifth_more(age: timedelta, expected: float) -> None:
+def test_memories_younger_than_seven_days_are_boosted_by_20_percent(
+    age: timedelta, expected: float
+) -> None:
     assert score(0.5, NOW - age, NOW) == pytest.approx(expected)
 
 
-def test_opposites_score_nothing_and_nothing_is_more_than_identical() -> None:
+def test_opposites_score_zero_and_nothing_beats_identical() -> None:
     assert score(-0.7, NOW, NOW) == 0
     assert score(1.00002, NOW, NOW) == 1.2
     assert score(1.00002, NOW - WEEK, NOW) == 1.0
@@ -53,7 +55,7 @@ def test_rank_scores_every_memory_and_gives_the_best_first() -> None:
     assert [each.score for each in best] == [pytest.approx(0.6), pytest.approx(0.55)]
 
 
-def test_of_equal_scores_and_times_the_lower_id_comes_first() -> None:
+def test_equal_scores_and_times_are_ordered_by_id() -> None:
     alike = [memory(f"memory {i}", 0.5, WEEK) for i in range(9)]
     ranked = ranking.rank(reversed(alike), NOW, limit=9)
     assert [each.id for each in ranked] == sorted(each.id for each in alike)
@@ -84,7 +86,7 @@ def test_the_words_that_1_3_asks_for_are_among_the_tokens(text: str) -> None:
     assert all(0 <= token < 2**32 for token in tokens)
 
 
-def test_texts_in_alphabets_have_no_tokens_but_their_words() -> None:
+def test_alphabetic_texts_have_only_words_as_tokens() -> None:
     text = "Die Größe des Kühlschranks, база данных, 7 naïve PG_POOL_MAX"
     assert ranking.indexed(text) == ranking.words(text)
 
@@ -171,7 +173,7 @@ async def test_a_recent_memory_far_down_by_cosine_is_not_missed(root: Path, cloc
     assert [m.content for m in await storage.search("question", limit=2)][0] == "recent"
 
 
-async def test_of_equal_scores_the_newer_comes_first(root: Path, clock: Clock) -> None:
+async def test_equal_scores_are_ordered_newest_first(root: Path, clock: Clock) -> None:
     names = [f"opposite {i}" for i in range(12)]
     vectors = {name: [-1.0, i / 10] for i, name in enumerate(names)}
     vectors |= {"alike": [1.0, 0.1], "question": [1.0, 0.0]}

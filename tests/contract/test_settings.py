@@ -1,4 +1,4 @@
-"""A setting that does not exist is refused by its name: nobody believes it to be in force."""
+"""An unknown setting is refused by name, so that nobody believes it has an effect."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ TYPOS = {
 
 @pytest.mark.parametrize("name", TYPOS)
 @pytest.mark.parametrize("value", ["very-secret", None, ""])
-async def test_a_wrong_name_is_told_with_the_nearest_one_at_the_call(
+async def test_an_unknown_name_is_reported_with_the_nearest_one_at_the_call(
     make_tools: MakeTools, root: Path, name: str, value: Any
 ) -> None:
     tools = await make_tools(**{name: value})
@@ -45,7 +45,7 @@ async def test_mounting_refuses_nothing() -> None:
     assert set(coordinator.mount_points["tools"]) == {"memory_store", "memory_search"}
 
 
-async def test_a_misspelt_identity_is_told_before_the_missing_one(root: Path) -> None:
+async def test_a_misspelt_identity_is_reported_before_the_missing_one(root: Path) -> None:
     coordinator = MockCoordinator()
     await mount(coordinator, {"agent_identiy": "sam", "storage_root": str(root)})
     result = await coordinator.mount_points["tools"]["memory_store"].execute({"content": "x"})
@@ -53,9 +53,7 @@ async def test_a_misspelt_identity_is_told_before_the_missing_one(root: Path) ->
 
 
 @pytest.mark.parametrize("name", ["openai_api_key", "colour", 7, "x" * 300])
-def test_a_name_that_is_near_to_none_gets_no_wrong_advice(
-    make_storage: MakeStorage, name: Any
-) -> None:
+def test_a_name_unlike_any_other_gets_no_suggestion(make_storage: MakeStorage, name: Any) -> None:
     with pytest.raises(InputError) as caught:
         core_settings({name: "very-secret"})
     said = str(caught.value)
@@ -63,19 +61,19 @@ def test_a_name_that_is_near_to_none_gets_no_wrong_advice(
     assert "Did you mean" not in said and "very-secret" not in said and len(said) < 300
 
 
-def test_all_wrong_names_are_told_at_once() -> None:
+def test_all_unknown_names_are_reported_at_once() -> None:
     with pytest.raises(InputError, match=r"'embeding_model'.*'dimension'"):
         core_settings({"embeding_model": "local", "dimensions": 8, "dimension": 8})
 
 
-def test_from_python_as_in_a_session(make_storage: MakeStorage) -> None:
+def test_python_is_refused_them_like_a_session(make_storage: MakeStorage) -> None:
     with pytest.raises(InputError, match="Did you mean 'dimensions'"):
         make_storage(dimension=8)
     with pytest.raises(InputError, match="'agent_identity'"):  # the agent is another argument
         make_storage(agent_identity="alice")
 
 
-async def test_a_module_may_have_settings_of_its_own(make_tools: MakeTools) -> None:
+async def test_a_module_may_have_its_own_settings(make_tools: MakeTools) -> None:
     config = {"dimensions": 8, "qdrant_replicas": 3, "capture": True}
     assert core_settings(config, own=("capture",)) == {"dimensions": 8, "qdrant_replicas": 3}
     with pytest.raises(InputError, match="Did you mean 'capture'"):
@@ -84,7 +82,7 @@ async def test_a_module_may_have_settings_of_its_own(make_tools: MakeTools) -> N
     assert await tools.call("memory_store", content="x")
 
 
-def test_values_may_be_texts_as_amplifier_expands_variables_to() -> None:
+def test_values_may_be_texts_because_amplifier_expands_variables() -> None:
     config = StorageConfig.parse(
         {"max_query_results": " 5 ", "lexical_weight": "0.5", "read_only": "true", "base_url": " "}
     )
@@ -103,12 +101,12 @@ def test_values_may_be_texts_as_amplifier_expands_variables_to() -> None:
         ({"lexical_weight": 1.5}, "it must be less than or equal to 1"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_rule(config: dict[str, Any], rule: str) -> None:
+def test_an_invalid_value_is_reported_with_its_rule(config: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=f"The setting {next(iter(config))} is wrong: {rule}"):
         StorageConfig.parse(config)
 
 
-def test_all_wrong_values_are_told_at_once_and_none_is_repeated() -> None:
+def test_all_invalid_values_are_reported_at_once_and_none_is_quoted() -> None:
     with pytest.raises(InputError, match=r"storage_root.*dimensions") as told:
         StorageConfig.parse({"dimensions": "very-secret", "storage_root": ["very-secret"]})
     assert "very-secret" not in str(told.value)

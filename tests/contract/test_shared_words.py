@@ -1,4 +1,4 @@
-"""With the built-in model, the words that question and memory share count beside the meaning."""
+"""With the built-in model, the words that question and memory share count besides meaning."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ def format_of(root: Path) -> int:
 
 
 class Listening(PlainVectors):
-    """A model that tells what it was given."""
+    """A model that records what it was given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(root: Path) ->
         assert model.texts == [asked]
 
 
-async def test_the_exact_name_is_found_among_its_like(make_storage: MakeStorage) -> None:
+async def test_the_exact_name_is_found_among_similar_ones(make_storage: MakeStorage) -> None:
     storage = make_storage()
     notes = [f"BILL-{number} was a rounding error in an invoice" for number in range(1400, 1460)]
     await storage.store_many(notes)
@@ -74,7 +74,7 @@ async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> N
 
 
 class TestAMemoryMadeWithoutWords:
-    """As older versions made them."""
+    """A store as older versions created it."""
 
     @pytest.fixture(autouse=True)
     async def old(self, make_storage: MakeStorage) -> None:

@@ -1,4 +1,4 @@
-"""An error that nobody expected is told by its kind alone: its words may be those of a memory."""
+"""Only the kind of an unexpected error is reported: its message may quote a memory."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ def kind(request: pytest.FixtureRequest) -> type[Exception]:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
-    """Whatever is stored or found, something inside fails with its text."""
+    """Whatever is stored or found, something inside fails and quotes its text."""
 
     def fail(*_: Any, **__: Any) -> None:
         raise kind(f"cannot handle {SECRET}")
@@ -30,7 +30,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
 
 
 @pytest.mark.usefixtures("broken")
-async def test_the_model_reads_the_kind_and_not_the_words(
+async def test_the_model_reads_the_kind_and_not_the_message(
     make_tools: MakeTools, kind: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -57,7 +57,7 @@ async def test_a_failing_search_tells_the_model_nothing_of_what_it_found(
     assert SECRET not in said + json.dumps(tools.events) + caplog.text
 
 
-def test_the_command_tells_the_kind_and_the_place_and_not_the_words(
+def test_the_command_reports_kind_and_place_but_not_the_message(
     command: Command, kind: type[Exception], request: pytest.FixtureRequest
 ) -> None:
     command.run("store", SECRET)
@@ -68,7 +68,7 @@ def test_the_command_tells_the_kind_and_the_place_and_not_the_words(
         assert SECRET not in said and "Traceback" not in said
 
 
-def test_bad_input_is_an_error_of_ours_and_a_value_error() -> None:
+def test_bad_input_is_our_own_error_and_a_value_error() -> None:
     assert issubclass(InputError, AgentMemoryError) and issubclass(InputError, ValueError)
 
 

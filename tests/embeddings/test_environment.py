@@ -1,4 +1,4 @@
-"""What is wrong with the machine, and not with the memory, is said by its name."""
+"""A fault of the machine, not of the store, is named."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def no_network_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, code: int = 0, redirect: str = "", **environment: str) -> str:
-    """What a command in a process of its own says, besides its result."""
+    """What a command in a separate process prints besides its result."""
     process = subprocess.run(
         ["sh", "-c", f'exec "$@" {redirect}', "sh", str(EXECUTABLE), *arguments],
         env={**os.environ, **environment},
@@ -126,7 +126,7 @@ async def test_rejects_a_key_with_a_line_break(
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY}")
     tools = await make_tools(embedding_model="m", base_url=server.base_url)
     said = await tools.refused("memory_store", content=TEXT)
-    assert "OPENAI_API_KEY is not a key" in said and KEY not in said and server.requests == []
+    assert "OPENAI_API_KEY is not a valid key" in said and KEY not in said and server.requests == []
 
 
 @pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])
@@ -165,7 +165,7 @@ def test_an_export_to_a_full_disk_or_a_loop_of_links_names_the_file(
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A home with a memory of `sam`, and Amplifier's folder in it."""
+    """A home with a store of `sam`, and Amplifier's folder in it."""
     before = set(os.environ)
     home = tmp_path / "home"
     (home / ".amplifier").mkdir()
@@ -195,7 +195,7 @@ def test_a_broken_line_of_keys_stops_nothing_and_is_named(
     assert words in examined.stdout and "very-secret" not in listed.output + examined.output
 
 
-def test_good_keys_are_read_without_a_word(home: Path) -> None:
+def test_good_keys_are_read_silently(home: Path) -> None:
     lines = "# keys\n\n GOOD = 'yes'\r\nAMPLIFIER_AGENT_IDENTITY=\"sam\"\nURL=a=b"
     (home / ".amplifier" / "keys.env").write_bytes(b"\xef\xbb\xbf" + lines.encode())
     assert invoke("list").stderr == ""
@@ -215,7 +215,7 @@ def test_settings_that_cannot_be_read_are_named(
 
 
 @pytest.mark.parametrize("value", ["", "somewhere", " "])
-def test_a_home_that_is_no_folder_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_is_not_a_folder_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", value)
     for arguments in (("list",), ("store", "x")):
         assert "HOME is" in invoke(*arguments, "--agent", "sam", code=2).output
@@ -223,7 +223,7 @@ def test_a_home_that_is_no_folder_is_named(value: str, monkeypatch: pytest.Monke
     assert "Not a directory" in invoke("store", "x", "--agent", "sam", code=1).output
 
 
-def test_a_command_works_where_the_current_folder_was_deleted(home: Path, tmp_path: Path) -> None:
+def test_a_command_works_in_a_deleted_folder(home: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd {gone} && rmdir {gone} && exec {EXECUTABLE} list --agent sam"
@@ -278,8 +278,8 @@ asyncio.run(main())
     assert output.count("agent-memory runs on Linux") == 2
 
 
-def test_ctrl_c_in_the_first_moment_is_no_traceback(home: Path) -> None:
-    """From the moment at which Python has started, over all imports, to the end."""
+def test_ctrl_c_at_startup_prints_no_traceback(home: Path) -> None:
+    """From the start of Python through all imports to the end."""
     script = "import sys; from agent_memory.__main__ import main; "
     script += "print('ready', file=sys.stderr, flush=True); main()"
     interrupted = 0

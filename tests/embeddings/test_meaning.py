@@ -64,7 +64,7 @@ async def test_a_text_without_a_known_word_is_an_error_and_not_a_wrong_vector() 
         await EmbeddingGenerator("local").generate("")
 
 
-async def test_the_generator_tells_its_length_and_keeps_the_order() -> None:
+async def test_the_generator_knows_its_length_and_keeps_the_order() -> None:
     generator = EmbeddingGenerator("local")
     assert generator.dimensions == 256
     batch = await generator.generate_batch(NOTES)

@@ -1,4 +1,4 @@
-"""A store keeps the embedding model that it was made with; nothing stands in for it silently."""
+"""A store keeps the embedding model it was created with; nothing replaces it silently."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def test_another_configured_model_is_an_error_that_names_both(
     assert await make_storage().count() == 1
 
 
-async def test_a_store_of_openai_s_without_the_key_names_the_key(
+async def test_a_store_with_openais_model_names_the_missing_key(
     root: Path, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = MemoryStorage("sam", {"storage_root": str(root)})
@@ -87,7 +87,7 @@ async def test_another_series_of_the_built_in_model_is_another_model(
         await make_storage().search("x")
 
 
-async def test_of_two_first_stores_with_different_models_the_later_follows_the_earlier(
+async def test_if_two_first_calls_use_different_models_the_later_follows_the_earlier(
     root: Path, make_storage: MakeStorage, server: EmbeddingsServer, monkeypatch: Any
 ) -> None:
     def rival_is_faster(request: dict[str, Any]) -> Any:

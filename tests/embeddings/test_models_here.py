@@ -47,7 +47,7 @@ def fetched_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def models(fetched_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, to be changed; and no network at all."""
+    """The same, free to change, and without any network."""
     folder = tmp_path / "models"
     shutil.copytree(fetched_once, folder, symlinks=True)
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(folder))
@@ -97,7 +97,7 @@ async def test_another_revision_is_another_model(models: Path, make_storage: Mak
         await storage.search(TEXT)
 
 
-async def test_what_was_not_fetched_is_named_with_the_command_that_fetches_it(
+async def test_a_missing_model_is_named_with_the_command_that_fetches_it(
     models: Path, make_storage: MakeStorage
 ) -> None:
     for name in ("BAAI/bge-small-en-v1.5", "openai/text-embedding-3-small"):
@@ -126,7 +126,7 @@ async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(
     assert all(TEXT in request["input"] for request in server.requests)
 
 
-async def test_a_store_of_a_service_is_not_asked_of_a_model_here(
+async def test_a_store_of_a_service_is_not_given_to_a_model_here(
     make_storage: MakeStorage, server: EmbeddingsServer
 ) -> None:
     await make_storage(embedding_model="org/model", base_url=server.base_url).store(TEXT)
@@ -153,7 +153,7 @@ def scribble(path: Path) -> None:
 
 
 def shorten(path: Path) -> None:
-    """Another model's graph, of the very size that was recorded."""
+    """Another model's graph, of exactly the recorded size."""
     other = graph(dimensions=8)
     path.write_bytes(other)
     record = onnx.record_of(ENGLISH)
@@ -174,7 +174,7 @@ async def test_a_damaged_model_is_named_and_gives_no_vector(
         await make_storage(embedding_model="english").store(TEXT)
 
 
-async def test_the_first_words_of_questions_and_memories_are_what_the_model_wants(
+async def test_questions_and_memories_get_the_prefixes_of_the_model(
     models: Path, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -193,7 +193,7 @@ async def test_the_first_words_of_questions_and_memories_are_what_the_model_want
     assert prefixes("sentence-transformers/all-MiniLM-L6-v2") == ("", "")
 
 
-async def test_what_all_vectors_have_in_common_is_taken_off_them(models: Path) -> None:
+async def test_what_all_vectors_have_in_common_is_subtracted(models: Path) -> None:
     texts = [f"passage: {text}" for text in SAMPLE]
     found = onnx.fetched(MULTILINGUAL)
     raw = onnx.run(onnx.load(MULTILINGUAL, found.path, found.files, found.pooling), texts)
@@ -207,7 +207,7 @@ async def test_what_all_vectors_have_in_common_is_taken_off_them(models: Path) -
     assert abs(mean_cosine(centred)) < 0.1
 
 
-async def test_a_model_asked_directly_gives_what_fastembed_gives(models: Path) -> None:
+async def test_a_model_run_directly_gives_the_vectors_of_fastembed(models: Path) -> None:
     texts = [*notes(5), "x" * 10_000, "数据库 🙂"]
     for name in (ENGLISH, MULTILINGUAL):
         found = onnx.fetched(name)
@@ -220,7 +220,7 @@ async def test_a_model_asked_directly_gives_what_fastembed_gives(models: Path) -
             assert one == pytest.approx(other, abs=1e-5)
 
 
-def test_a_process_that_asks_a_model_imports_nothing_that_fetches(models: Path) -> None:
+def test_a_process_that_runs_a_model_imports_nothing_for_fetching(models: Path) -> None:
     script = """
 import asyncio, sys
 from memory_semantic import EmbeddingGenerator
@@ -348,12 +348,12 @@ def test_two_processes_that_fetch_at_once_fetch_it_once(hub: ModelHub, tmp_path:
     assert hub.fetched.count(MODEL_FILE) == 1
 
 
-def test_what_was_damaged_on_the_way_is_removed_and_fetched_again(
+def test_a_file_damaged_in_transit_is_removed_and_fetched_again(
     hub: ModelHub, tmp_path: Path
 ) -> None:
     hub.damaged = MODEL_FILE
     got, said = hub.fetch("english", tmp_path)
-    assert got == "" and f"{MODEL_FILE} was damaged on the way" in said and "Run it again" in said
+    assert got == "" and f"{MODEL_FILE} was damaged in transit" in said and "Run it again" in said
     assert not list(tmp_path.glob("models--*")) and not list(tmp_path.glob("agent-memory/*.json"))
     hub.damaged = ""
     assert hub.fetch("english", tmp_path)[0]
@@ -370,14 +370,14 @@ def test_an_interrupted_fetch_leaves_nothing_that_a_session_would_use(
         onnx.fetched(ENGLISH)
 
 
-def test_a_model_of_other_dimensions_than_its_list_says_is_refused(tmp_path: Path) -> None:
+def test_a_model_with_other_dimensions_than_listed_is_refused(tmp_path: Path) -> None:
     with ModelHub(dimensions=8) as hub:
         got, said = hub.fetch("english", tmp_path)
     assert got == "" and "it gives 8 dimensions, not 384" in said
 
 
 @pytest.mark.parametrize("harm", [cut, scribble])
-def test_a_fetch_mends_what_was_damaged_here(
+def test_a_fetch_replaces_what_was_damaged_here(
     hub: ModelHub, models: Path, harm: Callable[[Path], None]
 ) -> None:
     version = onnx.fetched(ENGLISH).version
@@ -393,7 +393,7 @@ def test_a_fetch_without_network_says_so(tmp_path: Path, hub: ModelHub) -> None:
     assert got == "" and "could not be fetched" in said and "Check the network" in said
 
 
-def test_a_name_that_is_not_listed_is_told_the_nearest(models: Path) -> None:
+def test_an_unlisted_name_gets_the_nearest_one_suggested(models: Path) -> None:
     for wrong, near in (
         ("BAAI/bge-small-en-v1.6", "BAAI/bge-small-en-v1.5"),
         ("englsh", "english"),
@@ -402,7 +402,7 @@ def test_a_name_that_is_not_listed_is_told_the_nearest(models: Path) -> None:
             fetch.fetch(wrong)
 
 
-def test_the_list_has_the_recommended_ones_first_and_tells_what_is_here(models: Path) -> None:
+def test_the_list_has_the_recommended_ones_first_and_says_which_are_here(models: Path) -> None:
     names = [each.model for each in fetch.listed()]
     assert names[:2] == [ENGLISH, MULTILINGUAL] and "BAAI/bge-small-en-v1.5" in names
     assert not [name for name in names if "clip" in name or "constella" in name]

@@ -1,7 +1,7 @@
 """Embeddings from OpenAI or a compatible service, through the real SDK and a local server.
 
-On this machine's own network nothing makes the connecting itself take long; the time-out that ends
-slow answers holds for the whole try, connecting included.
+On this machine's own network, connecting is always quick; the time-out for slow answers covers the
+whole try, including connecting.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def generator(server: EmbeddingsServer) -> EmbeddingGenerator:
 
 @pytest.fixture(autouse=True)
 def no_pause(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses between tries are noted and not made."""
+    """Records the pauses between tries instead of making them."""
     pauses: list[float] = []
 
     async def note(seconds: float) -> None:
@@ -132,7 +132,7 @@ print(len(service._keepers))
     assert len(server.requests) == 4 and server.connections == 3
 
 
-async def test_an_answer_in_another_order_is_put_right(
+async def test_an_answer_in_another_order_is_sorted(
     generator: EmbeddingGenerator, server: EmbeddingsServer
 ) -> None:
     def reversed_order(request: dict[str, Any]) -> Any:
@@ -147,7 +147,7 @@ async def test_an_answer_in_another_order_is_put_right(
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
-async def test_what_passes_is_tried_three_times(
+async def test_temporary_failures_are_tried_three_times(
     generator: EmbeddingGenerator,
     server: EmbeddingsServer,
     no_pause: list[float],
@@ -174,7 +174,7 @@ async def test_what_passes_is_tried_three_times(
         (error(429, "insufficient_quota"), "quota"),
     ],
 )
-async def test_what_does_not_pass_is_tried_once_and_names_the_remedy(
+async def test_permanent_failures_are_tried_once_and_name_the_remedy(
     generator: EmbeddingGenerator,
     server: EmbeddingsServer,
     caplog: pytest.LogCaptureFixture,
@@ -395,7 +395,7 @@ async def test_a_cancelled_batch_asks_no_more(
     assert len(server.requests) <= 2
 
 
-async def test_a_service_that_does_not_answer_stops_no_other_memory(
+async def test_a_service_that_does_not_answer_stops_no_other_store(
     server: EmbeddingsServer, make_storage: MakeStorage
 ) -> None:
     def slow(request: dict[str, Any]) -> Any:
@@ -490,7 +490,7 @@ async def test_a_redirect_is_not_followed(
         ("javascript:alert(1)", "another address "),
     ],
 )
-async def test_where_a_redirect_points_is_said_as_far_as_it_is_an_address(
+async def test_a_redirect_is_reported_with_its_target_if_that_is_an_address(
     generator: EmbeddingGenerator, server: EmbeddingsServer, location: str, named: str
 ) -> None:
     server.script.append((308, {"location": location}, b""))

@@ -17,7 +17,7 @@ NAMES = ("Ollama", "LM Studio", "llama.cpp")
 
 
 def block(name: str) -> dict[str, Any]:
-    """What a person pastes for this program."""
+    """The block that a person pastes for this program."""
     found = PAGE.split(f"**{name}**")[1]
     text = re.findall(r"```yaml\n(.*?)```", found, re.DOTALL)[0]
     return yaml.safe_load(text)["overrides"]["tool-memory-semantic"]["config"]
@@ -32,7 +32,7 @@ def ollama(request: dict[str, Any]) -> Answer:
 
 
 def lm_studio(request: dict[str, Any]) -> Answer:
-    """Its model has a longer name than was asked for, and no token is counted."""
+    """It answers with a longer model name than was asked for, and counts no tokens."""
     model = f"{request['model']}@q8_0"
     return answer(request, model=model, usage={"prompt_tokens": 0, "total_tokens": 0})
 
@@ -49,7 +49,7 @@ ANSWERS = {"Ollama": ollama, "LM Studio": lm_studio, "llama.cpp": llama_cpp}
 
 
 def answer(request: dict[str, Any], **told: Any) -> Answer:
-    """Numbers of 32 bits, not of length 1; the last one first, as nobody promises an order."""
+    """32-bit vectors, not of length 1, the last one first, because nobody promises an order."""
     assert request["encoding_format"] == "float" and "dimensions" not in request
     data = [
         {"object": "embedding", "index": index, "embedding": vector_of(text, 1024)}
@@ -59,7 +59,7 @@ def answer(request: dict[str, Any], **told: Any) -> Answer:
 
 
 class Program(EmbeddingsServer):
-    """A server that answers as one of the programs does."""
+    """A server that answers like one of the programs."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -78,7 +78,9 @@ async def test_the_block_to_paste_works(make_storage: MakeStorage, name: str) ->
         assert set(program.keys) == {"Bearer none"}
 
 
-async def test_a_model_that_was_not_pulled_is_told_as_unknown(make_storage: MakeStorage) -> None:
+async def test_a_model_that_was_not_pulled_is_reported_as_unknown(
+    make_storage: MakeStorage,
+) -> None:
     with Program("Ollama") as program:
         storage = make_storage(embedding_model="other", base_url=program.base_url)
         with pytest.raises(EmbeddingError, match=r"does not know this model \(HTTP 404\)"):
@@ -96,7 +98,7 @@ async def test_a_text_that_does_not_fit_llama_cpp_s_batch_stores_nothing(
         assert await storage.count() == 0
 
 
-def test_what_the_page_says_of_this_machine_is_so() -> None:
+def test_what_the_page_says_about_this_machine_is_true() -> None:
     from memory_semantic.embeddings import catalogue, onnx
 
     for name, real in catalogue.RECOMMENDED.items():

@@ -1,4 +1,4 @@
-"""A minute of normal life at its worst: four sessions on one memory, killed at random."""
+"""A minute of everyday life at its worst: four sessions on one store, killed at random."""
 
 import asyncio
 import json

@@ -1,6 +1,6 @@
-"""A damaged store is an error, never fewer memories without a word.
+"""A damaged store is an error; memories never go missing silently.
 
-There is no store of an earlier engine to open: 0.9 is the first that this project wrote with.
+There is no store of an earlier engine to open: 0.9 is the first that this project used.
 """
 
 import json
@@ -67,7 +67,7 @@ async def test_the_full_check_of_a_whole_store(make_storage: MakeStorage, databa
     assert await make_storage("nobody").check() == []
 
 
-async def test_the_full_check_sees_overwritten_vectors_which_a_call_does_not(
+async def test_the_full_check_finds_overwritten_vectors_that_a_call_misses(
     make_storage: MakeStorage, database: Path
 ) -> None:
     [vectors] = database.glob("shard-1/segments/*/vector_storage/vectors/chunk_0.mmap")
@@ -111,7 +111,7 @@ async def test_a_manifest_cannot_point_elsewhere(make_storage: MakeStorage, data
         await make_storage().count()
 
 
-async def test_fewer_memories_than_were_acknowledged_is_damage(
+async def test_fewer_memories_than_acknowledged_is_damage(
     make_storage: MakeStorage, database: Path
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())
@@ -121,7 +121,7 @@ async def test_fewer_memories_than_were_acknowledged_is_damage(
             await call
 
 
-async def test_more_memories_than_were_acknowledged_are_those_of_an_interrupted_write(
+async def test_more_memories_than_acknowledged_are_from_an_interrupted_write(
     make_storage: MakeStorage, database: Path
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())
@@ -146,7 +146,7 @@ async def test_a_text_that_was_changed_on_disk_is_not_passed_off_as_the_memory(
 async def test_every_file_of_a_store_in_turn(
     make_storage: MakeStorage, database: Path, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """For what is missing, emptied or cut: an error, or the full answer."""
+    """If it is missing, emptied or truncated: an error, or the full answer."""
     copy = tmp_path / "copy"
     copy_sparse(database, copy)
     files = sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file())

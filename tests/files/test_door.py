@@ -1,4 +1,4 @@
-"""The door: calls on one store line up in a process, and lines of several processes take turns."""
+"""The door: the calls of a process on one store line up, and processes take turns."""
 
 import asyncio
 import fcntl
@@ -96,7 +96,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Blocker:
-    """A work that has begun and goes on until it is told to end."""
+    """Work that has begun and goes on until it is told to end."""
 
     def __init__(self, door: Door[CountingVisit]) -> None:
         self._door, self._began, self.end = door, Event(), Event()
@@ -118,7 +118,7 @@ class Blocker:
 async def together(
     door: Door[CountingVisit], folder: Path, *works: Callable[[CountingVisit], int]
 ) -> list[int | BaseException]:
-    """What the works return or raise, which wait for the store until all are in the line."""
+    """What pieces of work return or raise that wait for the store until all are in the line."""
     with take(folder):
         calls = [asyncio.create_task(door.run(work, 5)) for work in works]
         await until(lambda: somebody_waits(folder))
@@ -153,7 +153,7 @@ async def test_a_single_call_leaves_the_store_closed(
     assert CountingVisit.closed == 1 and is_free(folder)
 
 
-async def test_one_that_fails_ends_the_visit_and_no_other_call(
+async def test_a_failing_call_ends_the_visit_but_no_other_call(
     door: Door[CountingVisit], folder: Path
 ) -> None:
     def fail(visit: CountingVisit) -> int:
@@ -166,7 +166,7 @@ async def test_one_that_fails_ends_the_visit_and_no_other_call(
     assert CountingVisit.entered == 2
 
 
-async def test_one_that_replaces_the_store_ends_the_visit(
+async def test_a_call_that_replaces_the_store_ends_the_visit(
     door: Door[CountingVisit], folder: Path
 ) -> None:
     def replace(visit: CountingVisit) -> int:
@@ -177,7 +177,7 @@ async def test_one_that_replaces_the_store_ends_the_visit(
     assert CountingVisit.entered == 2
 
 
-async def test_a_store_that_cannot_be_entered_is_an_error_for_those_who_wait(
+async def test_a_store_that_cannot_be_entered_is_an_error_for_all_who_wait(
     folder: Path,
 ) -> None:
     attempts, all_wait = 0, Event()
@@ -295,7 +295,7 @@ async def test_calls_on_a_lock_that_stays_taken_fail_together(
     assert await patient == 1
 
 
-async def test_no_patience_is_enough_for_a_store_that_is_free(
+async def test_a_call_that_may_not_wait_gets_a_free_store(
     door: Door[CountingVisit], folder: Path
 ) -> None:
     assert await door.run(CountingVisit.add, 0) == 1
@@ -303,7 +303,7 @@ async def test_no_patience_is_enough_for_a_store_that_is_free(
         await door.run(CountingVisit.add, 0)
 
 
-async def test_a_call_cancelled_in_the_line_is_not_done(door: Door[CountingVisit]) -> None:
+async def test_a_call_cancelled_in_the_line_is_dropped(door: Door[CountingVisit]) -> None:
     async with Blocker(door):
         calls = [asyncio.create_task(door.run(CountingVisit.add, 5)) for _ in range(3)]
         await asyncio.sleep(0)
@@ -340,7 +340,7 @@ async def test_a_call_made_when_another_stops_waiting_waits_for_itself(
     assert await later == 1
 
 
-async def test_a_call_that_has_begun_completes_though_it_is_cancelled(
+async def test_a_call_that_has_begun_completes_even_if_cancelled(
     door: Door[CountingVisit], caplog: pytest.LogCaptureFixture
 ) -> None:
     began, end = Event(), Event()
@@ -381,9 +381,7 @@ async def test_after_a_burst_the_store_stays_open_for_a_moment(
     assert await door.run(CountingVisit.add, 5) == 4
 
 
-async def test_a_burst_is_one_though_each_of_its_calls_finds_the_door_for_itself(
-    folder: Path, patient: None
-) -> None:
+async def test_calls_that_each_look_up_the_door_are_one_burst(folder: Path, patient: None) -> None:
     before = CountingVisit.entered
     await counting_door(folder).run(CountingVisit.add, 5)
     await until(lambda: not any(each.name == "agent-memory" for each in threading.enumerate()))
@@ -394,7 +392,7 @@ async def test_a_burst_is_one_though_each_of_its_calls_finds_the_door_for_itself
     counting_door(folder).close()
 
 
-async def test_the_moment_ends(
+async def test_lingering_ends(
     door: Door[CountingVisit], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
@@ -402,7 +400,7 @@ async def test_the_moment_ends(
     await until(lambda: is_free(folder))
 
 
-async def test_who_lingers_gives_way_at_once(
+async def test_a_lingering_worker_gives_way_at_once(
     door: Door[CountingVisit], folder: Path, patient: None
 ) -> None:
     await burst(door)
@@ -451,7 +449,7 @@ door.close()
     assert output.split() == ["4", "5"]
 
 
-def test_a_child_of_a_process_at_work_has_doors_of_its_own(folder: Path) -> None:
+def test_a_child_of_a_busy_process_has_its_own_doors(folder: Path) -> None:
     output = run(
         folder,
         """
@@ -489,7 +487,7 @@ print(CountingVisit.entered - CountingVisit.closed)
     assert is_free(folder)
 
 
-def test_an_interpreter_that_ends_finishes_what_was_begun(folder: Path) -> None:
+def test_an_interpreter_that_ends_finishes_what_has_begun(folder: Path) -> None:
     run(
         folder,
         """
@@ -560,7 +558,7 @@ print(asyncio.run(main()))
 # The lock
 
 
-def test_one_who_was_stopped_in_the_line_is_named(folder: Path) -> None:
+def test_a_process_stopped_in_the_line_is_named(folder: Path) -> None:
     take(folder).release()
     with (folder / NAMES[0]).open("r+") as queue:
         fcntl.flock(queue, fcntl.LOCK_EX)
@@ -640,7 +638,7 @@ def test_a_folder_that_was_replaced_is_noticed(folder: Path) -> None:
     assert errors == ["The store was replaced while this call waited for it."]
 
 
-def test_a_link_in_the_place_of_the_lock_is_an_error(folder: Path) -> None:
+def test_a_link_instead_of_the_lock_is_an_error(folder: Path) -> None:
     (folder / NAMES[1]).symlink_to(folder / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
         take(folder)

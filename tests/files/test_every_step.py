@@ -1,8 +1,8 @@
-"""Every write is whole or not there: killed, or failed, at the first, second, third … step.
+"""Every write is complete or not there: killed, or failed, at the first, second, third … step.
 
 strace does it, because what the engine writes through memory maps cannot be reached from Python.
-A step is a call that brings something to disk, gives it its name or removes it. strace counts each
-kind of call for itself, so each kind has its own first, second, third.
+A step is a call that flushes something to disk, gives it its name or removes it. strace counts each
+kind of call separately, so each kind has its own first, second, third.
 """
 
 import asyncio
@@ -62,13 +62,13 @@ def manifest(root: Path) -> dict[str, Any]:
 
 
 def made(root: Path) -> str:
-    """The model of the store, which a rebuild may have changed."""
+    """The store's model, which a rebuild may have changed."""
     return manifest(root).get("embedding", ["plain"])[0]
 
 
 def operate(root: Path, operation: str, argument: Any, harm: str, call: str, step: int) -> Any:
-    """What the operation answered when this befell its n-th such call, None if it died, and whether
-    there was one.
+    """What the operation answered when this harm befell its n-th such call, None if it died, and
+    whether there was such a call.
     """
     log = root / f"{call}.{step}.log"
     process = subprocess.run(
@@ -97,8 +97,8 @@ async def state(root: Path, model: str = "plain") -> tuple[set[str], list[str]]:
 
 
 def verify_erased(root: Path, kept: set[str], *, acknowledged: bool) -> None:
-    """What was forgotten is not back, and no byte of it is left: at once if it was acknowledged,
-    else once the erasure that is due was done.
+    """Assert that forgotten memories are not back and no byte of them is left: at once if that was
+    acknowledged, else after the erasure that is due.
     """
     backend = storage(root).backend
     if not acknowledged:
@@ -111,7 +111,7 @@ def verify_erased(root: Path, kept: set[str], *, acknowledged: bool) -> None:
 
 
 def finish_rebuild(root: Path) -> None:
-    """It can be run again, and leaves nothing but the store."""
+    """Assert that the rebuild can be run again and then leaves only the store."""
     info = asyncio.run(storage(root).info())
     assert info
     wanted = info.model_copy(update={"model": info.model._replace(model="other")})
@@ -124,7 +124,7 @@ def finish_rebuild(root: Path) -> None:
 
 
 def verify(root: Path, operation: str, answer: Any) -> str:
-    """Assert that the store is whole and tells the truth; what came of the operation."""
+    """Assert that the store is whole and tells the truth; returns what became of the operation."""
     kept, problems = asyncio.run(state(root, made(root)))
     assert problems == []
     base = set() if operation == "create" else set(BASE)
@@ -143,7 +143,7 @@ def verify(root: Path, operation: str, answer: Any) -> str:
     if answer and "done" in answer:
         assert changed, "acknowledged and not there"
         outcome = "acknowledged"
-    elif "out of every answer" in error:
+    elif "in no answer" in error:
         assert changed
         outcome = "hidden"
     elif "Nothing was changed" in error and operation not in ("rebuild", "copy"):

@@ -1,4 +1,4 @@
-"""What is forgotten is gone: shown and asked before, verified in search and on the disk after."""
+"""What is forgotten is gone: shown and confirmed before, verified in search and on disk after."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ print(asyncio.run(storage().delete(arguments)))
 """
 
 
-def test_one_is_shown_asked_for_and_gone(command: Command, root: Path) -> None:
+def test_a_memory_is_shown_confirmed_and_gone(command: Command, root: Path) -> None:
     command.run("store", "The launch is secretly on the 14th of May.")
     command.run("store", "We deploy on Fridays.")
     [doomed] = [m for m in command.json("list") if "launch" in m["content"]]
@@ -82,7 +82,7 @@ def test_by_tag_and_by_date(
     assert command.json("list") == []
 
 
-def test_a_date_is_of_the_local_clock(
+def test_dates_follow_the_local_clock(
     command: Command, storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import time
@@ -143,7 +143,7 @@ def test_an_unfinished_rebuild_forgets_it_too(
     assert b"Lunch is at noon" in bytes_of(storage.folder.rebuild)
 
 
-def test_what_stays_on_the_disk_is_said(
+def test_what_stays_on_disk_is_reported(
     command: Command, storage: MemoryStorage, root: Path
 ) -> None:
     stored = command.json("store", "Kept by an earlier repair.")
@@ -157,7 +157,7 @@ def test_what_stays_on_the_disk_is_said(
 
 @pytest.mark.timeout(180)
 def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> None:
-    """At any moment after they are shown: all are gone, or none, and no debris is left."""
+    """At any moment after they are shown: all are gone or none, and no debris is left."""
     said: Counter[str] = Counter()
     for moment in range(8):
         asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
@@ -182,18 +182,18 @@ def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> 
 
 
 class TestMeanwhile:
-    """What others do while the files are rewritten. They wait for a part of it only."""
+    """What others do while the files are rewritten. They wait only for a part of that."""
 
     @pytest.fixture
     async def ids(self, storage: MemoryStorage) -> list[str]:
-        """Enough of them to be copied in three parts."""
+        """Enough memories to be copied in three parts."""
         ids = await storage.store_many([f"fact {number} of many" for number in range(600)])
         await storage.close()
         return ids
 
     @pytest.fixture
     def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
-        """Has something happen before each part is written."""
+        """Makes something happen before each part is written."""
         write = copy.put
 
         def have(happen: Callable[[], Any]) -> None:
@@ -264,7 +264,7 @@ class TestMeanwhile:
 
 
 class TestTraces:
-    """The search of the files sees what is there, or it would be no verification."""
+    """The search of the files finds what is there; otherwise it would verify nothing."""
 
     @pytest.mark.timeout(240)  # it reads the whole folder some fifty times
     def test_each_memory_that_is_there_is_seen(
@@ -284,7 +284,7 @@ class TestTraces:
             memory.id = "mem-none"
         assert [m.content[:30] for m in memories if not traces(folder, [m], [])] == []
 
-    def test_what_the_living_say_as_well_is_no_trace(self, command: Command) -> None:
+    def test_what_living_memories_also_say_is_no_trace(self, command: Command) -> None:
         doomed = command.json("store", "We use tabs in the old repository of the firm.")
         command.run("store", f"See {doomed['memory_id']}, it is right.")
         command.run("store", "We use tabs in the old repository of the firm. Not in new ones.")

@@ -1,4 +1,4 @@
-"""A full disk, and one that cannot be written to, are errors and no crash of the host."""
+"""A full or unwritable disk is an error and does not crash the host."""
 
 import json
 import subprocess

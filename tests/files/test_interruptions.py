@@ -1,4 +1,4 @@
-"""Killed at any moment: imports and re-embeddings of 2,000 memories go on, and lose nothing."""
+"""Killed at any moment, imports and reembeds of 2,000 memories resume and lose nothing."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def another_process_stores(root: Path) -> Iterator[list[str]]:
 
 
 def killed_until_done(command: Command, *arguments: str) -> int:
-    """Runs a command again and again, each time killed a little later; how often it was."""
+    """Runs a command again and again, killing it a little later each time; returns how often."""
     kills = 0
     for patience in range(10_000):
         process = command.start(*arguments)

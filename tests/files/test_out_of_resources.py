@@ -1,6 +1,6 @@
-"""Out of memory, descriptors or room for a file: said as that, at once; no damage, and no hang.
+"""Out of memory, descriptors or room for a file: reported as such, at once; no damage, no hang.
 
-Limits hold for a whole process, so each of these has its own.
+Limits hold for a whole process, so each case has its own.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Every file of a store overwritten in turn: an error, the full answer, or seen by the full check.
 
-In a process of its own for each file, because nobody can promise what a foreign engine does with
-bytes that are wrong on purpose; it must not be a wrong answer that nothing ever notices.
+In a separate process for each file, because nobody can promise what somebody else's engine does
+with bytes that are wrong on purpose. It must not give a wrong answer that nothing ever notices.
 """
 
 import asyncio

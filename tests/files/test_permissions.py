@@ -1,4 +1,4 @@
-"""What may not be read is said, and is never taken for what is not there."""
+"""What may not be read is reported, and never taken for missing."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) ->
 
 @pytest.mark.parametrize("name", ["lock", "page_0.dat"])
 def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, name: str) -> None:
-    """As a command that was run with sudo leaves them."""
+    """As a command run with sudo leaves it."""
     command.run("store", "one")
     for path in root.rglob(name):
         path.chmod(0)
@@ -82,7 +82,7 @@ def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, na
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
-def test_a_memory_that_another_user_has_made(command: Command, root: Path) -> None:
+def test_a_store_that_another_user_has_made(command: Command, root: Path) -> None:
     command.run("store", "one")
     os.chown(root / "sam", 65534, 65534)
     where = ("--root", str(root))

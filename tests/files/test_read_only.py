@@ -27,7 +27,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def snapshot(command: Command, root: Path) -> Iterator[Path]:
-    """A root with a memory of `sam`, of which nothing can be written, as in a copy of a backup."""
+    """A root with a store of `sam` that cannot be written to, as in a copy of a backup."""
     command.run("store", "We chose PostgreSQL.", "--tag", "database")
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     for folder in folders:
@@ -156,7 +156,7 @@ def test_agents_and_the_doctor_say_so_too(snapshot: Path) -> None:
 
 
 def test_an_export_waits_for_a_writer(snapshot: Path, temporary: Path) -> None:
-    """The same store may be writable elsewhere, as in a container that has it read-only."""
+    """The same store may be writable elsewhere, as when a container mounts it read-only."""
     import fcntl
 
     with (snapshot / "sam/qdrant.db/lock").open("rb") as lock:

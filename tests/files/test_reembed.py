@@ -1,4 +1,4 @@
-"""Another embedding model: what it takes is said, the memory serves on, nothing is lost."""
+"""Another embedding model: its cost is stated, the store keeps serving, nothing is lost."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def whole_state(storage: MemoryStorage) -> list[Any]:
 
 
 class Slowly(PlainVectors):
-    """Lets something happen before each embedding."""
+    """Makes something happen before each embedding."""
 
     def __init__(self, happenings: Iterator[Any]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def unfinished(storage: MemoryStorage) -> MemoryStorage:
 
 
 def using(storage: MemoryStorage) -> MemoryStorage:
-    """The same memory, asked with the new model."""
+    """The same store, used with the new model."""
     config = {"storage_root": storage.config.storage_root}
     return MemoryStorage("sam", config, embeddings=PlainVectors())
 
@@ -94,7 +94,7 @@ class TestCommand:
         left = {path.name for path in storage.folder.path.iterdir()}
         assert left == {".gitignore", "qdrant.db"}
 
-    def test_openais_price_is_said(
+    def test_openais_price_is_stated(
         self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asyncio.run(storage.store("x" * 4_000))
@@ -143,7 +143,7 @@ class TestCommand:
         again = command.run("reembed", "-m", "m", "--yes")
         assert "refused" not in again.stderr and "1 memory of sam with the model" in again.stdout
 
-    def test_an_empty_memory_can_change_too(
+    def test_an_empty_store_can_change_too(
         self, command: Command, server: EmbeddingsServer
     ) -> None:
         stored = command.json("store", "one")
@@ -154,7 +154,7 @@ class TestCommand:
 
 
 class TestMeanwhile:
-    """What sessions do while it runs is kept, and they never wait for it."""
+    """What sessions do meanwhile is kept, and they never wait for it."""
 
     async def test_stores_deletes_and_new_tags(
         self, make_storage: MakeStorage, clock: Clock
@@ -201,7 +201,7 @@ class TestMeanwhile:
         assert await rebuild_with(storage, Slowly(more)) == 450
         assert await using(storage).check() == []
 
-    async def test_one_who_embedded_before_the_swap_embeds_again(
+    async def test_a_call_that_embedded_before_the_swap_embeds_again(
         self, storage: MemoryStorage
     ) -> None:
         await storage.store("first")
@@ -265,7 +265,7 @@ class TestInterrupted:
         left = {path.name for path in storage.folder.path.iterdir()}
         assert left == {".gitignore", "qdrant.db"}
 
-    async def test_one_of_another_model_is_not_counted_and_can_be_given_up(
+    async def test_one_with_another_model_is_not_counted_and_can_be_discarded(
         self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
     ) -> None:
         await storage.store_many([f"fact {number}" for number in range(60)])
@@ -284,7 +284,7 @@ class TestInterrupted:
         memory = (await storage.get_recent(1))[0]
 
         async def forget() -> None:
-            with pytest.raises(StorageError, match=r"Another rebuild.*out of every answer"):
+            with pytest.raises(StorageError, match=r"Another rebuild.*in no answer"):
                 await storage.delete([memory.id])
             assert await storage.get(memory.id) is None
 
@@ -294,7 +294,7 @@ class TestInterrupted:
         info = await storage.backend.info()
         assert isinstance(info, Manifest) and not info.erasing
 
-    async def test_it_goes_on_where_it_ended(self, storage: MemoryStorage) -> None:
+    async def test_it_resumes_where_it_ended(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(300)])
         embedded: list[str] = []
 
@@ -315,7 +315,7 @@ class TestInterrupted:
         assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
         assert not storage.folder.rebuild.exists() and await using(storage).check() == []
 
-    async def test_another_model_starts_anew(self, storage: MemoryStorage) -> None:
+    async def test_another_model_starts_over(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(100)])
 
         class Fails(PlainVectors):

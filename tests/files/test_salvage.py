@@ -1,4 +1,4 @@
-"""Repair reads every text that is still on the disk, and none that was not stored or was deleted.
+"""A repair reads every text that is still on disk, and none that was deleted or never stored.
 
 A payload file begins as one large hole; its damage here is done to the part that holds something.
 """
@@ -33,7 +33,7 @@ def open_storage(root: Path, clock: Clock) -> MemoryStorage:
 
 
 async def fill(root: Path) -> dict[str, Memory]:
-    """Memories of every kind, by id: stored after others were deleted, renewed, long."""
+    """Memories of every kind by id: stored after others were deleted, renewed, long."""
     clock = Clock()
     storage = open_storage(root, clock)
     await storage.store("deleted before all others")
@@ -64,13 +64,13 @@ def stored(template: tuple[Path, dict[str, Memory]]) -> dict[str, Memory]:
 
 @pytest.fixture
 def shard(template: tuple[Path, dict[str, Memory]], root: Path) -> Path:
-    """A copy of the template's, in a store of its own, to be damaged."""
+    """A copy of the template's shard in a separate store, to be damaged."""
     copy_sparse(template[0], root)
     return root / "sam/qdrant.db/shard-2"
 
 
 def salvage(shard: Path, agent: str = "sam") -> Salvaged:
-    """What the real one reads, with nothing in the folder touched."""
+    """What the real `salvage` reads, after checking that it touches nothing in the folder."""
     before = state(shard)
     salvaged = read_files(shard, agent)
     assert state(shard) == before
@@ -127,7 +127,7 @@ def overwrite_all(path: Path) -> None:
 
 
 def value(page: bytes | bytearray, fact: str) -> slice:
-    """Where a short memory lies, from the beginning of its block."""
+    """Where a short memory is, from the beginning of its block."""
     start = page.index(fact.encode()) // BLOCK * BLOCK
     return slice(start, page.index(b"]}", start) + 2)
 
@@ -210,7 +210,7 @@ async def test_ids_are_found_behind_damaged_bytes(shard: Path, stored: dict[str,
 
 
 @HARMS
-async def test_of_a_damaged_payload_file_all_that_is_left(
+async def test_a_damaged_payload_file_gives_all_that_is_left(
     shard: Path, stored: dict[str, Memory], harm: Harm
 ) -> None:
     path = file(shard, PAGE)
@@ -238,7 +238,7 @@ async def test_after_the_engine_has_opened_a_store_whose_points_it_then_drops(
 
 
 @pytest.mark.parametrize("lost", [[], [MAPPINGS], [MAPPINGS, VERSIONS]])
-async def test_of_a_renewed_memory_the_newest_version_wherever_it_lies(
+async def test_a_renewed_memory_is_read_in_its_newest_version_wherever_that_is(
     shard: Path, stored: dict[str, Memory], lost: list[str]
 ) -> None:
     for name in lost:
@@ -283,7 +283,7 @@ async def test_an_altered_text_is_left_out_and_counted(
 
 
 @pytest.mark.parametrize("lost", [[], [VERSIONS], [MAPPINGS]])
-async def test_an_altered_version_of_a_text_that_is_there_is_no_memory_of_its_own(
+async def test_an_altered_version_of_a_known_text_is_no_separate_memory(
     shard: Path, stored: dict[str, Memory], lost: list[str]
 ) -> None:
     path = file(shard, PAGE)
@@ -339,7 +339,7 @@ async def test_any_bytes_in_a_payload_file(shard: Path, stored: dict[str, Memory
     assert {TOTAL - 1, TOTAL} < numbers  # bytes that are put in or taken out move all that follows
 
 
-async def test_a_value_that_runs_on_into_the_next_page(
+async def test_a_value_that_continues_on_the_next_page(
     shard: Path, stored: dict[str, Memory]
 ) -> None:
     path = file(shard, PAGE)

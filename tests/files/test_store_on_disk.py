@@ -1,4 +1,4 @@
-"""Where memories lie, who may read them there, and what is never taken or cleared."""
+"""Where stores are, who may read them there, and what is never used or removed."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
     }
 
 
-async def test_by_default_it_is_under_the_home_of_the_moment(
+async def test_by_default_it_is_under_the_current_home(
     make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -73,7 +73,7 @@ print(oct(os.umask(0)))
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
-async def test_a_loose_agent_folder_is_tightened_and_a_root_of_others_making_is_left(
+async def test_a_loose_agent_folder_is_tightened_and_an_existing_root_is_left_alone(
     make_storage: MakeStorage, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     root.mkdir(mode=0o755)
@@ -208,7 +208,7 @@ async def test_what_an_interrupted_creation_left_is_cleared(
     }
 
 
-async def test_a_shard_that_was_only_half_removed_is_in_nobody_s_way(
+async def test_a_half_removed_shard_is_in_nobodys_way(
     make_storage: MakeStorage, root: Path
 ) -> None:
     (root / "sam/qdrant.db/shard-1/segments/x").mkdir(parents=True)
@@ -216,7 +216,7 @@ async def test_a_shard_that_was_only_half_removed_is_in_nobody_s_way(
     assert await make_storage().store("y")
 
 
-async def test_a_gitignore_that_another_session_is_just_writing_is_no_stranger(
+async def test_a_gitignore_that_another_session_is_writing_is_accepted(
     make_storage: MakeStorage, root: Path
 ) -> None:
     (root / "sam").mkdir(parents=True)
@@ -225,7 +225,7 @@ async def test_a_gitignore_that_another_session_is_just_writing_is_no_stranger(
     assert await make_storage().count() == 1
 
 
-async def test_a_gitignore_of_somebody_else_s_is_left(
+async def test_somebody_elses_gitignore_is_left_alone(
     make_storage: MakeStorage, root: Path
 ) -> None:
     (root / "sam").mkdir(parents=True)
@@ -282,7 +282,7 @@ async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_bur
     assert not root.exists()
 
 
-async def test_an_empty_shard_without_manifest_is_taken_up(
+async def test_an_empty_shard_without_manifest_is_adopted(
     make_storage: MakeStorage, root: Path
 ) -> None:
     storage = make_storage()
@@ -357,7 +357,7 @@ class Wide(EmbeddingGenerator):
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux tells what is read from disk")
-async def test_what_is_in_memory_is_not_read_from_the_disk_again(root: Path) -> None:
+async def test_cached_files_are_not_read_from_disk_again(root: Path) -> None:
     storage = MemoryStorage("sam", {"storage_root": str(root)}, embeddings=Wide(dimensions=1536))
     await storage.store_many([f"Memory {number}" for number in range(1000)])
     await storage.search("once")

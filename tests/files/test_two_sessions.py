@@ -1,4 +1,4 @@
-"""Several at once on one memory: tasks, threads, processes, forks; killed, cancelled, waiting."""
+"""Several at once on one store: tasks, threads, processes, forks; killed, cancelled, waiting."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage
     assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
 
 
-def test_threads_with_event_loops_of_their_own(make_storage: MakeStorage) -> None:
+def test_threads_with_their_own_event_loops(make_storage: MakeStorage) -> None:
     ids: list[str] = []
 
     def work(name: int) -> None:
@@ -121,7 +121,7 @@ async def test_a_call_cancelled_at_any_moment_leaves_a_whole_store(
     assert len(await storage.search("fact", limit=20)) == await storage.count()
 
 
-def test_a_forked_child_can_use_the_memory_and_so_can_its_parent(root: Path) -> None:
+def test_a_forked_child_can_use_the_store_and_so_can_its_parent(root: Path) -> None:
     output = run(
         root,
         """
@@ -166,7 +166,7 @@ asyncio.run(main())
     assert others_after <= others
 
 
-async def test_the_event_loop_goes_on_while_a_call_waits(
+async def test_the_event_loop_runs_while_a_call_waits(
     root: Path, make_storage: MakeStorage
 ) -> None:
     storage = make_storage()

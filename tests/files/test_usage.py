@@ -48,14 +48,14 @@ async def test_records_ids_and_no_text(used: MemoryStorage, log: Path, clock: Cl
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-async def test_looking_a_memory_up_is_no_search(used: MemoryStorage, log: Path) -> None:
+async def test_looking_up_a_memory_is_not_a_search(used: MemoryStorage, log: Path) -> None:
     id = await used.store("x")
     await used.get(id)
     await used.get_recent()
     assert not log.exists()
 
 
-async def test_a_search_of_no_store_makes_no_folder(used: MemoryStorage, root: Path) -> None:
+async def test_a_search_without_a_store_creates_no_folder(used: MemoryStorage, root: Path) -> None:
     assert await used.search("x") == []
     assert not root.exists()
 
@@ -72,7 +72,7 @@ async def test_is_off_by_default(storage: MemoryStorage, log: Path) -> None:
     assert not log.exists() and await storage.stats() is None
 
 
-async def test_tells_what_is_recalled_and_what_is_not(used: MemoryStorage, clock: Clock) -> None:
+async def test_shows_what_is_recalled_and_what_is_not(used: MemoryStorage, clock: Clock) -> None:
     async def find(id: str) -> None:
         await used.search("fact", select=lambda all: [m for m in all if m.id == id])
 
@@ -125,7 +125,7 @@ async def test_forgetting_removes_the_id(
     assert [each["ids"] for each in recorded(log)] == [[kept]]
 
 
-async def test_an_id_that_no_memory_has_is_not_told(used: MemoryStorage, log: Path) -> None:
+async def test_an_id_that_no_memory_has_is_not_shown(used: MemoryStorage, log: Path) -> None:
     id = await used.store("fact")
     await used.search("fact")
     log.write_text(log.read_text() * 2 + log.read_text().replace(id, "mem-000000000000"))
@@ -133,7 +133,7 @@ async def test_an_id_that_no_memory_has_is_not_told(used: MemoryStorage, log: Pa
     assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 2)]
 
 
-async def test_torn_lines_are_passed_over(used: MemoryStorage, log: Path) -> None:
+async def test_torn_lines_are_skipped(used: MemoryStorage, log: Path) -> None:
     id = await used.store("fact")
     await used.search("fact")
     whole = log.read_text()
@@ -144,7 +144,7 @@ async def test_torn_lines_are_passed_over(used: MemoryStorage, log: Path) -> Non
     assert log.read_text() == whole * 2
 
 
-async def test_it_does_not_grow_for_ever(
+async def test_the_log_does_not_grow_forever(
     used: MemoryStorage, log: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(usage, "MAX_BYTES", 2_000)
@@ -158,7 +158,9 @@ async def test_it_does_not_grow_for_ever(
     assert lines[-1]["time"] == clock.now.isoformat(timespec="microseconds")
 
 
-async def test_what_is_older_than_a_year_goes(used: MemoryStorage, log: Path, clock: Clock) -> None:
+async def test_searches_older_than_a_year_are_dropped(
+    used: MemoryStorage, log: Path, clock: Clock
+) -> None:
     await used.store("fact")
     times = []
     for days in (0, 60, 305, 1):
@@ -206,14 +208,14 @@ async def test_a_link_is_not_followed(used: MemoryStorage, log: Path, tmp_path: 
     assert not (tmp_path / "elsewhere").exists()
 
 
-async def test_a_folder_with_the_log_alone_is_no_memory(used: MemoryStorage, log: Path) -> None:
+async def test_a_folder_with_only_the_log_is_no_store(used: MemoryStorage, log: Path) -> None:
     log.parent.mkdir(parents=True)
     log.write_text("")
     assert not used.folder.holds_memories and await used.search("x") == []
     assert await used.store("fact")
 
 
-async def test_of_a_store_on_a_server_the_log_is_here(
+async def test_the_log_of_a_store_on_a_server_is_here(
     make_storage: MakeStorage, qdrant: QdrantServer, log: Path
 ) -> None:
     there = make_storage(usage=True, qdrant_url=qdrant.url)

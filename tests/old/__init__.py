@@ -1,4 +1,4 @@
-"""What version 1.3.0 left behind: stores that it made, and itself, to be run beside today's."""
+"""What version 1.3.0 left behind: stores that it made, and itself, to run beside today's."""
 
 import json
 import os
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 def unpack(name: str, root: Path) -> dict[str, Any]:
-    """Put the store that is kept under `name` into `root`, with its holes; what is in it."""
+    """Unpack the store kept under `name` into `root`, with its holes; returns its contents."""
     with tarfile.open(HERE / f"{name}.tar.xz") as archive:
         archive.extractall(root, filter="data")
     for folder in (root, *(path for path in root.rglob("*") if path.is_dir())):
@@ -49,19 +49,19 @@ def start(*arguments: object) -> "subprocess.Popen[str]":
 
 
 class OldVersion:
-    """The memories of `sam` under `root` as version 1.3.0 sees them, in a process of its own."""
+    """The store of `sam` under `root` as version 1.3.0 sees it, in a separate process."""
 
     def __init__(self, root: Path) -> None:
         self._process = start("-c", _SERVE, root, WHEEL)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """What a method of its MemoryStorage answers; memories come as dicts."""
+        """What a method of its MemoryStorage returns; memories come as dicts."""
         told = self._told(method, arguments)
         assert "answer" in told, told
         return told["answer"]
 
     def refused(self, method: str, *arguments: Any) -> str:
-        """The words with which a method refuses."""
+        """The error message of a method that refuses."""
         told = self._told(method, arguments)
         assert "refused" in told, told
         return told["refused"]

@@ -15,8 +15,8 @@ SHARED = "The one fact that everybody stores."
 
 @dataclass
 class Report:
-    """The texts of acknowledged calls, what may have become of others, and what was said instead
-    of an answer. `wrong` is what no answer should have been.
+    """The texts of acknowledged calls, the possible outcomes of others, and the errors instead of
+    answers. `wrong` holds answers that should never have come.
     """
 
     stored: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Report:
 
 
 async def hammer(storage: MemoryStorage, name: str, seconds: float) -> Report:
-    """Call again and again for so many seconds."""
+    """Call again and again for this many seconds."""
     report = Report()
     end = time.monotonic() + seconds
     number = 0

@@ -40,7 +40,7 @@ TWINS = (
 
 
 class Clock:
-    """Each look is seven hours after the last, so that no two memories are of one time."""
+    """Each reading is seven hours after the last, so that no two memories have the same time."""
 
     def __init__(self) -> None:
         self.now = datetime(2025, 3, 1, 8, 30, tzinfo=UTC)
@@ -60,7 +60,7 @@ def items() -> list[tuple[str, list[str], dict[str, str]]]:
 
 
 async def fill(storage: Any) -> dict[str, Any]:
-    """Fill a new store; tells what is in it then."""
+    """Fill a new store; returns what is in it then."""
     for text, tags, metadata in items():
         await storage.store(text, tags, metadata)
     await storage.delete([await storage.store(FORGOTTEN, ["private"])])
@@ -84,7 +84,7 @@ async def fill(storage: Any) -> dict[str, Any]:
 
 
 async def twins(storage: Any) -> str:
-    """Two memories under one id, as a server lets two machines draw at the same moment."""
+    """Two memories with one id, as two machines may draw it at the same moment on a server."""
     models, point = (import_module(f"memory_semantic.{name}") for name in ("models", "collection"))
     stored: list[str] = [await storage.store(text, ["twin"]) for text in TWINS]
     second: UUID = models.point_id(TWINS[1])
@@ -99,7 +99,7 @@ async def twins(storage: Any) -> str:
 
 
 def keep(name: str, settings: dict[str, Any]) -> None:
-    """Make a store with these settings, and keep it under this name."""
+    """Make a store with these settings and keep it under this name."""
     storage = import_module("memory_semantic").MemoryStorage
     with tempfile.TemporaryDirectory() as root:
         made = storage("sam", {"storage_root": root, **settings}, clock=Clock())

@@ -1,4 +1,4 @@
-"""Version 1.3.0 in a process of its own and today's in this one, on one store at the same time."""
+"""Version 1.3.0 in a separate process and today's in this one, on one store at the same time."""
 
 import asyncio
 import json
@@ -126,8 +126,8 @@ async def test_the_old_version_leaves_a_store_alone_while_an_erasure_is_due(
 
 
 def _die_while_erasing(root: Path) -> tuple[list[dict[str, Any]], str]:
-    """Leave a store whose erasure is due, as when a process dies in it: what is left, and the text
-    that was to be forgotten.
+    """Leave a store whose erasure is due, as if a process had died in it; returns what is left, and
+    the text that was to be forgotten.
     """
     for attempt in range(20):
         *left, doomed = unpack("built-in", root)["memories"]

@@ -1,4 +1,4 @@
-"""Stores that version 1.3.0 made are used as they are, and nothing is migrated by reading."""
+"""Stores that version 1.3.0 made work unchanged, and reading migrates nothing."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ QUESTIONS = {
 
 
 class OldStore:
-    """A store that is kept: `memories` as it holds them, and what `storage` makes of it today."""
+    """A kept store: `memories` as it holds them, and today's `storage` on it."""
 
     def __init__(self, name: str, root: Path, settings: dict[str, Any]) -> None:
         contents = unpack(name, root)
@@ -50,7 +50,7 @@ MakeStore = Callable[[str], OldStore]
 
 @pytest.fixture
 def make_store(root: Path, server: EmbeddingsServer) -> MakeStore:
-    """A store that is kept, with the settings that it needs today."""
+    """A kept store, with the settings that it needs today."""
     server.dimensions = 8
     settings = {"built-in": {}, "service": {"base_url": server.base_url}}
 

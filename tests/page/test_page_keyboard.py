@@ -1,4 +1,4 @@
-"""All of the page by keyboard, and what a screen reader is told."""
+"""The whole page by keyboard, and what a screen reader is told."""
 
 import re
 from datetime import timedelta

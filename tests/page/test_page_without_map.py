@@ -1,4 +1,4 @@
-"""The page when the extra `map` is not installed: all but the map."""
+"""The page without the extra `map`: everything but the map."""
 
 import pytest
 from page_in_browser import TEAM, Look, bars, ids, listed, middle, opened

@@ -126,7 +126,7 @@ def test_only_these_know(package: str) -> None:
     assert not [user for user in users if not {user, user.split(".")[0]} & USERS[package]]
 
 
-def test_the_core_knows_of_nothing_that_is_built_on_it() -> None:
+def test_the_core_knows_nothing_that_is_built_on_it() -> None:
     others = {*OUTSIDE, "memory_daemon"}
     for name, path in CORE.items():
         assert others.isdisjoint(target.split(".")[0] for target in imports(name, path)), name
@@ -137,7 +137,7 @@ def test_what_is_built_on_the_core_imports_these_rooms(package: str) -> None:
     assert {room(target) for _, target in imported_of_the_core(package)} <= OUTSIDE[package]
 
 
-def test_the_command_takes_public_names_alone() -> None:
+def test_the_command_imports_only_public_names() -> None:
     public = {door: {*import_module(door).__all__, "maintenance", "models"} for door in DOORS}
     wrong = [
         (name, node.module, alias.name)

@@ -1,4 +1,4 @@
-"""A person gets the command as the README says, and it works from an environment of its own."""
+"""A person installs the command as the README says, and it works from a separate environment."""
 
 import json
 import os

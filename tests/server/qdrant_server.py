@@ -27,7 +27,7 @@ SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-c
 
 
 class Refused(Exception):
-    """The status and the words with which the real server refuses."""
+    """The status and the message with which the real server refuses."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ def error(status: int, words: str) -> Answer:
 
 
 def refusal(problem: Exception) -> Answer:
-    """What the server says where local mode raises `problem`."""
+    """What the server answers when local mode raises `problem`."""
     words = str(problem)
     if isinstance(problem, Refused):
         return error(*problem.args)
@@ -225,7 +225,7 @@ class QdrantServer:
         return aliases.get(name, name)
 
     def _info(self, name: str, _: None) -> dict[str, Any]:
-        """What local mode tells, and what it does not keep of the creation and the indexes."""
+        """What local mode reports, and what it does not keep about the creation and the indexes."""
         info = self.client.get_collection(name).model_dump(mode="json", exclude_none=True)
         asked, config = self.created.get(self._real(name), {}), info["config"]
         config["params"] |= {key: asked.get(key, 1) for key in PARAMS}

@@ -1,4 +1,4 @@
-"""The commands on a memory that a Qdrant server keeps: as on files, and what is different there."""
+"""The commands on a store that a Qdrant server keeps: as on files, with what differs there."""
 
 import asyncio
 import json
@@ -38,13 +38,13 @@ def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServe
 
 @pytest.fixture
 def storage(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
-    """The memory as another machine has it."""
+    """The store as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
 
 
 @pytest.fixture
 def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
-    """Of the three texts, the oldest first."""
+    """The ids of the three texts, oldest first."""
     found = []
     for number, text in enumerate(TEXTS):
         clock.advance(days=1)
@@ -68,13 +68,13 @@ def memories(storage: MemoryStorage) -> dict[str, Memory]:
 
 
 def unwell(*arguments: str, code: int = 0) -> dict[str, dict[str, Any]]:
-    """What the doctor finds, by subject, but that no settings name the agent."""
+    """What the doctor finds by subject, except that no settings name the agent."""
     found = as_json("doctor", *arguments, code=code)
     return {f["subject"]: f for f in found if f["state"] != "ok" and f["subject"] != "identity"}
 
 
 def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
-    """By name, the aliases of each."""
+    """All collections by name, with their aliases."""
     names = [one.name for one in qdrant.client.get_collections().collections]
     aliases = qdrant.client.get_aliases().aliases
     return {n: [a.alias_name for a in aliases if a.collection_name == n] for n in names}
@@ -176,7 +176,7 @@ class TestErrors:
         return str(file)
 
     @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-    def test_a_memory_that_is_still_in_files_is_to_be_moved(
+    def test_a_store_that_is_still_in_files_must_be_moved(
         self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
     ) -> None:
         settings(storage_root=str(root))
@@ -213,7 +213,7 @@ class TestDoctor:
         assert "3 memories: hashes and vectors agree" in said
         assert "nothing that a repair could mend" in run("doctor", "--repair").stderr
 
-    def test_an_agent_without_a_memory(self, qdrant: QdrantServer) -> None:
+    def test_an_agent_without_a_store(self, qdrant: QdrantServer) -> None:
         assert "has no memory at" in unwell()["store"]["text"] and collections(qdrant) == {}
 
     @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ class TestDoctor:
         assert "it is not what was stored" in found["text"]
         assert found["mend"] != "agent-memory doctor --repair"
 
-    def test_a_point_that_has_no_id_is_said_and_no_accident(
+    def test_a_point_without_an_id_is_reported_and_causes_no_traceback(
         self, ids: list[str], qdrant: QdrantServer
     ) -> None:
         qdrant.client.delete_payload(ALIAS, ["id"], [str(point_id(TEXTS[2]))])
@@ -320,7 +320,7 @@ class TestReembed:
         assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
         assert memories(storage) == before
 
-    def test_interrupted_it_serves_on_and_is_gone_on_with(
+    def test_an_interrupted_one_keeps_serving_and_resumes(
         self,
         storage: MemoryStorage,
         qdrant: QdrantServer,
@@ -333,7 +333,7 @@ class TestReembed:
         assert "HTTP 503" in run(*to_m, code=1).stderr
         assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
         left = unwell()["collections"]
-        assert "1 more of this agent" in left["text"] and "reembed --model" in left["mend"]
+        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
         copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
         assert copied[0].payload
         run("forget", copied[0].payload["id"], "--yes")
@@ -433,7 +433,7 @@ class TestMeanwhile:
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
 
-    def test_the_service_of_a_memory_stays_known(
+    def test_the_service_of_a_store_stays_known(
         self,
         make_storage: MakeStorage,
         server: EmbeddingsServer,
@@ -448,7 +448,7 @@ class TestMeanwhile:
         kept: Any = asyncio.run(private.info())
         assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url
 
-    def test_an_end_whose_answer_is_lost_is_an_end(
+    def test_it_is_done_even_if_the_last_answer_is_lost(
         self,
         ids: list[str],
         reembed: Callable[..., Result],
@@ -482,7 +482,7 @@ class TestMeanwhile:
         assert memories(storage).keys() == {*TEXTS}
 
     @pytest.mark.parametrize("known", [False, True])
-    def test_a_delete_that_meets_it_is_a_delete(
+    def test_a_delete_during_it_still_deletes(
         self,
         ids: list[str],
         reembed: Callable[..., Result],
@@ -528,7 +528,7 @@ class TestMeanwhile:
         again = memories(storage)[TEXTS[0]]
         assert (again.id, again.tags) == (stored[0], ["new"])
 
-    def test_nothing_is_lost_where_it_is_interrupted_after_the_switch(
+    def test_nothing_is_lost_if_it_is_interrupted_after_the_switch(
         self,
         others: Callable[[], None],
         reembed: Callable[..., Result],
@@ -563,7 +563,7 @@ class TestMeanwhile:
         model: str,
         moment: str,
     ) -> None:
-        """The other one is done, and its memory is used, before the first goes on."""
+        """The other one is done, and its store is used, before the first continues."""
         new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
         made = EmbeddingModel(model, None, 1536)
         wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())

@@ -1,4 +1,4 @@
-"""A memory that moves to a server and back: all of it arrives, and nothing is lost on the way."""
+"""A store that moves to a server and back: all of it arrives, and nothing is lost on the way."""
 
 import asyncio
 import json
@@ -42,12 +42,12 @@ def here(make_storage: MakeStorage) -> MemoryStorage:
 
 @pytest.fixture
 def there(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
-    """The memory on the server, as another machine has it."""
+    """The store on the server, as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
 
 
 def settings(**config: str) -> Path:
-    """Those of the person who moves; the memories of this machine are where the tests have them."""
+    """The settings of the person who moves; this machine's stores are where the tests put them."""
     root = Path("~").expanduser().parent / "memory"
     return command.settings(agent_identity="sam", storage_root=str(root), **config)
 
@@ -59,7 +59,7 @@ def move(*arguments: str, answers: str | None = None, code: int = 0) -> Result:
 
 
 def fill(storage: MemoryStorage, number: int) -> dict[str, Memory]:
-    """Memories of as many hours, with and without tags."""
+    """This many memories, an hour apart, with and without tags."""
 
     async def restore() -> None:
         for start in range(0, number, 1_000):
@@ -93,7 +93,7 @@ def points(storage: MemoryStorage) -> dict[UUID, Record]:
 
 
 def found_by(storage: MemoryStorage) -> list[Any]:
-    """The best, and what all score: of those that score the same, others may make the cut."""
+    """The best, and all scores: among equal scores, others may make the cut."""
     asked = ("fact 7", "fact 123", "which of them is 42?")
     answers = [asyncio.run(storage.search(question, 10)) for question in asked]
     return [[answer[0].id, *(round(m.score or 0, 2) for m in answer)] for answer in answers]
@@ -158,7 +158,7 @@ class TestAll:
         assert len(qdrant.requests) < 105, Counter(qdrant.requests)
         assert memories(make_storage(qdrant_url=qdrant.url)) == before
 
-    def test_an_empty_memory_and_its_model(
+    def test_an_empty_store_and_its_model(
         self, here: MemoryStorage, there: MemoryStorage, qdrant: QdrantServer
     ) -> None:
         asyncio.run(here.delete([asyncio.run(here.store("one"))]))
@@ -288,7 +288,7 @@ class TestMeanwhile:
         assert "others have stored more" in said.stderr
         assert len(memories(there)) == 4 and "late" in memories(there) and healthy(there)
 
-    def test_a_memory_made_there_with_another_model_is_not_mixed(
+    def test_a_store_made_there_with_another_model_is_not_mixed(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
     ) -> None:
         fill(here, 3)
@@ -412,7 +412,7 @@ class TestTheSourceIsRemoved:
 
 
 class TestForgottenThere:
-    """What was moved, and forgotten in the new place since, is not brought back."""
+    """What was moved and then forgotten in the new place is not brought back."""
 
     @pytest.fixture(params=["to the server", "to this machine"])
     def places(
@@ -422,7 +422,7 @@ class TestForgottenThere:
         there: MemoryStorage,
         qdrant: QdrantServer,
     ) -> tuple[MemoryStorage, MemoryStorage, list[str]]:
-        """The old place, the new one, and the options that move from the one to the other."""
+        """The old place, the new place, and the options that move from one to the other."""
         if request.param == "to the server":
             return here, there, ["--to", qdrant.url]
         return there, here, ["--to", "local", "--from", qdrant.url]
@@ -480,7 +480,7 @@ class TestForgottenThere:
         assert memories(there) == before
 
     @pytest.mark.parametrize("made_again_by", ["a session", "an interrupted move"])
-    def test_another_store_in_its_place_gets_all(
+    def test_another_store_in_its_place_gets_everything(
         self,
         here: MemoryStorage,
         there: MemoryStorage,
@@ -623,7 +623,7 @@ class TestRefused:
         assert nothing_on(qdrant) and not root.exists()
 
     @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://a", "http://a:secret@b", "x"])
-    def test_what_is_no_address(self, here: MemoryStorage, url: str, root: Path) -> None:
+    def test_rejects_invalid_addresses(self, here: MemoryStorage, url: str, root: Path) -> None:
         said = move("--to", url, code=2)
         assert "must be an address" in said.stderr and "secret" not in said.stderr
         assert not root.exists()
@@ -648,7 +648,7 @@ class TestRefused:
     def test_a_text_that_was_altered(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
     ) -> None:
-        """Nothing of such a store is taken for good."""
+        """Nothing in such a store is trusted."""
         fill(here, 5)
         [page] = here.folder.database.glob("shard-1/segments/*/payload_storage/page_0.dat")
         page.write_bytes(page.read_bytes().replace(b"fact 3", b"fact X"))

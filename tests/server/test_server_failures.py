@@ -42,7 +42,7 @@ def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses between tries are noted and not made."""
+    """Records the pauses between tries instead of making them."""
     pauses: list[float] = []
     seconds_to_wait = connection._seconds_to_wait
 
@@ -55,7 +55,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def error_of(call: Awaitable[object]) -> StorageError:
-    """The error of a call that fails; none of what it tells is the text of a memory or the key."""
+    """The error of a call that fails; it contains neither the text of a memory nor the key."""
     with pytest.raises(StorageError) as caught:
         await call
     told = "".join(traceback.format_exception(caught.value))
@@ -71,11 +71,11 @@ def matching(qdrant: QdrantServer, only: str) -> int:
 # What goes wrong at a request: the answer to it, the tries that are made, what the error says.
 FAILURES: dict[str, tuple[Any, int, str]] = {
     "closed": (DROP, 3, "could not be reached, in 3 tries"),
-    "408": (408, 3, "try 3 .HTTP 408"),
-    "429": (429, 3, "too much to do"),
-    "500": (500, 3, "try 3 .HTTP 500"),
-    "502": ((502, {}, b"<html>Bad gateway</html>"), 3, "try 3 .HTTP 502"),
-    "503": (503, 3, "try 3 .HTTP 503"),
+    "408": (408, 3, "3 tries .HTTP 408"),
+    "429": (429, 3, "is too busy"),
+    "500": (500, 3, "3 tries .HTTP 500"),
+    "502": ((502, {}, b"<html>Bad gateway</html>"), 3, "3 tries .HTTP 502"),
+    "503": (503, 3, "3 tries .HTTP 503"),
     "full": (FULL, 1, "out of disk space"),
     "507": (507, 1, "out of disk space"),
     "401": (401, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
@@ -148,13 +148,13 @@ async def test_a_redirect_is_not_followed(
 
 
 def chain(error: BaseException | None) -> str:
-    """All that the error and those before it tell, the suppressed ones too."""
+    """Everything that the error and its causes say, including suppressed ones."""
     if error is None:
         return ""
     return repr(error) + str(error) + chain(error.__cause__) + chain(error.__context__)
 
 
-async def test_what_a_server_repeats_of_a_memory_is_in_no_error_behind_the_error(
+async def test_what_a_server_quotes_of_a_memory_is_in_no_chained_error(
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     inject(qdrant, "400", UPSERT)
@@ -162,7 +162,7 @@ async def test_what_a_server_repeats_of_a_memory_is_in_no_error_behind_the_error
 
 
 @pytest.mark.parametrize("name", ["closed", "408", "429", "500", "502", "503"])
-async def test_what_passes_is_tried_three_times(
+async def test_temporary_failures_are_tried_three_times(
     storage: MemoryStorage, qdrant: QdrantServer, no_pause: list[float], name: str
 ) -> None:
     await storage.store("known")
@@ -253,7 +253,7 @@ CREATION = {
 
 @pytest.mark.parametrize("step", CREATION)
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_creation_whose_acknowledgement_is_lost_goes_on(
+async def test_a_creation_whose_acknowledgement_is_lost_continues(
     storage: MemoryStorage, qdrant: QdrantServer, step: str, after: bool
 ) -> None:
     qdrant.fail(503, only=CREATION[step], after=after)
@@ -345,7 +345,7 @@ async def test_a_server_too_old_for_conditional_updates_gets_no_memory(
     error = await error_of(storage.store(TEXT))
     assert str(error).endswith(UNCHANGED)
     if version[:1].isdigit():
-        assert f"version {version}, and 1.16 is needed" in str(error)
+        assert f"version {version}, but 1.16 is needed" in str(error)
     assert qdrant.created == {} and not qdrant.client.get_aliases().aliases
 
 
@@ -376,7 +376,7 @@ STRANGE: list[tuple[Any, type[StorageError], str]] = [
 
 
 @pytest.mark.parametrize(("metadata", "kind", "words"), STRANGE, ids=range(len(STRANGE)))
-async def test_what_is_no_memory_of_the_agent_is_left_alone(
+async def test_a_collection_that_is_not_the_agents_store_is_left_alone(
     storage: MemoryStorage,
     qdrant: QdrantServer,
     metadata: Any,
@@ -406,7 +406,7 @@ async def test_what_is_no_memory_of_the_agent_is_left_alone(
 
 
 @pytest.mark.parametrize("only", [f"POST /collections/{ALIAS}/points", UPSERT])
-async def test_a_memory_deleted_while_a_call_runs_is_an_error_and_can_be_made_anew(
+async def test_a_store_deleted_while_a_call_runs_is_an_error_and_can_be_created_again(
     storage: MemoryStorage, qdrant: QdrantServer, only: str
 ) -> None:
     await storage.store("x")
@@ -433,7 +433,7 @@ async def test_a_call_that_is_cancelled_stops_soon_and_asks_no_more(
     assert len(qdrant.requests) == 1
 
 
-async def test_a_call_cancelled_while_it_writes_writes_whole(
+async def test_a_call_cancelled_while_it_writes_completes_the_write(
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     await storage.store("x")
@@ -445,7 +445,7 @@ async def test_a_call_cancelled_while_it_writes_writes_whole(
     assert memory.content == TEXT and memory.tags == ["a"]
 
 
-async def test_without_the_client_a_sentence_tells_how_to_install_it(
+async def test_without_the_client_the_error_says_how_to_install_it(
     storage: MemoryStorage, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
@@ -465,7 +465,7 @@ def test_rejects_a_key_that_no_header_can_hold(
 
 
 @pytest.mark.parametrize("known", [False, True])
-async def test_a_key_that_is_wrong_is_named_and_not_told(
+async def test_a_wrong_key_is_named_but_not_shown(
     storage: MemoryStorage, qdrant: QdrantServer, known: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -482,7 +482,7 @@ async def test_a_key_that_is_wrong_is_named_and_not_told(
 
 @contextmanager
 def serving(status: int, headers: dict[str, str], body: bytes, seconds: float = 0) -> Iterator[str]:
-    """The address of a server that answers so, each byte of the body after some seconds."""
+    """The address of a server that answers like this, each byte of the body after some seconds."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -507,7 +507,7 @@ def serving(status: int, headers: dict[str, str], body: bytes, seconds: float = 
         http.server_close()
 
 
-async def test_an_answer_that_drips_is_given_up(make_storage: MakeStorage) -> None:
+async def test_an_answer_that_trickles_in_is_given_up(make_storage: MakeStorage) -> None:
     with serving(200, {}, b" " * 45, seconds=0.1) as url:
         error = await error_of(make_storage(qdrant_url=url, qdrant_timeout=1).count())
     assert "did not answer in time" in str(error)
@@ -517,7 +517,7 @@ async def test_an_answer_that_drips_is_given_up(make_storage: MakeStorage) -> No
     ("status", "body"),
     [(200, b"welcome"), (404, b""), (404, b"<html>Not found</html>"), (404, b'{"detail": "no"}')],
 )
-async def test_another_server_is_no_empty_memory(
+async def test_another_server_is_not_an_empty_store(
     make_storage: MakeStorage, status: int, body: bytes
 ) -> None:
     with serving(status, {}, body) as url:

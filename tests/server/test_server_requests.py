@@ -1,4 +1,4 @@
-"""How often a call asks the server, and what is asked: each request is a wait of the agent's."""
+"""How many requests a call makes, and what they ask: the agent waits for each of them."""
 
 import asyncio
 from typing import Any
@@ -111,7 +111,7 @@ async def test_a_point_without_a_vector_is_in_no_answer(
     assert found and fox.content not in [memory.content for memory in found[0]]
 
 
-async def test_another_model_than_the_call_wants_is_told(backend: ServerBackend) -> None:
+async def test_another_model_than_the_call_expects_is_an_error(backend: ServerBackend) -> None:
     other = StoreInfo(embedding=EAST, **INFO_OF_SAM)
     with pytest.raises(ReplacedStoreError):
         await backend.run(lambda store: store.count(), create=other)

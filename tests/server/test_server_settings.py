@@ -1,4 +1,4 @@
-"""The settings of a memory on a server: where they come from, and what becomes of them."""
+"""The settings of a store on a server: where they come from, and what they do."""
 
 import asyncio
 from pathlib import Path
@@ -46,7 +46,7 @@ loaded("qdrant_client", "grpc")
 
 
 @pytest.mark.parametrize("config", [{}, {"qdrant_url": ""}, {"qdrant_url": "http://127.0.0.1:9"}])
-async def test_the_environment_names_the_server_where_the_settings_do_not(
+async def test_the_environment_names_the_server_if_the_settings_do_not(
     make_storage: MakeStorage,
     qdrant: QdrantServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -110,7 +110,7 @@ async def test_a_server_of_other_programs_gets_nothing(
 
 
 @pytest.mark.parametrize("config", [{"qdrant_url": "local"}, {"qdrant_url": " LOCAL"}, {}])
-async def test_whoever_decided_is_not_asked_about_the_server_of_others(
+async def test_a_decision_ends_the_question_about_other_programs_servers(
     make_storage: MakeStorage,
     qdrant: QdrantServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -124,14 +124,14 @@ async def test_whoever_decided_is_not_asked_about_the_server_of_others(
 
 
 @pytest.mark.parametrize("value", ["local", " Local ", " "])
-async def test_the_variable_of_others_may_name_this_machine(
+async def test_the_variable_of_other_programs_may_name_this_machine(
     make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv(OTHERS, value)
     assert await make_storage().store("x")
 
 
-def test_the_commands_ask_where_the_memory_is(
+def test_the_commands_ask_where_the_store_is(
     root: Path, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(OTHERS, qdrant.url)
@@ -149,7 +149,7 @@ def test_the_commands_ask_where_the_memory_is(
     assert result.exit_code == 0, result.output
 
 
-async def test_a_memory_of_this_machine_is_not_passed_over(
+async def test_a_store_on_this_machine_is_not_ignored(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
     memory_id = await make_storage().store("here")
@@ -166,7 +166,7 @@ async def test_a_memory_of_this_machine_is_not_passed_over(
     assert await alice.store("x") and await alice.count() == 1
 
 
-async def test_what_an_interrupted_creation_left_here_is_no_memory(
+async def test_what_an_interrupted_creation_left_here_is_no_store(
     make_storage: MakeStorage, qdrant: QdrantServer, root: Path
 ) -> None:
     (root / "sam" / "qdrant.db").mkdir(mode=0o700, parents=True)
@@ -201,7 +201,7 @@ async def test_rejects_invalid_addresses(
         ("qdrant_api_key", 7),
     ],
 )
-def test_a_setting_that_is_wrong_is_named(make_storage: MakeStorage, name: str, value: Any) -> None:
+def test_an_invalid_setting_is_named(make_storage: MakeStorage, name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"The setting {name} is wrong"):
         make_storage(**{"qdrant_url": "http://127.0.0.1:9", name: value})
 
@@ -223,7 +223,7 @@ async def test_a_key_for_the_alias_alone_is_enough_for_an_agent(
     }
 
 
-async def test_a_memory_is_made_as_the_settings_say(
+async def test_a_store_is_created_as_the_settings_say(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
     config = {"qdrant_shards": "2", "qdrant_replicas": 5, "qdrant_quantization": "binary"}

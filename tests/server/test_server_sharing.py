@@ -1,4 +1,4 @@
-"""Agents on several machines, one memory on a Qdrant server: nothing is lost, nothing doubled."""
+"""Agents on several machines, one store on a Qdrant server: nothing is lost, nothing doubled."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ READ = f"POST /collections/{ALIAS}/points"
 
 @pytest.fixture
 def make(make_storage: MakeStorage, qdrant: QdrantServer) -> Callable[[], MemoryStorage]:
-    """The memory of `sam` on the server, as another machine has it each time."""
+    """The store of `sam` on the server, as another machine sees it each time."""
     return lambda: make_storage(qdrant_url=qdrant.url)
 
 
@@ -51,7 +51,7 @@ async def tags_of(storage: MemoryStorage) -> dict[str, set[str]]:
 
 
 def before(qdrant: QdrantServer, request_number: int, hook: Callable[[], object]) -> None:
-    """Call `hook` once, just before that of the next requests."""
+    """Call `hook` once, just before the next such request."""
     if request_number:
         qdrant.rules.append(Rule(request_number))
     qdrant.between(hook)
@@ -82,7 +82,7 @@ sys.stdin.readline()
 
 
 def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
-    """What each of several processes printed as JSON, all of which began at the same moment."""
+    """What each of several processes that began at the same moment printed as JSON."""
     processes = [start(root, READY + script, f"p{i}", *arguments) for i in range(number)]
 
     def ready(process: "subprocess.Popen[str]") -> None:
@@ -98,7 +98,7 @@ def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
     return [json.loads(finish(process)) for process in processes]
 
 
-async def test_four_machines_that_begin_at_once_have_one_memory(
+async def test_four_machines_that_begin_at_once_have_one_store(
     root: Path, qdrant: QdrantServer, storage: MemoryStorage
 ) -> None:
     script = """
@@ -120,7 +120,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("request_number", range(16))
-async def test_a_memory_that_others_make_at_the_same_moment_is_the_same(
+async def test_a_store_that_others_create_at_the_same_moment_is_the_same(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, request_number: int
 ) -> None:
     before(qdrant, request_number, lambda: asyncio.run(other.store("theirs")))
@@ -130,7 +130,7 @@ async def test_a_memory_that_others_make_at_the_same_moment_is_the_same(
     assert (await tags_of(storage)).keys() == expected and len(qdrant.created) == 1
 
 
-async def test_tags_that_others_merge_at_the_same_moment_stand_too(
+async def test_tags_that_others_merge_at_the_same_moment_are_kept_too(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
     memory_id = await storage.store("x", ["first"])
@@ -152,7 +152,7 @@ async def test_a_text_that_others_store_at_the_same_moment_has_the_id_of_the_fir
 
 
 @pytest.mark.parametrize("merged", [False, True])
-async def test_a_store_outlives_a_delete_of_the_same_moment(
+async def test_a_stored_text_survives_a_delete_at_the_same_moment(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, merged: bool
 ) -> None:
     memory_id = await storage.store("x", ["first"])
@@ -168,7 +168,7 @@ async def test_a_store_outlives_a_delete_of_the_same_moment(
     assert len(await tags_of(storage)) == 1
 
 
-async def test_a_store_goes_on_until_others_let_it(
+async def test_a_write_is_retried_until_others_let_it_through(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
     await storage.store("x")
@@ -179,7 +179,7 @@ async def test_a_store_goes_on_until_others_let_it(
     assert await tags_of(storage) == {"x": {"ours", *(f"theirs {i}" for i in range(5))}}
 
 
-async def test_a_store_that_others_never_let_through_is_an_error_and_safe_to_repeat(
+async def test_a_write_that_others_never_let_through_is_an_error_and_safe_to_repeat(
     qdrant: QdrantServer, storage: MemoryStorage
 ) -> None:
     await storage.store("x")
@@ -196,7 +196,7 @@ async def test_a_store_that_others_never_let_through_is_an_error_and_safe_to_rep
     assert await tags_of(storage) == {"x": {"ours"}}
 
 
-async def test_a_batch_of_which_others_change_some_is_stored_in_order(
+async def test_a_batch_that_others_partly_change_is_stored_in_order(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
     ids = await storage.store_many([(f"known {i}", ["first"]) for i in range(4)])
@@ -218,7 +218,7 @@ async def test_a_batch_of_which_others_change_some_is_stored_in_order(
     }
 
 
-async def test_a_memory_that_two_delete_is_gone(
+async def test_a_memory_deleted_by_two_is_gone(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
     ids = await storage.store_many(["a", "b", "c"])
@@ -232,7 +232,7 @@ async def test_a_memory_that_two_delete_is_gone(
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-async def test_a_text_stored_anew_while_its_memory_is_deleted_is_another_memory(
+async def test_a_text_stored_again_while_its_memory_is_deleted_is_another_memory(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, deleted: bool
 ) -> None:
     [old] = await storage.store_many(["x"])
@@ -319,7 +319,7 @@ CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("request_number", range(7))
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_memory_that_gets_another_model_while_a_call_runs(
+async def test_a_store_that_gets_another_model_while_a_call_runs(
     make_storage: MakeStorage,
     qdrant: QdrantServer,
     openai: EmbeddingsServer,
@@ -345,7 +345,7 @@ async def test_a_memory_that_gets_another_model_while_a_call_runs(
         assert record.vector == {"shard-2": pytest.approx(vector, abs=1e-3)}
 
 
-async def test_a_machine_with_the_old_model_in_its_settings_is_told(
+async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
     make_storage: MakeStorage, qdrant: QdrantServer, openai: EmbeddingsServer
 ) -> None:
     storage = make_storage(qdrant_url=qdrant.url, embedding_model="local")
@@ -356,7 +356,7 @@ async def test_a_machine_with_the_old_model_in_its_settings_is_told(
     assert await storage.count() == 1 and await storage.get_recent(1)
 
 
-def test_threads_and_tasks_share_a_memory(
+def test_threads_and_tasks_share_a_store(
     make: Callable[[], MemoryStorage], qdrant: QdrantServer
 ) -> None:
     async def tasks(name: int) -> None:
@@ -377,7 +377,7 @@ def test_threads_and_tasks_share_a_memory(
     assert len(tags) == 20 and len(qdrant.created) == 1
 
 
-def test_a_forked_child_can_use_the_memory_and_so_can_its_parent(
+def test_a_forked_child_can_use_the_store_and_so_can_its_parent(
     root: Path, qdrant: QdrantServer
 ) -> None:
     script = """

@@ -94,7 +94,7 @@ async def test_a_turn_that_broke_off_is_captured(
     assert await kept(sam) == [RULE, DECISION]
 
 
-async def test_a_sub_agents_prompt_is_no_human_word(
+async def test_a_sub_agents_prompt_is_not_captured(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     await converse(memory, DECISION, parent_id="root-session")
@@ -109,7 +109,7 @@ async def test_a_session_that_a_program_drives_is_left_alone(
     assert await sam.count() == 0
 
 
-async def test_what_the_evaluator_of_a_goal_says_is_no_human_word(
+async def test_what_the_evaluator_of_a_goal_says_is_not_captured(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     def go_on(session: AmplifierSession) -> Any:
@@ -131,7 +131,7 @@ async def test_a_page_that_asks_to_be_remembered_is_not(
     assert await sam.count() == 0
 
 
-async def test_what_the_model_stores_itself_is_left_to_it(
+async def test_what_the_model_itself_stores_is_not_captured_again(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     own = "Users are kept in PostgreSQL, for its JSONB."
@@ -139,7 +139,7 @@ async def test_what_the_model_stores_itself_is_left_to_it(
     assert await kept(sam) == [RULE, own]
 
 
-async def test_a_store_that_failed_is_no_reason_to_leave_it(
+async def test_what_the_model_failed_to_store_is_captured(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     await converse(memory, DECISION, turns=[store(""), "I could not."])
@@ -244,7 +244,7 @@ async def test_nobody_is_told_while_typing(memory: dict[str, Any], sam: MemorySt
     assert told == [[], [f'Remembered: "{DECISION}"']]
 
 
-async def test_failures_are_told_once_and_without_a_word_of_the_turn(
+async def test_failures_are_reported_once_and_without_quoting_the_turn(
     memory: dict[str, Any], root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     root.parent.mkdir(parents=True, exist_ok=True)
@@ -268,14 +268,16 @@ async def test_without_the_memory_tools_nothing_breaks(
 
 
 @pytest.mark.parametrize("settings", [{"extract": "magic"}, {"patterns": []}])
-async def test_a_wrong_setting_is_told(
+async def test_an_invalid_setting_is_reported(
     memory: dict[str, Any], settings: dict[str, Any], sam: MemoryStorage
 ) -> None:
     seen = await converse(memory, DECISION, settings=settings)
     assert len(seen.shown) == 1 and next(iter(settings)) in seen.shown[0]
 
 
-async def test_a_session_captures_only_so_many(memory: dict[str, Any], sam: MemoryStorage) -> None:
+async def test_a_session_captures_a_limited_number(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
     await converse(memory, f"{DECISION} {RULE}", "I prefer tabs.", settings={"max_per_session": 2})
     assert await sam.count() == 2
 

@@ -28,7 +28,7 @@ def decided(statement: str, quote: str, kind: str = "decision") -> dict[str, str
 async def asked(
     memory: dict[str, Any], *prompts: Any, reply: str = "Done.", said: str, **options: Any
 ) -> Conversation:
-    """A session in which the model replies to each prompt, and says that at the end."""
+    """A session in which the model replies to each prompt, and answers this at the end."""
     turns = [*[reply] * len(prompts), said]
     return await converse(memory, *prompts, turns=turns, settings=LLM, **options)
 
@@ -134,7 +134,7 @@ async def test_nothing_is_taken_from_a_private_turn(
     assert await sam.count() == 0
 
 
-async def test_what_the_model_stored_in_a_turn_is_left_to_it(
+async def test_what_the_model_stored_in_a_turn_is_not_captured_again(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     own = "Users are kept in PostgreSQL, for its JSONB."
@@ -149,7 +149,7 @@ async def test_a_turn_that_broke_off_has_no_reply(memory: dict[str, Any]) -> Non
 
 
 class Model:
-    """A provider that takes its time, or breaks."""
+    """A provider that is slow or fails."""
 
     def __init__(self, seconds: float = 0, error: Exception | None = None) -> None:
         self.seconds, self.error, self.requests = seconds, error, []
@@ -179,7 +179,7 @@ async def with_model(memory: dict[str, Any], model: Model, **settings: Any) -> C
     return await converse(memory, replace, settings={**LLM, **settings})
 
 
-async def test_the_fast_model_is_asked_where_there_is_one(memory: dict[str, Any]) -> None:
+async def test_the_fast_model_is_asked_if_there_is_one(memory: dict[str, Any]) -> None:
     model = Model(error=ValueError())
     seen = await with_model(memory, model)
     [(request, options)] = model.requests

@@ -1,4 +1,4 @@
-"""The integration test of the V1 plan (task 2.2), with the model as its only change."""
+"""The integration test of the V1 plan (task 2.2); only the model is different."""
 
 import asyncio
 

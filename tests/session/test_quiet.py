@@ -1,6 +1,6 @@
 """Nothing is left behind: no output, no thread, no temporary file, no warning.
 
-There is nothing to close, and so nothing to close twice or to use after closing.
+There is nothing to close, so nothing can be closed twice or used after closing.
 """
 
 from pathlib import Path

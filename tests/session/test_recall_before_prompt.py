@@ -42,13 +42,13 @@ converse = partial(conversation.converse, NAME)
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is given time, but for the test that is about it."""
+    """Gives a busy machine time, except in the test about time."""
     monkeypatch.setattr(recall, "MAX_SECONDS", 30.0)
 
 
 @pytest.fixture
 def old(memory: dict[str, Any]) -> MemoryStorage:
-    """The memory of `sam`, a month ago."""
+    """The store of `sam`, a month ago."""
     return MemoryStorage(
         "sam",
         core_settings(memory, ("agent_identity",)),
@@ -58,7 +58,7 @@ def old(memory: dict[str, Any]) -> MemoryStorage:
 
 @pytest.fixture
 def remote(memory: dict[str, Any], server: EmbeddingsServer) -> MemoryStorage:
-    """The memory of `sam`, embedded by a service."""
+    """The store of `sam`, embedded by a service."""
     config = {
         **core_settings(memory, ("agent_identity",)),
         "embedding_model": "m",
@@ -88,7 +88,7 @@ async def test_a_question_is_answered_from_memory_without_a_tool_call(
 async def test_each_request_begins_with_the_one_before(
     memory: dict[str, Any], old: MemoryStorage, loop: str
 ) -> None:
-    """So that a provider's cache serves all that was said before."""
+    """So a provider's cache serves everything said before."""
     await old.store_many([DECISION, *OTHERS])
     search = {"tool": "memory_search", "arguments": {"query": "the office in Lyon", "limit": 1}}
     prompts = (QUESTION, "And what about indentation, tabs or spaces?", "When do tokens expire?")
@@ -140,7 +140,7 @@ async def test_only_what_the_model_reads_counts_as_recalled(
     assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 1)]
 
 
-async def test_of_other_projects_only_what_is_close(
+async def test_other_projects_contribute_only_what_is_close(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await sam.store_many(
@@ -226,7 +226,7 @@ async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
     assert len(talk.shown) == 1 and "2 s" in talk.shown[0]
 
 
-async def test_a_failure_is_told_once_and_breaks_no_turn(
+async def test_a_failure_is_reported_once_and_breaks_no_turn(
     memory: dict[str, Any],
     old: MemoryStorage,
     root: Path,
@@ -256,7 +256,7 @@ async def test_without_the_tools_or_an_identity_nothing_breaks(
     assert list((tmp_path / "home").iterdir()) == []
 
 
-async def test_without_a_memory_none_is_made(memory: dict[str, Any], root: Path) -> None:
+async def test_without_a_store_none_is_created(memory: dict[str, Any], root: Path) -> None:
     talk = await converse(memory, QUESTION, "go on")
     assert (talk.recalled, talk.shown, talk.events) == ([], [], [])
     assert not root.exists()
@@ -268,7 +268,7 @@ async def test_sub_agents_get_nothing(memory: dict[str, Any], sam: MemoryStorage
     assert (talk.recalled, talk.shown, talk.events) == ([], [], [])
 
 
-async def test_the_memory_is_that_of_the_tools_unless_the_hook_names_another(
+async def test_the_store_is_that_of_the_tools_unless_the_hook_names_another(
     memory: dict[str, Any], make_storage: MakeStorage
 ) -> None:
     await make_storage("sam").store(DECISION)
@@ -336,7 +336,7 @@ async def test_credentials_reach_neither_the_service_nor_the_model(
 
 
 @pytest.mark.parametrize("place", [0, 900, 1_100, 5_000, 30_000])
-def test_of_a_long_prompt_both_ends_are_searched_for_but_no_part_of_a_key(place: int) -> None:
+def test_both_ends_of_a_long_prompt_are_searched_for_but_no_part_of_a_key(place: int) -> None:
     text = "word " * 10_000
     query = asked(text[:place] + KEY + text[place:])
     assert len(query) <= MAX_QUERY_CHARS and "MIIE" not in query

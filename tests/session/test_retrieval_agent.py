@@ -1,4 +1,4 @@
-"""A question that needs several look-ups costs the conversation the answer alone."""
+"""A question that needs several look-ups costs the conversation only the answer."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ AGENT = REPOSITORY / "agents/memory-retrieval.md"
 
 
 def parts() -> tuple[dict[str, Any], str]:
-    """What the agent's file says of it, and its instructions."""
+    """What the agent's file says about it, and its instructions."""
     _, header, body = AGENT.read_text().split("---\n", 2)
     return yaml.safe_load(header), body
 
@@ -36,7 +36,7 @@ async def test_otherwise_both_tools_are_there(make_tools: MakeTools, value: Any)
 
 
 @pytest.mark.parametrize("value", ["yes please", "${READ_ONLY}", 2, [True]])
-async def test_a_mistake_in_read_only_is_told_at_the_call_and_nothing_is_written(
+async def test_a_mistake_in_read_only_is_reported_at_the_call_and_nothing_is_written(
     make_tools: MakeTools, root: Path, value: Any
 ) -> None:
     tools = await make_tools(read_only=value)
@@ -47,7 +47,7 @@ async def test_a_mistake_in_read_only_is_told_at_the_call_and_nothing_is_written
     assert not root.exists()
 
 
-async def test_the_agent_as_its_file_configures_it_searches_the_memory_of_its_parent(
+async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
     make_storage: MakeStorage, root: Path
 ) -> None:
     await make_storage().store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
@@ -76,7 +76,7 @@ def test_the_agent_has_what_amplifier_asks_of_one() -> None:
 
 
 def test_the_agent_costs_a_session_little() -> None:
-    """What every request of the main agent carries: that there is the agent, and when to use it."""
+    """What every request of the main agent carries: that the agent exists, and when to use it."""
     header, _ = parts()
     awareness = (REPOSITORY / "context/memory-retrieval-awareness.md").read_text()
     assert estimate(header["meta"]["description"] + awareness) < 200

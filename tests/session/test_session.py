@@ -116,7 +116,7 @@ async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
 
 
 async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Path) -> None:
-    """Parallel sub-agents of one identity, and one with an identity of its own."""
+    """Parallel sub-agents with one identity, and one with its own."""
     async with scripted_session([[STORE], [SEARCH]], memory) as parent:
 
         async def child(number: int, **session: Any) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
     return [(each["content"], each.get("agent")) for each in result["output"]["memories"]]
 
 
-async def test_an_agent_shares_with_whom_the_settings_list(
+async def test_an_agent_shares_with_those_in_the_settings(
     play: Any, make_storage: MakeStorage
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
@@ -142,7 +142,7 @@ async def test_an_agent_does_not_pass_on_a_copy_nor_what_is_not_its_own(
         ({"share_with": ["alice"], "read_only": "true"}, {}),
     ],
 )
-async def test_without_leave_there_is_no_memory_share(
+async def test_without_permission_there_is_no_memory_share(
     memory: dict[str, Any], config: dict[str, Any], memory_tools: dict[str, Any]
 ) -> None:
     settings = {**memory, **memory_tools}
@@ -152,7 +152,7 @@ async def test_without_leave_there_is_no_memory_share(
 
 
 @pytest.mark.parametrize("comes_first", [False, True])
-async def test_its_search_takes_the_place_of_the_other(
+async def test_its_search_replaces_the_other_one(
     memory: dict[str, Any], make_storage: MakeStorage, comes_first: bool
 ) -> None:
     await make_storage("team").store("The team deploys on Tuesdays.")
@@ -197,7 +197,7 @@ async def test_an_agent_without_a_store_finds_what_others_have(
     assert [path.name for path in root.iterdir()] == ["team"]
 
 
-async def test_an_id_is_looked_up_in_the_own_store_then_in_the_others(
+async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
     play: Any, make_storage: MakeStorage
 ) -> None:
     own = await make_storage().store("own")
@@ -252,7 +252,7 @@ async def test_a_store_that_fails_unexpectedly_is_named_by_the_kind_of_error_alo
     assert result["output"]["not_searched"] == {"team": "failed unexpectedly (RuntimeError)"}
 
 
-async def test_what_fails_in_the_own_store_fails_the_call(
+async def test_a_failure_in_its_own_store_fails_the_call(
     play: Any, make_storage: MakeStorage, root: Path
 ) -> None:
     await make_storage().store("own")
@@ -305,7 +305,7 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
         ({"lock_timeout": "soon"}, "lock_timeout"),
     ],
 )
-async def test_a_wrong_setting_is_told_at_the_call(
+async def test_an_invalid_setting_is_reported_at_the_call(
     play: Any, config: dict[str, Any], said: str
 ) -> None:
     [result] = await play(search("x"), config=config)

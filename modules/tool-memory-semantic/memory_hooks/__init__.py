@@ -1,5 +1,5 @@
 """Hooks beside the memory tools: recall before a prompt, capture after a turn.
 
-The tools and `memory_semantic` do not know of them. Importing this loads nothing heavy: Amplifier
-mounts every module twice, once only to look at it.
+The tools and `memory_semantic` do not know about them. Importing this loads nothing heavy:
+Amplifier mounts every module twice, once only to look at it.
 """

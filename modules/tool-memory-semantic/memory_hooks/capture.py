@@ -1,7 +1,7 @@
-"""Capture: after a turn, what its human said that is worth keeping becomes a memory.
+"""Capture: after a turn, whatever the human said that is worth keeping becomes a memory.
 
-It happens in the background of the session's own event loop, so that no turn waits for it, and what
-is pending when the session ends is stored within seconds or given up: nothing outlives the loop.
+It runs in the background on the session's own event loop, so no turn waits for it. What is pending
+when the session ends is stored within seconds or given up: nothing outlives the loop.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ from .wording import mostly_in, same_statement
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-semantic-capture"
-# With what each carries, which is never a text.
+# Each event with the fields that it carries, never a text.
 EVENTS = {
     "memory:captured": "`agent_id`, `count`, `memory_ids`",
-    "memory:capture_failed": "`kind`, that of the error",
+    "memory:capture_failed": "`kind` of the error",
 }
 PRIORITY = 900  # after hooks that a person waits for
 
-# A model reads so many turns at once: one that withdraws what was said mostly follows within them.
+# How many turns a model reads at once: what was said is mostly withdrawn within this many, if ever.
 LLM_TURNS = 5
-# The end of a session may wait so long for what is pending; the rest is given up.
+# How long the end of a session waits for what is pending; the rest is given up.
 DRAIN_SECONDS = 5.0
-# Memories that may be the same statement in other words are among so many nearest.
+# How many of the nearest memories are compared, to find the same statement in other words.
 NEAREST = 5
-# Of a captured text, what the line for the person shows.
+# How much of a captured text the line for the person shows.
 SHOWN_CHARS = 80
 
 
@@ -64,8 +64,8 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Calla
 
 
 class Capture:
-    """The capture of one session: the words of its present turn, and what is being done with those
-    of earlier ones. Sub-agents and sessions that a program drives say nothing that is captured.
+    """The capture of one session: the words of the current turn, and the work on those of earlier
+    ones. Nothing is captured from sub-agents or from sessions that a program drives.
     """
 
     def __init__(self, coordinator: Any, config: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ class Capture:
         self._reads = str(config.get("extract")).strip() == "llm"
         self._words: list[str] = []
         self._stored: list[str] = []  # what the model itself stored in the turn
-        self._turns: list[tuple[extract.Turn, list[str]]] = []  # those that no model has read yet
+        self._turns: list[tuple[extract.Turn, list[str]]] = []  # turns that no model has read yet
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
         self._count = 0
@@ -82,27 +82,27 @@ class Capture:
         self._lines: list[tuple[str, Literal["info", "warning"]]] = []  # for the person
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Begin a turn. One that broke off is ended first."""
+        """Begin a turn, after ending one that broke off."""
         self._tell()
         await self._end_turn()
         goal = (self._coordinator.session_state or {}).get("goal") or {}
-        if not goal.get("turns_used"):  # or the evaluator of a goal speaks
+        if not goal.get("turns_used"):  # else the evaluator of a goal speaks
             self._hear(data, "prompt")
         return HookResult()
 
     async def on_steering(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Words that are typed while a turn runs belong to it."""
+        """Add words that are typed while the turn runs."""
         self._hear(data, "content")
         return HookResult()
 
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Note what the model stores itself."""
+        """Note what the model itself stores."""
         if data.get("tool_name") == "memory_store" and MEMORY_ID.search(str(data.get("result"))):
             self._stored.append(str((data.get("tool_input") or {}).get("content")))
         return HookResult()
 
     async def on_complete(self, event: str, data: dict[str, Any]) -> HookResult:
-        """End the turn; what follows happens in the background."""
+        """End the turn; the rest happens in the background."""
         self._tell()
         await self._end_turn(complete=True)
         return HookResult()
@@ -113,7 +113,7 @@ class Capture:
         return HookResult()
 
     async def drain(self) -> None:
-        """Store what is pending, or give it up with one warning when the time is over."""
+        """Store what is pending, or give it up with one warning when time is up."""
         await self._end_turn(last=True)
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=DRAIN_SECONDS)
@@ -124,7 +124,7 @@ class Capture:
                 await self._failed(TimeoutError())
         self._tell()
 
-    # What belongs to a turn.
+    # During a turn.
 
     def _hear(self, data: dict[str, Any], key: str) -> None:
         origin = os.environ.get("AMPLIFIER_SESSION_ORIGIN", "").strip().lower()
@@ -155,7 +155,7 @@ class Capture:
                 return "\n".join(str(part.get("text") or "") for part in content)
         return ""
 
-    # What becomes of it, in the background, one after the other.
+    # After a turn, in the background, one task at a time.
 
     def _start(self, work: Callable[..., Awaitable[None]], *what: Any) -> None:
         async def run() -> None:
@@ -171,7 +171,7 @@ class Capture:
 
     async def _by_cues(self, words: list[str], stored: list[str]) -> None:
         said = found("\n\n".join(map(human_words, words)))
-        if len(stored) < len(said):  # or the model stored all that there was, in its own words
+        if len(stored) < len(said):  # else the model stored all of it, in its own words
             await self._keep([each for each in said if not mostly_in(each.text, stored)])
 
     async def _by_model(self, turns: list[tuple[extract.Turn, list[str]]]) -> None:
@@ -193,7 +193,7 @@ class Capture:
             near = await storage.search(each.text, NEAREST)
             known = next((one for one in near if same_statement(one.content, each.text)), None)
             told = origin(self._coordinator, NAME, kind=each.kind)
-            # A known one is renewed, and keeps its tags.
+            # A known statement is renewed, and keeps its tags.
             text, tags = (
                 (known.content, [CAPTURED]) if known else (each.text, [CAPTURED, each.kind])
             )
@@ -208,12 +208,12 @@ class Capture:
         self._lines.append((f"Remembered: {', '.join(shown)}", "info"))
 
     async def _read(self) -> tuple[CaptureConfig, Any]:
-        # The engine takes a third of a second to load, which the event loop has not.
+        # Loading the engine takes a third of a second, which would block the event loop.
         await run_blocking(lambda _: import_module("memory_semantic.storage"))
         return read(self._coordinator, self._config, CaptureConfig)
 
     async def _failed(self, error: Exception) -> None:
-        """Tell that it failed: an event each time, the person once."""
+        """Report the failure: by an event each time, to the person once."""
         await self._coordinator.hooks.emit("memory:capture_failed", {"kind": type(error).__name__})
         if self._warned:
             return
@@ -226,7 +226,7 @@ class Capture:
         self._lines.append((f"What was said may not have been captured. {why}", "warning"))
 
     def _tell(self) -> None:
-        """Show what there is to tell: between turns the person may be typing."""
+        """Show the pending lines. Never called between turns: the person may be typing then."""
         lines, self._lines = self._lines, []
         for line, level in lines:
             if not show(self._coordinator, line, level, source=NAME) and level == "warning":

@@ -1,9 +1,9 @@
-"""How people say what lasts, whatever they talk about: precise, not complete.
+"""How people phrase what should last, on any subject: precise, not complete.
 
-A sentence of a human's own words is kept for one of three reasons. A cue marks it outright ("we
+A sentence in a human's own words is kept for one of three reasons. A cue marks it outright ("we
 decided"). It is a standing statement: no task, no complaint, and with two signals, such as a
-"never" and a reason. Or it is a lesson: what helped, and what the trouble was. What asks, supposes,
-chats, reports, is about this moment only, or is not to be kept, is left (see `human_words`).
+"never" and a reason. Or it is a lesson: what helped, and what the trouble was. Questions, guesses,
+chat, reports, and sentences about this moment or not to be kept are left out (see `human_words`).
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .human_words import is_said, is_statement, is_task, may_be_kept, phrases
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
-_INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # below, it is kept with so many sentences that follow
+_INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # a shorter text is kept with so many that follow
 _MIN_WORDS = 4  # of a statement with a single signal
 
 
@@ -61,8 +61,8 @@ CUES: dict[str, re.Pattern[str]] = {
     "lesson": phrases(r"(we('ve)? learn(ed|t)|lessons? learn(ed|t)|our \w+ turned out)"),
     "fact": phrases(r"(i work (from|for|at)|we (support|deploy|use)|in charge of|responsible for)"),
 }
-# What standing statements have, and few others. Any two are enough, and one of the strong ones in a
-# turn of nothing but statements.
+# Signals that standing statements have and few other sentences. Any two are enough, or one strong
+# signal in a turn that consists of statements only.
 _STRONG = {
     "none": phrases(r"""
         (no|none|nothing|nobody|no ?one|never|zero|neither|nor|without|forbidden|off limits|not)
@@ -120,7 +120,7 @@ _WEAK = {
     """),
     "place": phrases(r"((is|are) called|belongs? to|lives? (in|on)|goes (to|into)|needs|owns?)"),
 }
-# A lesson tells what helped, and what the trouble was or why.
+# A lesson says what helped, and what the trouble was or why.
 _HELPED = phrases(r"""
     (now|then|since|and|both|all|is|are)\b[^.?]{0,45} (gone|fine|clean|green|stable|solid|fixed)
     (now|then|since|and|both|all)\b[^.?]{0,45} (work(s|ing)?|loads?|pass(es)?|survives?|holds|zero)
@@ -145,7 +145,7 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
 def found(words: str) -> list[Found]:
-    """What of a human's own `words` is worth keeping, in their order."""
+    """The parts of a human's own `words` that are worth keeping, in their order."""
     found = []
     if not may_be_kept(words):
         return found
@@ -155,7 +155,7 @@ def found(words: str) -> list[Found]:
         lesson = _lesson(said)
         if lesson:
             found.append(Found("lesson", lesson))
-        last, introduced = -2, -1  # the last sentence that was kept; how far it introduces others
+        last, introduced = -2, -1  # the last sentence kept, and the last one it introduces
         for number, sentence in enumerate(said):
             cue = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
             kind = cue or _standing(sentence, only_statements)

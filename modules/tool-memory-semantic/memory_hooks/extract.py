@@ -1,7 +1,7 @@
 """The session's own model reads some turns and says what is worth keeping.
 
-It gets the human's words and the replies as data and answers JSON. Nothing is taken from an answer
-that does not parse, and no statement that goes beyond the words it comes from.
+It gets the human's words and the replies as data and answers in JSON. An answer that does not parse
+is discarded, and so is a statement that goes beyond the words it comes from.
 """
 
 import json
@@ -42,7 +42,7 @@ memories; an empty list is a good answer."""
 
 
 class AnswerError(AgentMemoryError):
-    """There is no answer of a model that anything could be taken from."""
+    """The model gave no usable answer, or there is no model."""
 
     def __init__(self, what: str = "Its answer is not the JSON that was asked for.") -> None:
         super().__init__(f"The session's model was to read the turns. {what}")
@@ -50,7 +50,7 @@ class AnswerError(AgentMemoryError):
 
 @dataclass(frozen=True)
 class Turn:
-    """What a human said in a turn, and what was replied to it; `private` if not to be kept."""
+    """What the human said in a turn, and the reply; `private` if it must not be kept."""
 
     user: str
     assistant: str
@@ -58,7 +58,7 @@ class Turn:
 
 
 def turn(prompts: list[str], reply: str) -> Turn:
-    """The turn as the model may read it: own words alone, nothing that speaks of a secret."""
+    """The turn as the model may read it: only the human's own words, and no line about a secret."""
     words = "\n\n".join(map(human_words, prompts))
     return Turn(
         _without_secrets(words, MAX_WORDS_CHARS),
@@ -68,7 +68,7 @@ def turn(prompts: list[str], reply: str) -> Turn:
 
 
 async def extract(coordinator: Any, turns: list[Turn], model_role: str) -> list[Found]:
-    """What the model says is worth keeping of `turns`, after one request.
+    """What the model finds worth keeping in `turns`, after one request.
 
     Raises AnswerError if there is no model or its answer is not what was asked for, and whatever
     the provider raises.
@@ -83,7 +83,7 @@ async def extract(coordinator: Any, turns: list[Turn], model_role: str) -> list[
         ],
         model=model,
         max_output_tokens=MAX_OUTPUT_TOKENS,
-        metadata={"stream": False},  # or its tokens appear in the chat
+        metadata={"stream": False},  # else its tokens would appear in the chat
     )
     response = await provider.complete(request, extended_thinking=False)
     text = "".join(getattr(block, "text", None) or "" for block in response.content or ())
@@ -108,7 +108,7 @@ def parse(answer: str) -> list[tuple[Found, str]]:
 
 
 def _holds(found: Found, quote: str, turns: list[Turn]) -> bool:
-    """Whether the turns that may be kept contain the quote, and all that the statement names."""
+    """Whether a turn that may be kept contains the quote and everything the statement names."""
     if not MIN_CHARS <= len(found.text) <= MAX_CHARS or speaks_of_secrets(found.text):
         return False
     for turn in turns:
@@ -123,15 +123,15 @@ def _squeezed(text: str) -> str:
 
 
 def _without_secrets(text: str, max_chars: int) -> str:
-    """The beginning of `text`, without lines that show or speak of a secret; one may be cut, but
-    only where it would not be shown.
+    """The beginning of `text`, without lines that show or mention a secret. Twice as much is masked
+    before the text is cut, so that no part of a secret is shown.
     """
     lines = mask(text[: 2 * max_chars])[0].splitlines()
     return "\n".join(line for line in lines if not speaks_of_secrets(line))[:max_chars]
 
 
 async def _provider(coordinator: Any, model_role: str) -> tuple[Any, str | None]:
-    """The provider for the role, and its model, where roles are set up; else the session's own."""
+    """The provider and model for the role, if roles are set up; else the session's own."""
     providers = coordinator.get("providers") or {}
     resolver = coordinator.get_capability("model_role_resolver")
     for preferred in await resolver.resolve(model_role) if resolver else ():

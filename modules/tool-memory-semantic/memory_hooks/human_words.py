@@ -1,6 +1,6 @@
 """Which part of a prompt its human wrote. The rest is pasted, quoted or put there by a program, and
 nothing in it may become a memory: a page that says "remember to always …" is not the user. Then,
-which of these words state something: who asks, supposes, orders or complains does not.
+which of these words state something: questions, guesses, orders and complaints do not.
 
 Better too little than too much: what may have been pasted counts as pasted.
 """
@@ -15,9 +15,9 @@ _NUMBER = r"(\d[\w:.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|
 
 
 def phrases(lines: str) -> re.Pattern[str]:
-    """What finds any of the patterns, one a line, as whole words. In them START is where an
-    imperative can stand, HEAD the head of a clause, DO what may come before the verb of an order,
-    DET a determiner and NUMBER a number.
+    """A pattern that finds any of `lines` as whole words. In them, START is where an imperative can
+    stand, HEAD the head of a clause, DO what may come before the verb of an order, DET a determiner
+    and NUMBER a number.
     """
     patterns = []
     for line in map(str.strip, lines.strip().splitlines()):
@@ -35,7 +35,7 @@ def phrases(lines: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-# Asked, supposed, undecided, for now, reported, or chat.
+# Questions, guesses, what is undecided or for now, reports, and chat.
 _NOT_SAID = phrases(r"""
     [?\uff1f]\W*$|\bor (no|not)( \w+)?\W*$|first\W*$|ですか|오늘|이번만|今[日回]だけ
     HEAD (what|why|how|who|where)'?s?\b(?!.*: )
@@ -71,7 +71,7 @@ _NOT_SAID = phrases(r"""
     (i('ll| will| shall) (never|always)|i swear|(never|always) \w+ing)
     [\U0001f600-\U0001f64f\U0001f923-\U0001f92f\U0001f970-\U0001f97a]
 """)
-# Said in a turn, it takes back or turns round what the rest of it says.
+# Said in a turn, it takes back or reverses what the rest of the turn says.
 _NOT_MEANT = phrases(r"""
     (not|nothing|nobody|no ?one|n'?t|never|un)[ -]?(\w+ ){0,3}(decided|settled|agreed|final)
     ((take|took|taking) (it|that|this) back|hold off|scratch that|ignore (what|that|my))
@@ -103,7 +103,7 @@ _TASK = phrases(r"""
     ^(no|nope|nah|hm+|nice|cool|sorry)\b,? (only|all|not|just|no|every|for|in|that)\b|^given\b
     ^(all of (them|it)|only the (first|second|last)|wait|not (that|this|the|all|yet|quite))
 """)
-# What goes wrong or stands so at this moment, and what someone just did or saw.
+# What is wrong or so at this moment, and what someone has just done or seen.
 _TROUBLE = phrases(r"""
     (crash\w*|missing|complain\w*|fail\w*|errors?|broken|hangs?|slow|why|wrong|weird|odd|strange)
     (stuck|still|help|suddenly|out of (disk|memory)|shows? only|as you can see|all (clear|done))
@@ -146,7 +146,7 @@ MAX_PARAGRAPH_CHARS = 1_000
 MAX_PROMPT_CHARS = 4_000
 
 # Amplifier puts the files that a prompt mentions before it, and writes prompts for skills itself.
-# To the last closing tag: a file may hold one of its own.
+# Up to the last closing tag, because a file may contain one.
 _FILES = re.compile(r"<context_file\b(?:.*</context_file>|.*)", re.DOTALL)
 _SYNTHETIC = ("Use the load_skill tool to load the skill",)
 
@@ -160,14 +160,14 @@ _BLOCKS = re.compile(
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
-# Text in quotation marks, or as code, of three words or more; in Japanese and Chinese of six signs.
+# Three words or more in quotation marks, or as code; in Japanese and Chinese, six characters.
 _QUOTES = re.compile(
     r"""["“”„«](?:[^\s"“”„«»]+\s+){2,}[^"“”„«»]*["“”»] | [「『][^」』]{6,}[」』]
     | `(?:[^\s`]+\s+){2,}[^`]*`
     | (?<!\w)['\u2018](?:[^\s'\u2018\u2019]+\s+){2,}[^'\u2018\u2019]*['\u2019](?!\w)""",
     re.VERBOSE,
 )
-# Who asks to have a text worked on has given one, and where it begins cannot be told.
+# A prompt that asks for work on a text contains that text, and where it begins cannot be told.
 _GIVEN = re.compile(
     r"""\b(?:summari[sz]e | tl;?dr | translate | shorten | condense | rephrase | paraphrase | reword
       | proofread | übersetze? | zusammenfassen | fass)\b | 요약 | 번역 | 要約 | 翻訳
@@ -186,8 +186,8 @@ _MACHINE = re.compile(
 
 
 def human_words(prompt: str) -> str:
-    """What of `prompt` its human wrote: without code, quotations, logs, tagged blocks and pastes;
-    paragraphs are kept apart by empty lines. Empty if it cannot be told.
+    """The part of `prompt` that its human wrote: without code, quotations, logs, tagged blocks and
+    pastes, with empty lines between paragraphs. Empty if it cannot be told.
     """
     text = _FILES.sub("", prompt).replace("\u2019", "'").strip()
     if len(text) > MAX_PROMPT_CHARS or text.startswith(_SYNTHETIC) or _GIVEN.search(text):
@@ -202,24 +202,24 @@ def human_words(prompt: str) -> str:
 
 
 def to_be_forgotten(words: str) -> bool:
-    """Whether a human says in these words that they are not to be kept."""
+    """Whether the human says in these words that they must not be kept."""
     return bool(_FORGET.search(words))
 
 
 def speaks_of_secrets(text: str) -> bool:
-    """Whether `text` shows a credential or speaks of one."""
+    """Whether `text` shows or mentions a credential."""
     return bool(_SECRET.search(mask(text)[0]))
 
 
 def may_be_kept(words: str) -> bool:
-    """Whether something may be kept of these words of one turn: they hold no secret, and their
-    human means them, takes nothing back, and does not ask to forget anything.
+    """Whether anything in these words of one turn may be kept: they hold no secret, and the human
+    means them, takes nothing back and does not ask to forget anything.
     """
     return not (to_be_forgotten(words) or speaks_of_secrets(words) or _NOT_MEANT.search(words))
 
 
 def is_said(sentence: str) -> bool:
-    """Whether a sentence says something, rather than to ask, suppose, report or chat."""
+    """Whether a sentence says something, rather than asks, supposes, reports or chats."""
     return not _NOT_SAID.search(sentence)
 
 
@@ -229,5 +229,5 @@ def is_task(sentence: str) -> bool:
 
 
 def is_statement(sentence: str) -> bool:
-    """Whether a sentence is neither a task nor about what goes wrong or happens at this moment."""
+    """Whether a sentence is neither a task nor about what is wrong or happening at this moment."""
     return not (_TASK.search(sentence) or _TROUBLE.search(sentence))

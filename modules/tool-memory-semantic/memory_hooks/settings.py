@@ -1,7 +1,7 @@
-"""What a hook of this package goes by: the settings of the memory tools, and its own.
+"""The settings of a hook in this package: those of the memory tools, and its own.
 
-A hook uses the memory that the tools of its session use. Their settings are in the session's
-mount plan; the hook's `config` may hold the same names, which then win, beside its own.
+A hook uses the same store as the tools of its session. Their settings are in the session's mount
+plan; the hook's `config` may repeat them, and then wins.
 """
 
 from collections.abc import Mapping
@@ -39,18 +39,18 @@ class RecallConfig(_OfAHook):
         int, Field(description="tokens for each later prompt; 0 for nothing")
     ] = 500
     recent: Annotated[
-        int, Field(description="how many of the project's last memories the first prompt brings")
+        int, Field(description="how many of the project's latest memories the first prompt brings")
     ] = 10
     recent_days: Annotated[float, Field(description="how many days old those may be")] = 7
-    relevant: Annotated[int, Field(description="how many close ones a prompt brings")] = 5
+    relevant: Annotated[int, Field(description="how many close memories a prompt brings")] = 5
     min_cosine: Annotated[
-        float | None, Field(description="from which cosine on a memory is close")
+        float | None, Field(description="the cosine from which a memory is close")
     ] = None
 
 
 @dataclass(kw_only=True)
 class CaptureConfig(_OfAHook):
-    """What reads a turn, and how much it may take.
+    """What reads a turn, and how much time and memories that may take.
 
     The descriptions are the rows of the table in docs/capture.md.
     """
@@ -62,11 +62,11 @@ class CaptureConfig(_OfAHook):
     model_role: Annotated[
         str,
         Field(
-            description="with `llm`: the role whose model is asked, where a routing bundle is set "
-            "up; else the session's own model"
+            description="with `llm`: the role whose model is asked, if a routing bundle is set up; "
+            "else the session's own model"
         ),
     ] = "fast"
-    llm_timeout: Annotated[float, Field(description="seconds that it may take")] = 10.0
+    llm_timeout: Annotated[float, Field(description="seconds that this may take")] = 10.0
     max_per_session: Annotated[
         int, Field(description="memories that one session may capture; 0 captures nothing")
     ] = 100
@@ -75,11 +75,11 @@ class CaptureConfig(_OfAHook):
 def read(
     coordinator: Any, config: Mapping[str, Any], own: type[Own]
 ) -> tuple[Own, "MemoryStorage"]:
-    """The hook's own settings, a dataclass `own`, and the memory of the session's agent.
+    """The hook's own settings, as the dataclass `own`, and the store of the session's agent.
 
-    For the first use, not for mounting: the identity may come late, and a mistake in the settings
-    must not keep the module from loading. Creates and contacts nothing. Raises ValueError for a
-    wrong value, a name that is no setting, and a session without an agent_identity.
+    To be called at first use, not when mounting: the identity may come late, and a mistake in the
+    settings must not keep the module from loading. Creates and contacts nothing. Raises ValueError
+    for an invalid value, an unknown setting, or a session without an agent_identity.
     """
     from memory_semantic import MemoryStorage
     from memory_semantic.settings import core_settings, parsed

@@ -1,20 +1,20 @@
 """Two questions about wording: do two texts say the same, and does a text say more than its source?
 
-Both are answered from the words alone. An embedding model finds "never on Fridays" as close to "on
-Fridays" as two wordings of one thing, and Postgres as close to MySQL.
+Both are answered from the words alone. To an embedding model, "never on Fridays" is as close to "on
+Fridays" as two wordings of the same thing, and so is Postgres to MySQL.
 """
 
 import re
 from unicodedata import normalize
 
-# Words that make no difference to what is said. No preposition, tense or negation is among them.
+# Words that make no difference to what is said; no preposition, tense or negation.
 _FILLERS = set(
     """a an the that this these we i you our my your us me is are am be will have has ve ll re m s
     do does please pls kindly remember note fyi btw also and so just really ok okay yes hey decided
     agreed let lets going to""".split()  # noqa: SIM905 - to be read
 )
 _NOT = {"dont": "not", "don't": "not", "doesn't": "not"}
-# What a statement may begin with although its source does not hold it.
+# Words with which a statement may begin even if its source does not contain them.
 _OPENERS = set(
     """the a an all any each every no never always do use user users there it when if for in on at
     by to only new this these our replies answers prefers wants keep avoid project""".split()  # noqa: SIM905
@@ -33,7 +33,7 @@ def _stem(word: str) -> str:
 
 
 def same_statement(one: str, other: str) -> bool:
-    """Whether both say the same, but for fillers, case, punctuation and endings.
+    """Whether both say the same, apart from fillers, case, punctuation and endings.
 
     Any other difference may be a different fact: a name, a number, a "not", or the order of two
     names around an "instead of".
@@ -42,7 +42,7 @@ def same_statement(one: str, other: str) -> bool:
 
 
 def mostly_in(text: str, others: list[str]) -> bool:
-    """Whether at least half of what one of `others` says is in `text`, or of that in the other."""
+    """Whether `text` and one of `others` share at least half of what the shorter one says."""
     own = set(_gist(text))
     for other in map(set, map(_gist, others)):
         if own and other and len(own & other) >= min(len(own), len(other)) / 2:

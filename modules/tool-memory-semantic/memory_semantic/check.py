@@ -1,4 +1,4 @@
-"""The rules for what goes in: texts, tags, ids, limits, times, addresses."""
+"""The rules for input: texts, tags, ids, limits, times, addresses."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,14 +19,14 @@ from .limits import (
 from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal, without_tags
 
-# A text to remember, alone or with its tags, and with what is told of it.
+# A text to remember: alone, with tags, or with tags and metadata.
 Tags = Sequence[str] | None
 Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
 class NewMemory(Memory):
-    """A memory to be stored. `former` is what versions before 1.3 made of its text; one that is
-    not `dated` leaves a text that is known the time that it has.
+    """A memory to be stored. `former` holds the forms that versions before 1.3 gave its text. If it
+    is not `dated`, a known text keeps its time.
     """
 
     former: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class NewMemory(Memory):
 
 
 def clean_text(value: object, name: str) -> str:
-    """`value` as it is stored (`plaintext.normal`). Raises InputError as `trimmed_text` does."""
+    """`value` in its stored form (`plaintext.normal`). Raises InputError as `trimmed_text` does."""
     return trimmed_text(normal(value) if isinstance(value, str) else value, name)
 
 
@@ -47,13 +47,13 @@ def trimmed_text(value: object, name: str) -> str:
     text = value.strip()
     if len(text) > MAX_CONTENT_CHARS:
         raise InputError(
-            f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are possible. "
+            f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are allowed. "
             "Shorten it or split it."
         )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{name} is not valid Unicode: it holds half a surrogate pair.") from None
+        raise InputError(f"{name} is not valid Unicode: it has half a surrogate pair.") from None
     if not any(char.isprintable() and not char.isspace() for char in text):
         raise InputError(f"{name} is empty: give it at least one visible character.")
     return text
@@ -67,19 +67,19 @@ def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) 
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
-    if len(value) > MAX_TAGS:  # before any of them is looked at
-        raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are possible.")
+    if len(value) > MAX_TAGS:  # before looking at any of them
+        raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are allowed.")
     tags: dict[str, None] = {}
     for item in value:
         tag = clean(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
-            raise InputError(f"A tag has {len(tag)} characters; at most {MAX_TAG_CHARS} may be.")
+            raise InputError(f"A tag has {len(tag)} characters; {MAX_TAG_CHARS} are allowed.")
         tags[tag] = None
     return list(tags)
 
 
 def clean_metadata(value: object) -> dict[str, str]:
-    """What is told of a memory; None means nothing. Raises InputError for anything but a dict of at
+    """The metadata of a memory; None means none. Raises InputError for anything but a dict of at
     most 10 texts of 1 to 200 characters, under names of 1 to 50.
     """
     if value is None:
@@ -91,7 +91,7 @@ def clean_metadata(value: object) -> dict[str, str]:
         name, text = clean_text(name, "a name in metadata"), clean_text(text, "a text in metadata")
         if len(name) > MAX_TAG_CHARS or len(text) > MAX_METADATA_CHARS:
             raise InputError(
-                f"A name in metadata may have {MAX_TAG_CHARS} characters, a text "
+                f"In metadata, a name may have up to {MAX_TAG_CHARS} characters, a text up to "
                 f"{MAX_METADATA_CHARS}."
             )
         cleaned[name] = text
@@ -114,8 +114,8 @@ def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
 def clean_memories(
     memories: Iterable[Memory], agent: str, undated: datetime | None
 ) -> list[NewMemory]:
-    """`memories` as those of `agent`, with their ids and times; `undated`, if given, is the time of
-    those that were made without one. Raises InputError as `clean_items` does.
+    """`memories` for `agent`, with their ids and times; those created without a time get `undated`,
+    if given. Raises InputError as `clean_items` does.
     """
     cleaned = []
     for memory in memories:
@@ -130,12 +130,12 @@ def clean_memories(
 def memory_from(
     fields: object, agent: str, tags: Tags, mask: Callable[[Any], tuple[Any, int]]
 ) -> tuple[Memory, int]:
-    """As `MemoryStorage.memory_from` says; `mask` masks what is given."""
+    """See `MemoryStorage.memory_from`; `mask` masks what is given."""
     if not isinstance(fields, Mapping):
         raise InputError("it is not an object with a content.")
     masked = {name: mask(fields.get(name)) for name in ("content", "tags", "metadata")}
     given = {name: value for name, (value, _) in masked.items()}
-    clean_text(given["content"], "content")  # kept as it came: so an earlier version may have it
+    clean_text(given["content"], "content")  # kept as it came: an older store may hold that form
     own_tags = [*clean_tags(given["tags"]), *clean_tags(tags)]
     given["tags"] = clean_tags(list(dict.fromkeys(own_tags)))
     try:
@@ -151,7 +151,7 @@ def memory_from(
 
 def _batch(memories: list[NewMemory]) -> list[NewMemory]:
     if len(memories) > MAX_BATCH:
-        raise InputError(f"{len(memories):,} memories at once are too many; {MAX_BATCH:,} may be.")
+        raise InputError(f"{len(memories):,} memories at once; at most {MAX_BATCH:,} are allowed.")
     return memories
 
 
@@ -171,7 +171,7 @@ def _new_memory(
 
 
 def clean_id(value: object) -> str:
-    """A memory's id. Raises InputError for what cannot be one."""
+    """A memory's id. Raises InputError for anything else."""
     if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
         raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
     return value
@@ -185,7 +185,7 @@ def clean_ids(value: object) -> list[str]:
 
 
 def clean_local(value: str) -> str:
-    """`value` trimmed, and `local` however it is written: no other model is called `Local`."""
+    """`value` trimmed, and `local` in lower case: no other model is called `Local`."""
     value = value.strip()
     return value.lower() if value.lower() == LOCAL_MODEL else value
 
@@ -194,13 +194,13 @@ def clean_base_url(
     value: str | None, name: str = "base_url", example: str = "http://localhost:11434/v1"
 ) -> str | None:
     """The address of a service, None or blank meaning none; `name` is what errors call it. Raises
-    InputError for no address, and for one with a password in it, which would end in logs.
+    InputError for anything else, and for a password in it, which would end up in logs.
     """
     address = (value or "").strip()
     if not address:
         return None
-    with suppress(ValueError):  # for a host or a port that is none
-        parts = urlsplit(address)  # which drops line breaks inside
+    with suppress(ValueError):  # from an invalid host or port
+        parts = urlsplit(address)  # this drops line breaks inside
         whole = address.isprintable() and " " not in address and "@" not in parts.netloc
         if whole and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return address
@@ -208,7 +208,9 @@ def clean_base_url(
 
 
 def clean_limit(value: object, maximum: int | None) -> int:
-    """How many results: any whole number from 1, at most `maximum`. Raises InputError otherwise."""
+    """How many results: `value`, but at most `maximum`. Raises InputError unless it is a whole
+    number of 1 or more.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 or value < 1:
         allowed = f"from 1 to {maximum}" if maximum else "of 1 or more"
         raise InputError(f"limit must be a whole number {allowed}.")
@@ -216,7 +218,7 @@ def clean_limit(value: object, maximum: int | None) -> int:
 
 
 def clean_since(value: object, name: str = "since") -> datetime | None:
-    """A moment in UTC from ISO 8601 text or a datetime, naive ones being UTC; None stays None.
+    """A moment in UTC from ISO 8601 text or a datetime, naive ones taken as UTC; None stays None.
     `name` is what errors call it. Raises InputError for anything else.
     """
     if value is None:
@@ -227,10 +229,10 @@ def clean_since(value: object, name: str = "since") -> datetime | None:
         if isinstance(value, datetime):
             return as_utc(value)
     raise InputError(
-        f"{name} must be an ISO 8601 date or time, in UTC of the years 1 to 9999, such as "
+        f"{name} must be an ISO 8601 date or time in the years 1 to 9999 (UTC), such as "
         "2026-01-31 or 2026-01-31T09:00:00Z."
     )
 
 
 def _kind(value: object) -> str:
-    return "missing" if value is None else f"a {type(value).__name__}"
+    return "missing" if value is None else type(value).__name__

@@ -1,13 +1,13 @@
 """What can go wrong.
 
     AgentMemoryError
-    ├── InputError        an argument or a setting cannot be what it is; it is a ValueError, too
+    ├── InputError        an argument or a setting is invalid; also a ValueError
     ├── EmbeddingError    the text could not be turned into a vector
     └── StorageError      the store could not be opened, read or written
-        ├── ResourceError        the process or the machine has no more of what it needs
-        ├── NewerStoreError      it is a newer version's
+        ├── ResourceError        too little memory or disk space, or too few descriptors
+        ├── NewerStoreError      a newer version made it
         ├── ReplacedStoreError   it was given another model meanwhile
-        └── DamagedStoreError    it is not whole
+        └── DamagedStoreError    it is damaged
 
 Every message is a sentence for the model or the person who reads it: what happened, what was and
 was not changed, what to do. None carries the text of a memory or a key.
@@ -24,7 +24,7 @@ class AgentMemoryError(Exception):
 
 
 class InputError(AgentMemoryError, ValueError):
-    """What was given cannot be used: an argument, a setting, an identity."""
+    """An argument, a setting or an identity is invalid."""
 
 
 class EmbeddingError(AgentMemoryError):
@@ -32,8 +32,8 @@ class EmbeddingError(AgentMemoryError):
 
 
 class StorageError(AgentMemoryError):
-    """The store of an agent could not be opened, read or written as it should be. `outcome` is the
-    last sentence of the message: what was changed. It is empty until `explained` has added it.
+    """An agent's store could not be opened, read or written. `outcome` is the last sentence of the
+    message, which says what was changed. It is empty until `explained` adds it.
     """
 
     def __init__(self, message: str, outcome: str = "") -> None:
@@ -42,7 +42,7 @@ class StorageError(AgentMemoryError):
 
 
 class ResourceError(StorageError):
-    """There are not enough descriptors, memory or disk to use the store, which is as it was."""
+    """Too little memory or disk space, or too few descriptors, to use the store."""
 
 
 class NewerStoreError(StorageError):
@@ -54,33 +54,33 @@ class ReplacedStoreError(StorageError):
 
 
 class DamagedStoreError(StorageError):
-    """What is stored is not whole: something for a person to look at."""
+    """The store is damaged: a person has to look at it."""
 
 
-# How such an error ends.
+# How a DamagedStoreError ends.
 REPAIR = "Run `agent-memory doctor`, or restore it from a backup."
 
-# How an error of a store ends, for whoever made the call.
+# How other errors of a store end: what became of the call.
 UNCHANGED = "Nothing was changed."
 MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
 MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
 
 
 def damage(agent: str, sign: str) -> DamagedStoreError:
-    """The error for a store of which `sign` shows that it is not whole."""
+    """The error for a damaged store; `sign` is the evidence."""
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
 def exhausted(doing: str, number: int, outcome: str = "") -> ResourceError:
-    """The error for a `shortage` of this number, which ended the `doing` of something."""
+    """The error for a `shortage` of this number; `doing` says what it prevented."""
     cause = f"{explanation(number)} The store's files are not the cause."
     return ResourceError(f"{doing}: {cause}", outcome)
 
 
 @contextmanager
 def explained(outcome: str) -> Iterator[None]:
-    """Make an error in the block, if it is the store's or the system's, a StorageError that ends by
-    saying what was changed: `outcome`, unless a block inside has said so.
+    """Turn an error of the store or the system in the block into a StorageError that ends with
+    `outcome`: what was changed. An error that already says so is left alone.
     """
     try:
         yield

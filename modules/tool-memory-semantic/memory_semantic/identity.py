@@ -1,4 +1,4 @@
-"""Whose memory a call uses, and what a session tells of itself. Resolved at each call, because a
+"""Whose store a call uses, and what a session says about itself. Resolved at each call, because a
 host may name the agent late.
 """
 
@@ -13,10 +13,10 @@ from .errors import InputError
 from .limits import MAX_METADATA_CHARS
 
 ENVIRONMENT_VARIABLE = "AMPLIFIER_AGENT_IDENTITY"
-# The settings of a module that name the agent, the stronger first.
+# The settings of a module that name the agent, the strongest first.
 SETTINGS = ("agent_identity", "agent_id")
 
-# The module that mounts the memory tools. Others that work on the same memory read its settings.
+# The module that mounts the memory tools. Others that work on the same store read its settings.
 TOOL_MODULE = "tool-memory-semantic"
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
@@ -49,8 +49,8 @@ def validate_agent_id(agent_id: object) -> str:
 
 
 def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The identity that a module's `config` or the environment names, and the setting or variable
-    that does. Raises InputError if the first that is set is not a valid name.
+    """The identity in a module's `config` or the environment, and the setting or variable that
+    names it. Raises InputError if the first that is set is not a valid name.
     """
     named = {name: config.get(name) for name in SETTINGS}
     named[ENVIRONMENT_VARIABLE] = os.environ.get(ENVIRONMENT_VARIABLE)
@@ -61,10 +61,10 @@ def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
 def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     """The identity of the session that `coordinator` belongs to.
 
-    The first that is set, blank counting as not set: the capability `agent_identity`, the session's
-    configuration (`session.agent_identity`, `session.capabilities.agent_identity`), the module's
-    `config` (`agent_identity`, or `agent_id`), the environment. Session before module, so that an
-    agent that states its own identity keeps its own memory whatever the user's settings name.
+    The first of these that is set, blank counting as not set: the capability `agent_identity`, the
+    session's configuration (`session.agent_identity`, `session.capabilities.agent_identity`), the
+    module's `config` (`agent_identity`, or `agent_id`), the environment. Session before module, so
+    that an agent that states its own identity keeps its own store whatever the user's settings say.
 
     Raises InputError if none is set, or if the first that is set is not a valid name.
     """
@@ -87,7 +87,7 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
 
 
 def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
-    """The config of this tool module in the session's mount plan; empty if it is not in it."""
+    """The config of this tool module in the session's mount plan; empty if it is not there."""
     for entry in _mapping(coordinator.config).get("tools") or ():
         if isinstance(entry, Mapping) and entry.get("module") == module:
             return entry.get("config") or {}

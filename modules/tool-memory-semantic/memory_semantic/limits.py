@@ -1,6 +1,6 @@
 """Limits and defaults, each with its reason above it.
 
-A comment behind a limit says what it counts: that is its row in the module's README.
+A comment after a limit says what it counts, and becomes its row in the module's README.
 """
 
 from datetime import timedelta
@@ -10,29 +10,29 @@ from datetime import timedelta
 MAX_CONTENT_CHARS = 10_000  # characters of content, and of a query
 MAX_TAGS = 20  # tags of a memory
 MAX_TAG_CHARS = 50  # characters of a tag
-# What is told of a memory beside it: where it comes from. Every answer of the engine carries it.
+# What is said about a memory, such as where it came from. Every answer of the engine carries it.
 MAX_METADATA = 10  # texts in the `metadata` of a memory
 MAX_METADATA_CHARS = 200  # characters of such a text
-# Under this name the metadata of a copy say from whose store it was copied.
+# The name in a copy's metadata under which it says from whose store it was copied.
 COPIED_FROM = "from"
-# The tag of a memory that nobody asked to store; whoever stores the text as well takes it off.
+# The tag of a memory that nobody asked to store. Storing the same text on request removes it.
 CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
 MAX_BATCH = 1_000  # texts in one `store_many`
 
-# An answer: five memories are what a question usually needs; twenty, and 10,000 characters of
-# content in all, are what a context window can bear.
+# An answer: a question usually needs five memories; a context window can bear twenty, with 10,000
+# characters of content in all.
 DEFAULT_RESULTS = 5  # results of a search that names no limit
 MAX_RESULTS = 20  # results of any search
 MAX_ANSWER_CHARS = 10_000  # characters of content in one answer
 # More than any store holds: all of them.
 ALL = 2**31
 
-# Ranking (V1 design, section 6): a memory younger than seven days counts a fifth more.
+# Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.
 RECENCY_WINDOW = timedelta(days=7)
 RECENCY_BOOST = 1.2
-# With the built-in model the words that question and memory share count as much as the meaning.
-# The weight found most on the tuning part of benchmarks/recall.
+# With the built-in model, the words that question and memory share count as much as the meaning.
+# This weight found the most in the tuning part of benchmarks/recall.
 LEXICAL_WEIGHT = 1.0
 
 # Names and defaults of the embedding models.
@@ -40,8 +40,8 @@ DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
 # The value of qdrant_url that stands for this machine.
 HERE = LOCAL_MODEL
-# Vector lengths: the built-in model's, and those in OpenAI's documentation. Other models tell
-# theirs with the first vector.
+# Vector lengths: the built-in model's, and those in OpenAI's documentation. The first vector of any
+# other model shows its length.
 DIMENSIONS = {
     LOCAL_MODEL: 256,
     "text-embedding-3-small": 1536,
@@ -49,8 +49,8 @@ DIMENSIONS = {
     "text-embedding-ada-002": 1536,
 }
 
-# Patience. A try at the embeddings service may take 10 s, three tries are made, and a service may
-# ask for at most 10 s between them.
+# Patience: three tries at the embeddings service of at most 10 s each, and as long a wait between
+# them as the service asks for, up to 10 s.
 EMBEDDING_TRY_SECONDS = 10.0  # seconds for one try at the embeddings service
 EMBEDDING_TRIES = 3  # tries at the embeddings service
 EMBEDDING_MAX_WAIT_SECONDS = 10.0  # seconds between two tries, whatever the service asks
@@ -59,17 +59,17 @@ EMBEDDING_BATCH = 32  # texts in one request to the embeddings service
 # The answer to such a request is below 3 MB; one that never ends must not fill the memory.
 EMBEDDING_MAX_BYTES = 32_000_000  # bytes of the answer to such a request
 LOCK_SECONDS = 30.0  # seconds that a call waits for other calls on the same store
-# Calls that embed here, or wait for a server, at once in this process; more queue up behind them.
-WORKERS = 16  # calls of a process that embed here, or wait for a server, at once
+# Calls in this process that embed locally or wait for a server at once; more queue up behind them.
+WORKERS = 16  # calls of a process that embed locally or wait for a server at once
 
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
 MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space; with less, the store is not opened
-# What an open store takes, beside twice the size of its files, which the engine maps and we do: the
-# engine's thread, to which the C library gives 64 MB of addresses, the backtraces of its errors,
-# and what it opens while it loads.
-ENGINE_BYTES = 192 * 1024 * 1024  # of free address space to open a store, beside twice its size
-ENGINE_DESCRIPTORS = 16  # files it must be able to open, beside about 13 of its own
-# The size of a new store's files, all of which are holes.
+# What an open store takes besides twice the size of its files, which both the engine and we map:
+# the engine's thread, to which the C library gives 64 MB of addresses, the backtraces of its
+# errors, and what it opens while it loads.
+ENGINE_BYTES = 192 * 1024 * 1024  # of free address space to open a store, besides twice its size
+ENGINE_DESCRIPTORS = 16  # files it must be able to open, besides about 13 of its own
+# The size of a new store's files, which are entirely holes.
 NEW_STORE_BYTES = 128 * 1024 * 1024  # taken for the size of a new store
 # What loading the built-in model takes, and for each processor the threads that come with it.
 LOCAL_MODEL_BYTES = 192 * 1024 * 1024  # of free address space for the built-in model

@@ -1,8 +1,8 @@
 """Keys and passwords do not become memories: known credential shapes are masked.
 
-By shape alone, without guessing from entropy, so that commit hashes, UUIDs and base64 stay. What is
-masked is gone, so a shape that makers do not promise has to look like a secret, too. The tests have
-the rates; detect-secrets 1.5 without its guesses missed 19 of 32 examples, and took 23 ms.
+Shape alone decides, not entropy, so that commit hashes, UUIDs and base64 stay. What is masked is
+lost, so a shape that no issuer guarantees must also look like a secret. The tests have the rates;
+detect-secrets 1.5 without its guesses missed 19 of 32 examples and took 23 ms.
 """
 
 import re
@@ -13,8 +13,8 @@ from typing import Any
 from .limits import MAX_CONTENT_CHARS, MAX_TAGS
 from .plaintext import normal, without_tags
 
-# What a maker puts before its credentials: the name of such a shape, and its pattern. Lengths are
-# lower bounds, because they have grown. Repetitions that something has to follow are bounded.
+# Credentials with their issuer's prefix: the name of each shape, and its pattern. Lengths are lower
+# bounds, because they have grown. Repetitions that something has to follow are bounded.
 PREFIXED: dict[str, str] = {
     # Code hosts
     "GitHub token": r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,}",
@@ -24,7 +24,7 @@ PREFIXED: dict[str, str] = {
     "Azure DevOps token": r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}\b",
     # Models
     "API key": r"sk-(?:proj|svcacct|admin|ant|or|lf)-[\w-]{20,}"
-    # Of others: a run of 20, or all three kinds, tell them from words such as sk-cube-grid-9x9.
+    # Others: a run of 20, or all three kinds, tells them from words such as sk-cube-grid-9x9.
     r"|sk-(?=[A-Za-z_]{0,40}\d)\w{20,}"
     r"|sk-(?=[a-z\d_-]{0,40}[A-Z])(?=[A-Z\d_-]{0,40}[a-z])(?=[A-Za-z_-]{0,40}\d)[\w-]{20,}",
     "xAI key": r"xai-[A-Za-z0-9]{40,}",
@@ -93,12 +93,12 @@ PREFIXED: dict[str, str] = {
     "HubSpot token": r"pat-[a-z]{2}\d-[0-9a-f]{8}-[0-9a-f-]{27}",
     "Mapbox token": r"sk\.eyJ[\w-]{20,}\.[\w-]{20,}",
     "Contentful token": r"CFPAT-[\w-]{40,}",
-    # Of no one maker
+    # Of no single issuer
     "web token": r"(?<![\w.-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
     "age key": r"AGE-SECRET-KEY-1[A-Z0-9]{58}",
 }
 
-# Where credentials stand: only `secret` is masked, and not if something else stands there.
+# Places where credentials stand: only `secret` is masked, and not if it is something else.
 PLACED: dict[str, str] = {
     # To its end; without one, as many lines as look like it.
     "private key": r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?s:"
@@ -140,15 +140,15 @@ _NAMED = re.compile(
     r"(?P<end>(?=[ \t]*(?:$|[\"'])))?)",
     re.MULTILINE,
 )
-# What stands in the place of a secret: a variable, or a word that says so.
+# A placeholder for a secret: a variable, or a word that says so.
 _PLACEHOLDER = re.compile(
     r"[$<{\[(*#@&!|>=~]|%(?![0-9A-F]{2})|%\w+%$|.*?(?:\{\w|\$\(|\.\.\.|…|x{4}"
     r"|(?<![a-z])(?:your|example|sample|dummy|fake|mock|placeholder|redacted|masked|insert|replace"
     r"|todo|test|change[-_]?(?:me|it))(?![a-z]))",
     re.IGNORECASE | re.DOTALL,
 )
-# What is the name of a secret, or where it is: a path, an address, code, a constant, a number with
-# its unit, an algorithm. Names in lower case are words between separators, one of them no hex.
+# A secret's name or location instead of the secret: a path, an address, code, a constant, a number
+# with its unit, an algorithm. Names in lower case are words between separators, one of them no hex.
 _REFERENCE = re.compile(
     r"(?:~|\.\.?)?/.*|[A-Za-z]:[\\/].*|[a-z][a-z0-9+.-]{1,20}:.*|[a-z]+(?:[A-Z][a-z]*)+\d{0,2}"
     r"|[A-Za-z_]\w{0,24}(?:(?:\.|::|->)[A-Za-z_]\w{0,24})+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
@@ -156,13 +156,13 @@ _REFERENCE = re.compile(
     r"|(?=(?:.*[-_./@])?(?=[a-z]*[g-z])[a-z]{3,}(?:[-_./@]|$))[a-z0-9]+(?:[-_./@][a-z0-9]+)+",
     re.DOTALL,
 )
-# What is more than a word: letters and digits, but not a word with a number.
+# More than a word: letters and digits, but not a word with a number.
 _MIXED = re.compile(r"(?![A-Za-z_]+\d{0,2}\Z)(?=.*\d)(?=.*[^\W\d_])", re.DOTALL)
 
 # Prefixed credentials are long and without blanks; most other text is not.
 _RUN = re.compile(r"[^\s\"'`<>(){}\[\],;]{15,}")
-# A letter before a prefix makes it the middle of a word, unless it is that of a \n, or Telegram's.
-# The number of the group that matches is that of the kind.
+# A letter before a prefix makes it the middle of a word, unless it ends a \n or Telegram's `/bot`.
+# The number of the matching group is the index of its kind, plus one.
 _PREFIXED = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))"
     rf"(?:{'|'.join(f'({pattern})' for pattern in PREFIXED.values())})"
@@ -206,8 +206,8 @@ def _named(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def mask(text: str) -> tuple[str, int]:
-    """`text` with every credential that it shows replaced by what it was, and how many were. It
-    gets no longer, so that a text that can be stored can be stored without them.
+    """`text` with every credential replaced by the name of its kind, and how many there were. The
+    text never gets longer, so one that can be stored can also be stored masked.
     """
     masked = 0
     for search in (_prefixed, *_PLACED, _named):
@@ -226,7 +226,7 @@ def mask(text: str) -> tuple[str, int]:
 def mask_all(value: Any) -> tuple[Any, int]:
     """The same for every text in lists and dicts of JSON; anything else stays as it is."""
     if isinstance(value, str):
-        return mask(without_tags(value).strip())  # which could stand between two parts of one
+        return mask(without_tags(value).strip())  # tag characters could split a credential
     if isinstance(value, list):
         items = [mask_all(item) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
@@ -237,8 +237,8 @@ def mask_all(value: Any) -> tuple[Any, int]:
 
 
 def mask_given(value: Any) -> tuple[Any, int]:
-    """The same for a text, tags or metadata; what is too large for that, and so refused, stays as
-    it is.
+    """The same for a text, tags or metadata; input that is too large will be refused anyway, and
+    stays as it is.
     """
     texts = list(value.values()) if isinstance(value, dict) else value
     texts = texts if isinstance(texts, list) else [texts]

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
 
-# Ids had 8 digits before 2.0, and stay valid.
+# Ids had 8 digits before 2.0; those stay valid.
 MEMORY_ID = re.compile(r"mem-(?:[0-9a-f]{12}|[0-9a-f]{8})")
 
 
 def new_memory_id() -> str:
     """A fresh id: `mem-` and 12 hexadecimal digits."""
-    # Two of 100,000 memories share one in 2 of 100,000 stores: nobody looks whether it is free.
+    # In 2 of 100,000 stores of 100,000 memories, two share an id: too rare to check for.
     return f"mem-{secrets.token_hex(6)}"
 
 
@@ -26,7 +26,7 @@ def utc_now() -> datetime:
 
 
 def as_utc(moment: datetime) -> datetime:
-    """`moment` in UTC; a naive one is. Raises OverflowError outside the years 1 to 9999."""
+    """`moment` in UTC; naive ones are taken as UTC. Raises OverflowError beyond years 1 to 9999."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -43,8 +43,8 @@ def point_id(content: str) -> UUID:
 
 
 class Memory(BaseModel):
-    """One remembered text. `timestamp` is when it was last stored, in UTC, `metadata` what was told
-    of it then. `score` is set by a search only; `embedding` is empty on what it finds.
+    """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
+    said about it then. Only a search sets `score`; it leaves `embedding` empty.
     """
 
     id: str = Field(default_factory=new_memory_id)
@@ -68,8 +68,8 @@ class Memory(BaseModel):
 
     @classmethod
     def from_storage(cls, payload: Mapping[str, Any]) -> "Memory":
-        """The memory that `dict_for_storage` made `payload` of. Raises ValueError if it is none."""
-        if not payload.keys() >= {"id", "timestamp"}:  # which would be new ones
+        """The inverse of `dict_for_storage`. Raises ValueError if `payload` is not a memory."""
+        if not payload.keys() >= {"id", "timestamp"}:  # else they would default to new ones
             raise ValueError("It has no id, or no time.")
         return cls.model_validate(payload)
 

@@ -1,4 +1,4 @@
-"""What becomes of a text that is stored where it, or its id, may be known already."""
+"""What happens to a new memory if the store already knows its text or its id."""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -11,8 +11,8 @@ from .store import Store, Stored, StoreInfo, Where
 
 
 def merge(new: Memory, known: Memory | None) -> Memory:
-    """What a store holds once `new` is stored where its text is `known`: the known id, all tags,
-    the later time and what was told of the memory then. Raises InputError for too many tags.
+    """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
+    and the later time with its metadata. Raises InputError for too many tags.
     """
     if known is None:
         return new
@@ -21,8 +21,8 @@ def merge(new: Memory, known: Memory | None) -> Memory:
         tags.pop(CAPTURED, None)
     if len(tags) > MAX_TAGS:
         raise InputError(
-            f"With the tags that it has, this memory would have {len(tags)}; at most {MAX_TAGS} "
-            f"are possible. {UNCHANGED} Store it again with fewer new tags."
+            f"With the tags it already has, this memory would have {len(tags)}; at most {MAX_TAGS} "
+            f"are allowed. {UNCHANGED} Store it again with fewer new tags."
         )
     latest = new if new.timestamp > known.timestamp else known
     return known.model_copy(
@@ -38,8 +38,8 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 def merge_all(
     new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo
 ) -> tuple[list[Memory], list[Stored]]:
-    """The memories to write if `new` are stored one after the other where some texts are `known`,
-    and what becomes of each. Raises StorageError for one that is neither known nor has a vector.
+    """The memories to write when `new` are stored in order and some texts are `known`, and what
+    becomes of each. Raises StorageError for a memory that is not known and has no vector.
     """
     merged: dict[UUID, Memory] = {}
     for memory in new:
@@ -59,8 +59,8 @@ def merge_all(
 
 
 def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
-    """Let memories that are restored have the texts, the ids and the times that they can have in
-    the store. Returns the keys of those texts that it knows.
+    """Adapt the texts, ids and times of memories that are being restored to what the store already
+    holds. Returns the keys of the texts that it knows.
     """
     use_former_texts(store, memories)
     rename_taken(store, memories)
@@ -72,7 +72,7 @@ def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
 
 
 def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
-    """Let a memory that the store knows by what a version before 1.3 made of its text be that."""
+    """Where the store knows a text only in the form of a version before 1.3, use that form."""
     forms = {point_id(text): memory for memory in memories for text in memory.former}
     if not forms:
         return
@@ -83,7 +83,7 @@ def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
 
 
 def rename_taken(store: Store, memories: Sequence[Memory]) -> None:
-    """Give a new id to each memory whose id another text has, in the store or among them."""
+    """Give a new id to each memory whose id belongs to another text, in the store or among them."""
     ids = tuple(memory.id for memory in memories)
     there = [] if not ids else store.newest(2 * len(ids), Where(ids=ids))
     owners = {memory.id: memory.key for memory in there}

@@ -1,4 +1,4 @@
-"""Embedding models that run on this machine: what can be fetched, what was, and what one lacks."""
+"""Embedding models that run on this machine: which can be fetched, which were, what is missing."""
 
 from .embeddings.catalogue import RECOMMENDED
 from .embeddings.fetch import all_fetched, fetch, listed

@@ -1,20 +1,20 @@
-"""What the network's own settings do to a request to a service, in words for people."""
+"""What proxies, certificates and redirects do to a request to a service, in words for people."""
 
 import os
 import re
 from urllib.parse import urljoin, urlsplit
 
-# What may be repeated of where an answer points: a name or a number, and no sentence.
+# What may be repeated of a redirect's address: a host's name or number, not a sentence.
 _HOST = re.compile(r"[a-z0-9._-]{1,253}|[0-9a-f:.]{2,45}")
 
-# What a client reads of the environment, in capitals or not.
+# The environment variables that a client reads, in upper or lower case.
 _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSLKEYLOGFILE")
 
 
 def obstacle(error: Exception, setting: str) -> str:
-    """What of the environment, or of the address in `setting`, keeps a client from being made. The
-    error's own words may hold the password of a proxy.
+    """What in the environment, or in the address in `setting`, prevents creating a client. The text
+    of `error` is not used, because it may contain a proxy's password.
     """
     if isinstance(error, OSError):
         check = " and ".join(_set_of(_CERTIFICATES)) or "the package certifi"
@@ -26,7 +26,7 @@ def obstacle(error: Exception, setting: str) -> str:
 
 
 def proxied() -> str:
-    """Which variables name a proxy, in words that follow `the service's address`; else blank."""
+    """Which variables name a proxy, in words to follow `the service's address`; blank if none."""
     return "".join(f" and the proxy in {name}" for name in _set_of(_PROXIES))
 
 
@@ -36,16 +36,16 @@ def _set_of(names: tuple[str, ...]) -> list[str]:
 
 
 def redirection(service: str, status: int, asked: str, location: str) -> str:
-    """That `service` answered a request to the address `asked` with a redirect, which is not
-    followed: what was asked may hold memories and a key, and the address was the user's choice.
+    """A message that `service` answered a request to the address `asked` with a redirect. None is
+    followed: the request may hold memories and a key, and the user chose the address.
     """
     where = "another address"
     try:
         parts = urlsplit(urljoin(asked, location))
         host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
         if location and parts.scheme in ("http", "https") and _HOST.fullmatch(host):
-            # Not the rest, which may hold a password.
+            # Not the rest: it may hold a password.
             where = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
-    except ValueError:  # it is no address
+    except ValueError:  # not a valid address
         pass
     return f"{service} redirects to {where} (HTTP {status}); nothing went there."

@@ -1,13 +1,13 @@
-"""Characters that nobody sees: which do not become part of a memory, and which are shown as dots.
+"""Invisible characters: which are left out of memories, and which are shown as dots.
 
-A model reads them all, so an instruction to it can hide in what looks like an ordinary text.
+A model reads them all, so an instruction to it can hide in what looks like ordinary text.
 """
 
 import re
 
-# Tags (U+E0000 to E007F) have one use: after a black flag they spell which it is, and a cancel tag
-# ends them (UTS #51). They can spell any other text, too, so these flags alone are known: those of
-# England, Scotland and Wales, which are all that Unicode recommends.
+# Tags (U+E0000 to E007F) have one use: after a black flag they spell which flag it is, and a cancel
+# tag ends them (UTS #51). They could spell any other text, so only the flags that Unicode
+# recommends are accepted: England, Scotland and Wales.
 _FLAGS = ("gbeng", "gbsct", "gbwls")
 _FLAG = (
     "\U0001f3f4(?:"
@@ -35,20 +35,20 @@ _HIDDEN = re.compile(f"({_AT_HOME})|[{_INVISIBLE}]")
 
 
 def without_tags(text: str) -> str:
-    """`text` without tag characters, but for those of flags."""
+    """`text` without tag characters, except those of flags."""
     return _TAGS.sub(r"\1", text)
 
 
 def normal(text: str) -> str:
-    """`text` as it is stored: trimmed, without tag characters and a byte order mark at its
-    beginning, and with line feeds alone as line ends.
+    """`text` in its stored form: trimmed, without tag characters or a leading byte order mark, and
+    with line feeds as the only line ends.
     """
     text = without_tags(text).strip().removeprefix("\ufeff")
     return _LINE_END.sub("\n", text).strip()
 
 
 def plain(text: str) -> str:
-    """`text` to be shown, with a dot for each character that is not seen, or that a terminal would
-    obey. Tabs and line feeds stay, and so does what emoji and scripts are written with.
+    """`text` for display, with a dot for each character that is invisible or that a terminal would
+    obey. Tabs and line feeds stay, and so do the characters that emoji and scripts need.
     """
     return _HIDDEN.sub(lambda match: match[1] or "·", text)

@@ -1,5 +1,5 @@
-"""What this package needs of the operating system, said in words where it is not there: locks that
-end with their process, and calls at a fork. Windows has neither.
+"""What this package needs from the operating system: locks that end with their process, and hooks
+at a fork. Windows has neither; importing this module there raises an error that says so.
 """
 
 from .errors import UNCHANGED, StorageError

@@ -3,16 +3,16 @@
     score = min(max(similarity, 0), 1) × (1.2 if younger than 7 days else 1)
     similarity = (cosine + w × overlap²) / (1 + w)
 
-`cosine` is that of the memory and of the question without its common words. `overlap`, between 0
-and 1, is how much of the question the memory contains, rare words counting more: the sum of the
-rarities of those tokens of the question that it has, divided by the sum of them all. Squared, so
-that a few chance hits of a long question count next to nothing. The rarity of a token that `n` of
-`N` memories have is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. `w` is the setting
+`cosine` compares the memory with the question without its common words. `overlap`, from 0 to 1, is
+how much of the question the memory contains, with rare words counting more: the rarities of the
+question's tokens that the memory has, divided by the rarities of all of them. It is squared so that
+a few chance hits of a long question count next to nothing. The rarity of a token that `n` of `N`
+memories have is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. `w` is the setting
 `lexical_weight`; with 0 the similarity is the cosine.
 
-The tokens of a text are its words. Korean joins endings to them, Chinese and Japanese put no blanks
-between them: there, all pairs of neighbouring characters are tokens besides, and single ones where
-they may be a word.
+The tokens of a text are its words. Korean joins endings to words, and Chinese and Japanese put no
+spaces between them. There, every pair of neighbouring characters is a token too, and so is a single
+character that may be a word.
 """
 
 import math
@@ -25,18 +25,18 @@ from zlib import crc32
 from .limits import RECENCY_BOOST, RECENCY_WINDOW
 from .memory import Memory
 
-# Where words count, the similarity is worked out for so many memories: the nearest by meaning, and
-# those that hold most of the words. Of 10,000 memories, 2,000 gave the same answers as all, in the
-# same order, to 150 of 150 questions, and half as late.
+# Where words count, the similarity is computed for this many memories: the nearest by meaning and
+# those that share the most words. Of 10,000 memories, 2,000 gave the same answers as all, in the
+# same order, to 150 of 150 questions, in half the time.
 CANDIDATES = 2_000
-# The cosine of a memory that has no vector: it makes a similarity lower than any, which is -1.
+# The cosine of a memory without a vector: it puts the similarity below the lowest, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: a third of the memories or more contain it; half or a quarter
-# found as much in benchmarks/recall. In a store of fewer memories no word is.
+# A word of lower rarity is common: at least a third of the memories contain it. Half or a quarter
+# found as much in benchmarks/recall. In a store with fewer memories than this, no word is common.
 COMMON = math.log(3)
 COMMON_FROM = 20
-# How much more shared words count in a question that the built-in model cannot read. With this
-# weight the cosine decides between memories that share the same.
+# How much more shared words count in a question that the built-in model cannot read. The cosine
+# then decides only between memories that share the same words.
 _UNREADABLE = 50
 
 _WORD = re.compile(r"\w+")
@@ -46,8 +46,8 @@ _HANGUL = "\uac00-\ud7a3"
 _CHARACTERS = f"{_HAN}{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc"
 _CJK = re.compile(f"[{_CHARACTERS}]")
 _RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
-# What may be a word of one character, with or without an ending: a Han character that has none
-# beside it, and the first syllable of at most three.
+# What may be a word of one character, with or without an ending: a Han character with no other
+# beside it, and the first of at most three Hangul syllables.
 _SINGLE = re.compile(
     f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])"
     f"|(?<![{_HANGUL}])[{_HANGUL}](?=[{_HANGUL}]{{0,2}}(?![{_HANGUL}]))"
@@ -55,45 +55,45 @@ _SINGLE = re.compile(
 
 
 def rarity_of_unknown(memories: int) -> float:
-    """The rarity of a token that none of so many memories has."""
+    """The rarity of a token that no memory has, in a store of this many."""
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
 def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
-    """Those of `words` that say little, of rarities in a store of so many memories."""
+    """The common ones among `words`, by their rarities in a store of this many memories."""
     if memories < COMMON_FROM:
         return set()
     return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
 
 
 def words(text: str) -> list[int]:
-    """The different words of `text` as numbers of 32 bits, sorted; case and the ways to write an
-    accent make no difference. They are all that 1.3 knows of a text.
+    """The distinct words of `text` as sorted 32-bit numbers; case and the encoding of accents make
+    no difference. Version 1.3 knows a text by these alone.
     """
     return sorted(set(map(_number, _words(text))))
 
 
 def indexed(text: str) -> list[int]:
-    """The tokens of a memory, or of a question, as numbers of 32 bits, sorted: its `words`, and the
-    pieces of those that hold Korean, Chinese or Japanese.
+    """The tokens of a memory or a question as sorted 32-bit numbers: its `words`, and the pieces of
+    those in Korean, Chinese or Japanese.
     """
     return sorted(set(map(_number, _tokens(text))))
 
 
 def unreadable(text: str) -> bool:
-    """Whether most of `text` is Korean, Chinese or Japanese, unknown to the built-in model."""
+    """Whether `text` is mostly Korean, Chinese or Japanese: the built-in model cannot read it."""
     tokens = _tokens(text)
     return 2 * sum(1 for token in tokens if _CJK.search(token)) > len(tokens)
 
 
 def weight_of(question: str, weight: float) -> float:
-    """How much shared words count with the built-in model: more if it is `unreadable`."""
+    """How much shared words count with the built-in model: more if `question` is `unreadable`."""
     return weight * _UNREADABLE if unreadable(question) else weight
 
 
 def without_common(question: str, common: Container[int]) -> str:
-    """`question` without the words whose tokens are `common`: the text to embed. Itself, if it has
-    none of them or fewer than 2 others.
+    """The text to embed: `question` without the words whose tokens are `common`, or unchanged if it
+    has none of them or fewer than 2 others.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
@@ -111,8 +111,8 @@ def score(similarity: float, timestamp: datetime, now: datetime) -> float:
 
 
 def rank(memories: Iterable[Memory], now: datetime, limit: int) -> list[Memory]:
-    """The best `limit` of `memories`, best first, of equals the newer, then by id. In their `score`
-    the similarity becomes the final score.
+    """The best `limit` of `memories`, best first; among equals the newest first, then by id.
+    Replaces the similarity in their `score` with the final score.
     """
     ranked = list(memories)
     for memory in ranked:

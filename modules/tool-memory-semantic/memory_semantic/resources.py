@@ -1,9 +1,9 @@
 """What this process may take from the machine: memory, descriptors, the size of its files.
 
-The engine does worse than fail when it gets none. Each of its errors takes a backtrace, and where
-the memory for that ends it waits for itself for good, with Python's lock held; a library below it
-ends the process. So there must be enough of everything before one of them is called; and what fails
-for want of it all the same is told as that, not as damage.
+The engine does worse than fail when it runs out. Each of its errors takes a backtrace; without the
+memory for that, it waits for itself forever, with Python's lock held, and a library below it ends
+the process. So there must be enough of everything before either is called. A call that still fails
+for lack of resources is reported as such, not as damage.
 """
 
 import errno
@@ -23,20 +23,20 @@ _ADVICE = {
     errno.EDQUOT: "Free some space, or raise the quota",
 }
 _NAMES = {os.strerror(number): number for number in _ADVICE}
-# How the engine ends the words of the system, and how Rust prints an error for itself.
+# How the engine ends a message from the system, and how Rust prints an error itself.
 _NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
 
 
 def require_memory(size: int) -> None:
-    """Raise OSError (ENOMEM) unless this process can get `size` bytes more; none of it is used."""
-    import mmap  # at use, as all that mounting does without
+    """Raise OSError (ENOMEM) unless this process can get `size` more bytes; none of it is used."""
+    import mmap  # here, because mounting does without it
 
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         pass
 
 
 def require_descriptors(number: int) -> None:
-    """Raise OSError (EMFILE) unless this process can open so many files more."""
+    """Raise OSError (EMFILE) unless this process can open this many more files."""
     _require("RLIMIT_NOFILE", number + len(list(Path("/dev/fd").iterdir())), errno.EMFILE)
 
 
@@ -46,7 +46,7 @@ def require_file_size(size: int) -> None:
 
 
 def _require(name: str, needed: int, error: int) -> None:
-    import resource  # which Windows has not; what is said there is in posix.py
+    import resource  # Windows does not have it; posix.py says so
 
     limit, _ = resource.getrlimit(getattr(resource, name))
     if limit != resource.RLIM_INFINITY and limit < needed:
@@ -54,26 +54,26 @@ def _require(name: str, needed: int, error: int) -> None:
 
 
 def shortage(error: BaseException) -> int | None:
-    """The error number of what there was no more of, if `error` comes from that; else None."""
+    """The error number of the resource that ran out, if that caused `error`; else None."""
     numbers = (_number(each) for each in _causes(error))
     return next((number for number in numbers if number in _ADVICE), None)
 
 
 def shortage_of(error: BaseException) -> tuple[str, str] | None:
-    """What there was no more of, and what to do about it, if `error` comes from that; else None.
-    Neither has a full stop.
+    """What ran out and what to do about it, if that caused `error`; else None. Neither has a full
+    stop.
     """
     number = shortage(error)
     return _told(number) if number else None
 
 
 def denied(error: BaseException) -> bool:
-    """Whether `error` comes from a file that this user may not read or write."""
+    """Whether the cause of `error` is a file that this user may not read or write."""
     return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))
 
 
 def explanation(number: int) -> str:
-    """What the `shortage` of this number is, and what to do, for a person."""
+    """What a `shortage` of this number is and what to do about it, for a person to read."""
     what, advice = _told(number)
     return f"{what}. {advice}."
 
@@ -100,6 +100,6 @@ def _number(error: BaseException) -> int | None:
     found = _NUMBER.findall(text)
     if found:
         return int(found[-1][0] or found[-1][1])
-    if isinstance(error, ImportError):  # in the words of the loader
+    if isinstance(error, ImportError):  # it quotes the loader
         return next((number for name, number in _NAMES.items() if name in text), None)
     return None

@@ -1,4 +1,4 @@
-"""The settings, by the names that they have in a bundle or in settings.yaml."""
+"""The settings, by their names in a bundle or in settings.yaml."""
 
 import os
 import re
@@ -15,21 +15,21 @@ from .limits import HERE, LOCK_SECONDS, MAX_RESULTS
 
 T = TypeVar("T")
 
-# What names the server where the settings do not, and what other programs name theirs by.
+# The variable that names the server if the settings do not, and the one that other programs use.
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
 _OTHERS_VARIABLE = "QDRANT_URL"
-# How alike two names must be for the one to be advised instead of the other: `max_results` is
-# `max_query_results`, but `openai_api_key` is not `qdrant_api_key`.
+# How similar a setting must be to be suggested for an unknown name: `max_query_results` for
+# `max_results`, but not `qdrant_api_key` for `openai_api_key`.
 _NEAR = 0.75
 _DOUBT = (
-    f"{_OTHERS_VARIABLE} is set, which belongs to other programs and is not used. If the memories "
+    f"{_OTHERS_VARIABLE} is set, but it belongs to other programs and is not used. If the memories "
     f"are on that server, set {SERVER_VARIABLE} (and AGENT_MEMORY_QDRANT_API_KEY), or qdrant_url "
-    f"in the settings; if they are to be on this machine, set qdrant_url to {HERE!r}."
+    f"in the settings; to keep them on this machine, set qdrant_url to {HERE!r}."
 )
 
 
 def clean_place(url: str) -> str:
-    """The address of a Qdrant server, or `HERE`. Raises InputError for what is no address."""
+    """The address of a Qdrant server, or `HERE`. Raises InputError for anything else."""
     place = clean_local(url) or HERE
     if place != HERE:
         clean_base_url(place, "qdrant_url", "http://localhost:6333")
@@ -37,31 +37,31 @@ def clean_place(url: str) -> str:
 
 
 def expanded(path: str, name: str) -> Path:
-    """`path`, absolute; `name` is what errors call it. Raises InputError if it can be no folder."""
+    """`path`, absolute; `name` is what errors call it. Raises InputError for an impossible one."""
     home = os.environ.get("HOME")
     if path.startswith("~") and home is not None and not Path(home).is_absolute():
-        raise InputError(f"HOME is {home!r:.80}, which is no folder. Set it to your home folder.")
+        raise InputError(f"HOME is {home!r:.80}, not a folder. Set it to your home folder.")
     if "\0" in path or "${" in path:
-        raise InputError(f"{name} cannot be a folder, or a variable was not expanded.")
+        raise InputError(f"{name} cannot be a folder, or a variable in it was not expanded.")
     try:
         return Path(path).expanduser().absolute()
     except (RuntimeError, FileNotFoundError):
-        raise InputError(f"{name} is in a home or a current folder that is not there.") from None
+        raise InputError(f"{name} is in a home or current folder that does not exist.") from None
 
 
 def variable(name: str) -> str:
-    """What the environment says under this name, trimmed; blank if it says nothing."""
+    """The environment variable of this name, trimmed; blank if it is not set."""
     return os.environ.get(name, "").strip()
 
 
 class Settings(BaseModel):
-    """Settings by name, checked; defaults may come from the environment of the moment."""
+    """Settings by name, checked; defaults may come from the environment, read each time."""
 
     model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
 
     @classmethod
     def parse(cls, config: Mapping[str, Any] | None) -> Self:
-        """As `parsed` says."""
+        """See `parsed`."""
         return parsed(config, cls)
 
 
@@ -74,7 +74,7 @@ class StorageConfig(Settings):
     storage_root: Annotated[
         str, AfterValidator(lambda root: str(expanded(root, "storage_root")))
     ] = Field(
-        "~/.amplifier/memory", description="where the memories of all agents lie, on a local disk"
+        "~/.amplifier/memory", description="where the stores of all agents are, on a local disk"
     )
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(
         None,
@@ -86,7 +86,7 @@ class StorageConfig(Settings):
     )
     dimensions: int | None = Field(None, ge=1, description="a vector length to ask the service for")
     lexical_weight: float | None = Field(
-        None, ge=0, le=1, description="how much shared words count beside the meaning, 0 to 1"
+        None, ge=0, le=1, description="how much shared words count besides meaning, 0 to 1"
     )
     max_query_results: int = Field(
         MAX_RESULTS,
@@ -103,19 +103,19 @@ class StorageConfig(Settings):
         True,
         description="whether the tools mask keys and passwords before anything else sees them",
     )
-    read_only: bool = Field(False, description="whether a session gets `memory_search` alone")
+    read_only: bool = Field(False, description="whether a session gets only `memory_search`")
     usage: bool = Field(
         False, description="whether searches record which memories they find, and when"
     )
     qdrant_url: Annotated[str, AfterValidator(clean_place)] = Field(
         default_factory=lambda: variable(SERVER_VARIABLE),
-        description="a Qdrant server that keeps the stores instead; `local` is this machine",
+        description="a Qdrant server to keep the stores on instead; `local` means this machine",
     )
 
     @property
     def doubt(self) -> str:
-        """What to do if this machine has no store, where nothing says where the memories are but
-        QDRANT_URL, which 1.2.0 read; else blank.
+        """Advice for a machine without a store if only QDRANT_URL, which 1.2.0 read, says where the
+        memories may be; else blank.
         """
         named = "qdrant_url" in self.model_fields_set or variable(SERVER_VARIABLE)
         others = clean_local(variable(_OTHERS_VARIABLE))
@@ -123,13 +123,13 @@ class StorageConfig(Settings):
 
 
 def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
-    """The settings in `config`, without those that a module has of its `own`. Raises InputError for
-    a name that is neither's: a misspelt setting would not be in force, and nobody would know.
+    """The settings in `config`, without a module's `own`. Raises InputError for an unknown name: a
+    misspelt setting would have no effect, and nobody would know.
     """
     known = {*StorageConfig.model_fields, *own}
     given = {str(name): value for name, value in (config or {}).items()}
     if not given.keys() <= known:
-        from .server.settings import ServerConfig  # needed where there is a server, and here
+        from .server.settings import ServerConfig  # otherwise needed only with a server
 
         known |= ServerConfig.model_fields.keys()
     wrong = [_no_setting(name, known) for name in given if name not in known]
@@ -140,13 +140,14 @@ def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -
 
 def _no_setting(name: str, known: Collection[str]) -> str:
     near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
-    hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists those there are."
+    hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists all settings."
     return f"There is no setting {name!r:.60}. {hint}"
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
-    """Those of the settings in `config` that the model or dataclass `into` has; any may be a text,
-    a blank one counting as unset: so Amplifier expands `${VAR}`. Raises InputError for a wrong one.
+    """The settings in `config` that the model or dataclass `into` has. Any of them may be a text,
+    and a blank one counts as unset: that is how Amplifier expands `${VAR}`. Raises InputError for
+    an invalid one.
     """
     values = {
         name: value.strip() if isinstance(value, str) else value
@@ -158,7 +159,7 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
     except ValidationError as error:
         raise InputError(" ".join(map(_wrong, error.errors()))) from None
     for name, value in given.items():
-        # What pydantic takes from a text it takes from True as well, which would be 1.
+        # Where pydantic takes a number from a text, it also takes True, as 1.
         if isinstance(value, bool) and not isinstance(getattr(settings, name, True), bool):
             raise InputError(f"The setting {name} is wrong: it must be a number, not bool.")
     return settings
@@ -166,7 +167,7 @@ def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
 
 def _wrong(error: Any) -> str:
     cause = error.get("ctx", {}).get("error")
-    if cause:  # one of ours, which names the setting
+    if cause:  # one of our own errors, which names the setting
         return str(cause)
     rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
     return f"The setting {error['loc'][0]} is wrong: {rule}."

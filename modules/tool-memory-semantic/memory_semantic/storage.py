@@ -26,19 +26,19 @@ from .usage import Usage, UsageStats
 
 T = TypeVar("T")
 
-# Texts are embedded before the store is opened. If it has another model by then, that is done
-# again; a model that changes over and over within one call is not met in life.
+# Texts are embedded before the store is opened. If its model has changed by then, they are embedded
+# again; in practice, the model does not keep changing within one call.
 _TRIES = 3
 
 
 class MemoryStorage:
     """The memories of one agent.
 
-    `config` holds settings of `StorageConfig` and `ServerConfig`, and no others. `embeddings` takes
-    the place of the model that they name, `clock` that of the time. Making one creates and contacts
-    nothing. Safe from many tasks, threads and processes.
+    `config` may hold the settings of `StorageConfig` and `ServerConfig`, and no others.
+    `embeddings` replaces the model that they name, `clock` the system's clock. The constructor
+    creates and contacts nothing. Safe to use from many tasks, threads and processes.
 
-    Raises InputError for what it is given, EmbeddingError and StorageError for the rest.
+    Raises InputError for invalid arguments, EmbeddingError and StorageError for other failures.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class MemoryStorage:
     ) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
 
-        A text that is known already stays one memory: the tags are merged, the time is renewed, and
-        `metadata`, at most 10 short texts about it, is replaced. It is on disk when this returns.
+        A text that is already known stays one memory: its tags are merged, its time is renewed and
+        its `metadata` (at most 10 short texts about it) is replaced. It is on disk on return.
         """
         return (await self.upsert([(content, tags, metadata)]))[0].id
 
@@ -79,7 +79,7 @@ class MemoryStorage:
         return [stored.id for stored in await self.upsert(items)]
 
     async def upsert(self, items: Iterable[Item]) -> list[Stored]:
-        """As `store_many`, but telling of each text what became of it."""
+        """Like `store_many`, but returns what became of each text."""
         return await self._put(check.clean_items(items, self.agent_id, self._clock()), frozenset())
 
     async def restore(
@@ -87,21 +87,21 @@ class MemoryStorage:
     ) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
-        A text that is known is merged, and keeps its id and its vector. A memory whose id another
-        text has here gets a new one. One that was made without a `timestamp` keeps the time that
-        the store has for its text, or gets `undated` (by default when it was made).
+        A known text is merged, and keeps its id and its vector. A memory whose id already belongs
+        to another text gets a new one. A memory created without a `timestamp` takes the time that
+        the store has for its text, else `undated` (by default, when it was created).
         """
         restored = check.clean_memories(memories, self.agent_id, undated)
         return await self._put(restored, await self.run(lambda store: adopt(store, restored), ()))
 
     def memory_from(self, fields: object, tags: Tags = None) -> tuple[Memory, int]:
-        """A memory to `restore`, of fields as an export has them, and how many credentials were
-        masked. Only `content` is needed; foreign ids and metadata are left out, `tags` are added.
+        """A memory to `restore` from the fields of an export, and how many credentials were masked.
+        Only `content` is required; foreign ids and metadata are left out, `tags` are added.
         """
         return check.memory_from(fields, self.agent_id, tags, self.masked)
 
     def masked(self, value: T) -> tuple[T, int]:
-        """`value` without credentials, and how many it had; as it is if `mask_secrets` is off."""
+        """`value` with credentials masked, and how many; unchanged if `mask_secrets` is off."""
         from .masking import mask_given  # its many patterns take a while to compile
 
         return mask_given(value) if self.config.mask_secrets else (value, 0)
@@ -117,8 +117,8 @@ class MemoryStorage:
     ) -> list[Memory]:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
-        At most `limit` of them (above `max_query_results` counts as that); only those stored at or
-        after `since`; with `tags` only those that carry any of them; of these, what `select` keeps.
+        At most `limit` of them, and never more than `max_query_results`; only those stored at or
+        after `since`; with `tags`, only those with any of them; of these, what `select` keeps.
         """
         asked = self._clock()
         query = check.clean_text(query, "query")
@@ -127,7 +127,7 @@ class MemoryStorage:
 
         async def attempt(info: StoreInfo | None) -> list[Memory]:
             if info is None:
-                return await self.run(lambda _: [], [])  # which finds a lost manifest
+                return await self.run(lambda _: [], [])  # this detects a lost manifest
             weight = lexical_weight(self.config, info.model.model)
             run = partial(self._run_at, info)
             ask = await prepare(query, self.generator(info), info, weight, run)
@@ -154,9 +154,9 @@ class MemoryStorage:
         until: datetime | str | None = None,
         tags: Sequence[str] | None = None,
     ) -> list[Memory]:
-        """The `limit` memories stored last, newest first; any number from 1, None being all.
+        """The `limit` most recently stored memories, newest first; all of them if it is None.
 
-        Only those stored from `since` to `until`, both included; `tags` as in `search`.
+        Only those stored from `since` to `until`, inclusive; `tags` as in `search`.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         times = check.clean_since(since), check.clean_since(until, "until")
@@ -164,7 +164,7 @@ class MemoryStorage:
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def delete(self, ids: Iterable[str]) -> int:
-        """Erase the memories with these ids, from the disk too; returns how many there were."""
+        """Erase the memories with these ids, also from the disk; returns how many there were."""
         doomed = check.clean_ids(ids)
 
         def hide(store: Store) -> tuple[int, bool]:
@@ -186,12 +186,12 @@ class MemoryStorage:
         return await self.run(lambda store: store.count(), 0)
 
     async def stats(self) -> UsageStats | None:
-        """How the memories are used; None if `usage` is off, and nothing was ever recorded."""
+        """How the memories are used; None if `usage` is off and nothing was ever recorded."""
         known = self._usage.known
         return self._usage.stats(await self.get_recent(None), self._clock()) if known else None
 
     async def check(self) -> list[str]:
-        """What is wrong with the store, a sentence each, after comparing all that is in it."""
+        """Examine everything in the store; returns a sentence for each fault."""
         from .maintenance.examine import examine
 
         return await self.run(examine, [])
@@ -208,14 +208,14 @@ class MemoryStorage:
         return found
 
     async def run(self, work: Callable[[Store], T], without_store: T) -> T:
-        """`work` on the open store, off the event loop; `without_store` if there is none."""
+        """Run `work` on the open store, off the event loop; returns `without_store` without one."""
         done = await self.backend.run(lambda store: (work(store),))
         if done is None:
             self.folder.require_none_elsewhere(self.config)
         return done[0] if done else without_store
 
     def generator(self, info: StoreInfo | None) -> EmbeddingGenerator:
-        """The model for the store that `info` describes, None being a new one."""
+        """The model for the store that `info` describes, or for a new store if it is None."""
         return choose(self.agent_id, self.config, info, self._embeddings)
 
     async def _put(self, memories: Sequence[NewMemory], known: Collection[UUID]) -> list[Stored]:

@@ -1,4 +1,4 @@
-"""A store: what it is, what can be asked of it, and how it is searched, wherever it is kept."""
+"""A store: what it is, what it can do, and how it is searched, wherever it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class EmbeddingModel(NamedTuple):
-    """What made the vectors of a store: they can be compared with no others."""
+    """The model that made a store's vectors; vectors of different models cannot be compared."""
 
     model: str
-    version: str | None  # of a model on this machine; the names of others carry it
+    version: str | None  # of a model on this machine; others have it in their names
     dimensions: int
 
     def __str__(self) -> str:
@@ -29,12 +29,12 @@ class EmbeddingModel(NamedTuple):
 
 
 class StoreInfo(BaseModel):
-    """What a store is. `memories` is about how many it holds.
+    """What a store is. `memories` is approximately how many it holds.
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
-    `words` tells whether it holds the words of the texts, `common` which of them more than a third
-    of the memories contain (None if that is not kept), `erasing` whether it may hold bytes of
-    memories that were deleted.
+    `words` says whether the store keeps the words of its texts, `common` which words more than a
+    third of the memories contain (None if it does not record them), `erasing` whether bytes of
+    deleted memories may still be on disk.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -51,8 +51,8 @@ class StoreInfo(BaseModel):
 
 @dataclass(frozen=True)
 class Where:
-    """Which memories count: stored at `since` or later, at `until` or earlier, with any of `tags`,
-    with one of the `ids`. None or empty: all.
+    """A filter: memories stored at `since` or later, at `until` or earlier, with any of `tags`,
+    with one of `ids`. None or empty means any.
     """
 
     since: datetime | None = None
@@ -65,8 +65,8 @@ EVERYWHERE = Where()
 
 
 class Question(NamedTuple):
-    """What memories are compared with: a vector, and by `weight` the `words`, whose rarities add up
-    to `rarity`. Without words the similarity is the cosine.
+    """What memories are compared with: a vector and, counting `weight`, the `words`, whose rarities
+    add up to `rarity`. Without words the similarity is the cosine.
     """
 
     vector: list[float]
@@ -110,21 +110,21 @@ class Store(Protocol):
         ...
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """Those of the texts with these keys that are stored, each with its vector."""
+        """The memories under these keys, as far as they are stored, each with its vector."""
         ...
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """Store memories, merged with what is known (`merging`); they are durable on return."""
+        """Store memories, merged with those already known (`merging`); durable on return."""
         ...
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
-        """For each question, the `limit` memories in its place most similar to it, best first, with
-        the similarity (-1 to 1) as their `score`.
+        """For each question, the `limit` memories most similar to it that pass its filter, best
+        first, with the similarity (-1 to 1) as their `score`.
         """
         ...
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
-        """The `limit` memories stored last, newest first; any number of them."""
+        """The `limit` most recently stored memories, newest first; `limit` may be any number."""
         ...
 
     def rarities(self, words: Sequence[int]) -> list[float]:
@@ -132,7 +132,7 @@ class Store(Protocol):
         ...
 
     def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
-        """All that is stored, as it is, some hundred at a time."""
+        """All records exactly as they are stored, a few hundred at a time."""
         ...
 
     def renew_ids(self, keys: Sequence[UUID]) -> int:
@@ -140,15 +140,15 @@ class Store(Protocol):
         ...
 
     def delete(self, memories: Sequence[Memory]) -> None:
-        """Take these memories out of every answer; `maintenance.erase` removes their bytes."""
+        """Hide these memories from every answer; `maintenance.erase` removes their bytes."""
         ...
 
 
 class Backend(Protocol):
-    """Where the store of an agent is kept: the files of this machine, or a server."""
+    """Where an agent's store is kept: in files on this machine, or on a server."""
 
     async def info(self) -> StoreInfo | None:
-        """What the store is, if there is one; a moment later it may be another."""
+        """What the store is, if there is one; it may be replaced a moment later."""
         ...
 
     async def run(
@@ -158,14 +158,14 @@ class Backend(Protocol):
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """The result of `work` on the open store, off the event loop; None if there is no store,
-        and `create` does not say what to make. Raises ReplacedStoreError if the store is of another
-        model than `create` or `expect`.
+        """Run `work` on the open store, off the event loop, and return its result. If there is no
+        store, create the one that `create` describes, or return None. Raises ReplacedStoreError if
+        the store's model is not the one in `create` or `expect`.
         """
         ...
 
     async def close(self) -> None:
-        """Close what this process has open of the store; the next call opens it again."""
+        """Close the store if this process has it open; the next call opens it again."""
         ...
 
 
@@ -184,8 +184,8 @@ def memory_of(record: Record, agent: str) -> Memory:
 def search(
     store: Store, question: Question, where: Where, limit: int, now: datetime
 ) -> list[Memory]:
-    """The best `limit` by `ranking.score`: each of them is among the `limit` most similar of all,
-    or of the last seven days, whose scores are raised.
+    """The `limit` best memories by `ranking.score`. Each of them is among the `limit` most similar
+    of all, or among those of the last seven days, whose scores are boosted.
     """
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
@@ -193,15 +193,15 @@ def search(
     answers = store.nearest([(question, where), (question, within_week)], limit)
     found = {memory.key: memory for answer in answers for memory in answer}
     candidates = {key: memory for key, memory in found.items() if (memory.score or 0) > 0}
-    if len(candidates) < limit:  # all others score 0, and of equals the newest come first
+    if len(candidates) < limit:  # all others score 0, and among equals the newest come first
         for memory in store.newest(limit, where):
             candidates.setdefault(memory.key, memory)
     return ranking.rank(candidates.values(), now, limit)
 
 
 def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
-    """The memories with these ids. Raises StorageError if two have one."""
-    # Twice as many as there are ids: if two have one, all of the answer may be theirs.
+    """The memories with these ids. Raises StorageError if two share an id."""
+    # Twice as many as there are ids, so that an id that two memories share is noticed.
     found = store.newest(2 * len(ids), Where(ids=tuple(ids))) if ids else []
     texts: dict[str, str] = {}
     for memory in found:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# With what each carries, which is never a text.
+# Each event with the fields that it carries, never the text of a memory.
 EVENTS = {
     "memory:stored": "`agent_id`, `memory_id`",
     "memory:searched": "`agent_id`, `results_count`, `query_time_ms`",
@@ -32,8 +32,8 @@ EVENTS = {
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
-    """Give the session of `coordinator` its two memory tools, with `read_only` the one that
-    searches. Opens and contacts nothing.
+    """Mount the two memory tools in the session of `coordinator`, or with `read_only` just the one
+    that searches. Opens and contacts nothing.
     """
     config = config or {}
     writable = may_write(config)
@@ -45,12 +45,12 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
 
 def may_write(config: Mapping[str, Any]) -> bool:
     """Whether the settings leave a session the tools that write."""
-    # They are checked at each call; what `read_only` says, if wrong, is no leave to write.
+    # The settings are checked at each call; an invalid `read_only` does not permit writing.
     return str(config.get("read_only") or "").strip().lower() in ("", "false", "0")
 
 
 class MemoryTool:
-    """What the tools have in common: whose memory it is, and failures that a model can act on."""
+    """What the tools share: finding the agent's store, and failures that a model can act on."""
 
     name: str
     input_schema: dict[str, Any]
@@ -60,7 +60,7 @@ class MemoryTool:
         self._config = config
 
     async def execute(self, input: dict[str, Any]) -> ToolResult:
-        """Do the call. Whatever fails comes back as a result with `error["message"]`."""
+        """Run the call. Any failure comes back as a result with `error["message"]`."""
         try:
             if not isinstance(input, dict):
                 raise InputError(f"{self.name} takes an object with its arguments.")
@@ -83,19 +83,19 @@ class MemoryTool:
                 message = str(error)
             elif number:
                 message = f"{self.name} failed: {explanation(number)}"
-            else:  # its text may quote what was to be stored: only its kind is told
+            else:  # its text may quote the memory: report only its kind
                 logger.error("%s failed: %s", self.name, kind)
                 message = f"{self.name} failed unexpectedly ({kind})."
             return ToolResult(success=False, error={"message": message, "type": kind})
 
-    # `arguments` are those of the schema, in its order, checked where they are used.
+    # `arguments` come in the schema's order and are checked where they are used.
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         raise NotImplementedError
 
     async def _emit(self, event: str, storage: "MemoryStorage", **fields: Any) -> None:
         try:
             await self._coordinator.hooks.emit(event, {"agent_id": storage.agent_id, **fields})
-        except Exception as error:  # what was done is done, whoever was to hear of it
+        except Exception as error:  # the call has succeeded, even if nobody hears of it
             logger.warning("Event %s was not delivered: %s", event, type(error).__name__)
 
 
@@ -172,7 +172,7 @@ class MemorySearchTool(MemoryTool):
         await self._emit(
             "memory:searched", storage, results_count=len(memories), query_time_ms=spent
         )
-        # These tools, as they are today, need not have stored them.
+        # Another program or an older version may have stored them unmasked.
         contents = [without_tags(memory.content) for memory in memories]
         contents, masked = await _masked(storage, mask, contents)
         for memory, content in zip(memories, contents, strict=True):
@@ -194,8 +194,8 @@ async def _masked(
 
 
 def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
-    """The memories as the model reads them, their contents at most 10,000 characters in all: room
-    that short ones leave is shared among the long ones, which say that they are cut.
+    """The memories as the model reads them, at most 10,000 characters of content in all. Long ones
+    share the room that short ones leave, and say so if they are cut.
     """
     room, share = MAX_ANSWER_CHARS, {}
     for rank, memory in enumerate(sorted(memories, key=lambda memory: len(memory.content))):

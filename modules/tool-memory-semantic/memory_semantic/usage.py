@@ -1,10 +1,10 @@
 """What is used: which memories searches find, how often and when, if the setting `usage` is on.
 
-A search adds a line to `usage.jsonl`, in the agent's folder under the storage root of this machine,
-wherever the store is kept: when it was, how long it took, the ids of its answers; no text, and not
-what was asked. The log never stops a search: what cannot be written is left out, what cannot be
-read is passed over. A store on this machine is locked meanwhile, so that an id that is forgotten
-does not come back; with a server, processes that write at the same time may lose lines.
+Each search adds a line to `usage.jsonl`, in the agent's folder under this machine's storage root,
+wherever the store is kept: when it was, how long it took, and the ids of its answers, but no text
+and no question. The log never stops a search: what cannot be written is left out, and what cannot
+be read is skipped. A store on this machine is locked meanwhile, so that a forgotten id does not
+come back; with a server, processes that write at the same time may lose lines.
 """
 
 import logging
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 NAME = "usage.jsonl"
 
-# About 6,000 searches of five answers. What is above goes by half, and what is too old by a month,
-# so that the file is not rewritten at each search.
+# About 6,000 searches with five answers. A file that is too large loses half, and one that is too
+# old a month, so that it is not rewritten at each search.
 MAX_BYTES = 1_000_000
 MAX_AGE = timedelta(days=365)
 _KEPT_AGE = MAX_AGE - timedelta(days=30)
@@ -35,7 +35,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 # More than the longest line, which has twenty ids.
 _LINE_BYTES = 4_000
 
-# What the numbers tell of: searches of a month, memories that a quarter of a year did without.
+# What the statistics cover: searches of a month, and memories not found for a quarter of a year.
 DAYS = 30
 IDLE = timedelta(days=90)
 
@@ -43,7 +43,7 @@ _Moment = Annotated[AwareDatetime, PlainSerializer(timestamp_text)]
 
 
 class _Model(BaseModel):
-    # Most processes record nothing: they do not wait for models that they do not use.
+    # Most processes record nothing, and should not wait for models that they do not use.
     model_config = ConfigDict(defer_build=True)
 
 
@@ -54,7 +54,7 @@ class _Search(_Model):
 
 
 class Recalled(_Model):
-    """How often searches have found a memory, and when the last time."""
+    """How often searches have found a memory, and when they last did."""
 
     id: str
     times: int
@@ -62,12 +62,12 @@ class Recalled(_Model):
 
 
 class UsageStats(_Model):
-    """What the log tells; it begins with the search at `first`, and holds a year at most.
+    """What the log says. It begins with the search at `first` and covers at most a year.
 
-    `searches` are by day, in UTC, for the last 30 days; `answers`, how many one had, and its
-    `milliseconds` are medians of these. `recalled` are the memories that were found, the most often
-    found first. `not_recalled` are the ids of those stored before `not_recalled_since` that no
-    search has found from then on: for 90 days, or since the log begins.
+    `searches` counts them by day, in UTC, for the last 30 days; `answers` and `milliseconds` are
+    the medians of these searches. `recalled` are the memories that were found, most often found
+    first. `not_recalled` are the ids of memories stored before `not_recalled_since` that no search
+    has found since: for 90 days, or since the log began.
     """
 
     first: _Moment | None = None
@@ -80,9 +80,9 @@ class UsageStats(_Model):
 
 
 class Usage:
-    """The log of the agent whose folder is `folder`. Searches are added to it only if it is `on`.
+    """The log of the agent with this `folder`. Searches are added to it only if it is `on`.
 
-    A failure is logged by its kind, and raises nothing.
+    A failure is only logged, by its kind.
     """
 
     def __init__(self, folder: AgentFolder, on: bool) -> None:
@@ -92,18 +92,18 @@ class Usage:
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to tell: it is on, or it was once."""
+        """Whether the log is on, or was on once."""
         return self._on or any(self._folder.path.glob(NAME))
 
     def record(self, answers: Sequence[Memory], asked: datetime, now: datetime) -> None:
-        """Add a search that began when it was `asked`, and has these `answers` now."""
+        """Add a search that was `asked` then and has these `answers` now."""
         if not self._on:
             return
         ids = [memory.id for memory in answers]
         line = _line(_Search(time=asked, ms=round((now - asked) / _MILLISECOND, 1), ids=ids))
         with _harmless():
             self._folder.require_ours()
-            self._folder.make_outermost()  # of a store on a server there may be none here
+            self._folder.make_outermost()  # with a store on a server, it may not exist here
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
             descriptor = os.open(self.path, flags, 0o600)
             try:
@@ -127,7 +127,7 @@ class Usage:
             self._write(searches)
 
     def stats(self, memories: Sequence[Memory], now: datetime) -> UsageStats:
-        """What the log tells of these `memories`, which are all that there are."""
+        """What the log says about `memories`, which must be all memories of the store."""
         from statistics import median
 
         searches: list[_Search] = []
@@ -170,7 +170,7 @@ def _line(search: _Search) -> bytes:
 
 def _searches(log: bytes) -> Iterator[_Search]:
     for line in log.splitlines():
-        with suppress(ValueError):  # torn, by a crash or by two that wrote at once
+        with suppress(ValueError):  # a line torn by a crash or by two writers at once
             yield _Search.model_validate_json(line)
 
 
@@ -179,4 +179,4 @@ def _harmless() -> Iterator[None]:
     try:
         yield
     except (OSError, StorageError) as error:
-        logger.warning("The log of what is used cannot be used: %s", type(error).__name__)
+        logger.warning("The usage log cannot be read or written: %s", type(error).__name__)

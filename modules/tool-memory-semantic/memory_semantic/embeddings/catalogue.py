@@ -1,26 +1,27 @@
-"""The models that run on the user's machine through `fastembed`: their names, and what their texts
-begin with. Importing this imports none of them.
+"""The models that run on the user's machine through `fastembed`: their names and the prefixes of
+their texts. Importing this imports none of them.
 
-A name with `/`, and the two names below, are such models unless a `base_url` says whose they are.
+A name with `/`, or one of the two names below, means such a model unless a `base_url` is set.
 """
 
 from ..limits import LOCAL_MODEL
 
-# The two that we recommend, by the name that a setting gives them. A store keeps the real one.
+# The two models that we recommend, under their names in a setting. A store keeps the real name.
 #
 # English: of the models below 100 MB that fastembed lists with their published weights, the best at
-# retrieval that is as small and fast as MiniLM: nDCG@10 on the 15 retrieval sets of MTEB 50.15, to
-# 41.95 of all-MiniLM-L6-v2 and 51.08 of text-embedding-3-small (Snowflake-Labs/arctic-embed,
+# retrieval that is as small and fast as MiniLM. Its nDCG@10 on the 15 retrieval sets of MTEB is
+# 50.15; all-MiniLM-L6-v2 has 41.95, text-embedding-3-small 51.08 (Snowflake-Labs/arctic-embed,
 # README). Apache-2.0, 90 MB, 384 dimensions.
 #
-# Multilingual: the smallest of the family that reads 94 languages and was trained for retrieval
-# (Wang et al. 2024, arXiv 2402.05672). MIT, 470 MB, 384 dimensions. What fastembed lists itself for
-# many languages is made for paraphrases or has no layers, is not free, or takes 1.1 GB and more.
+# Multilingual: the smallest of a family that reads 94 languages and was trained for retrieval
+# (Wang et al. 2024, arXiv 2402.05672). MIT, 470 MB, 384 dimensions. The multilingual models that
+# fastembed itself lists are made for paraphrases, have no layers, are not free, or take 1.1 GB and
+# more.
 ENGLISH, MULTILINGUAL = "snowflake/snowflake-arctic-embed-xs", "intfloat/multilingual-e5-small"
 RECOMMENDED = {"english": ENGLISH, "multilingual": MULTILINGUAL}
 
-# What a question and a memory begin with, by the beginning of the model's name, as each model's
-# card has it. Models that are not here want neither.
+# The prefixes of a question and of a memory, by the beginning of the model's name, as each model's
+# card states them. Other models need neither.
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 _INSTRUCTED = (
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
@@ -36,24 +37,24 @@ _PREFIXES = {
     "Qwen/Qwen3-Embedding-": (_INSTRUCTED, ""),
 }
 
-# Models for English: of questions in Korean, Chinese or Japanese the shared words say more than
-# their vectors.
+# Models for English: for questions in Korean, Chinese or Japanese, shared words say more than
+# vectors.
 _ENGLISH_ONLY = (
     *("snowflake/snowflake-arctic-embed-", "BAAI/bge-small-en", "BAAI/bge-base-en"),
     *("BAAI/bge-large-en", "sentence-transformers/all-", "thenlper/gte-", "mixedbread-ai/"),
     *("nomic-ai/", "ibm-granite/", "minishlab/potion-base", "minishlab/potion-retrieval"),
 )
 
-# What fastembed lists beside models for texts: those of images, halves of a pair of models, and one
-# that has to be told a task with each text.
+# What fastembed lists besides models for texts: models for images, halves of a pair of models, and
+# one that has to be given a task with each text.
 UNFIT = (
     *("Qdrant/clip-", "google/siglip", "jinaai/jina-clip-"),
     *("Qdrant/constella-", "Qdrant/stella-", "jinaai/jina-embeddings-v3"),
 )
 
-# Texts as people store them, of no particular subject. The mean of their vectors is what all
-# vectors of a model have in common; it is taken off each of them. Without that, every two texts of
-# an E5 model have a cosine above 0.7, and what is recent, or shares a word, outweighs the meaning.
+# Texts as people store them, on no particular subject. The mean of their vectors is what all
+# vectors of a model have in common; it is subtracted from each of them. Otherwise any two texts of
+# an E5 model have a cosine above 0.7, and a recent memory or a shared word outweighs the meaning.
 SAMPLE = (
     "We chose PostgreSQL for the users table.",
     "The deploy failed because the disk was full.",
@@ -79,7 +80,7 @@ SAMPLE = (
 
 
 def real_name(model: str) -> str:
-    """The name of `model` at its source: itself, unless it is one of the two recommended ones."""
+    """The name of `model` at its source; it differs for the two recommended ones."""
     return RECOMMENDED.get(model.lower(), model)
 
 
@@ -94,5 +95,5 @@ def english_only(model: str) -> bool:
 
 
 def prefixes(model: str) -> tuple[str, str]:
-    """What a question and what a memory begins with for this model, by its real name."""
+    """The prefixes of a question and of a memory for this model, by its real name."""
     return next((pair for name, pair in _PREFIXES.items() if model.startswith(name)), ("", ""))

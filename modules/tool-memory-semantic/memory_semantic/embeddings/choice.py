@@ -1,4 +1,4 @@
-"""Which model embeds: the store's own; for a new store the one that the settings name, if any."""
+"""Which model embeds: the store's own; for a new store, the one in the settings, if any."""
 
 import logging
 import os
@@ -20,14 +20,14 @@ def choose(
     info: StoreInfo | None,
     given: EmbeddingGenerator | None = None,
 ) -> EmbeddingGenerator:
-    """The model for the store that `info` describes, None being a new one; `given` instead of what
-    the settings name. Raises StorageError if that is not the model of the store.
+    """The model for the store that `info` describes, or for a new store if it is None; `given`
+    replaces the one in the settings. Raises StorageError if that is not the store's model.
     """
     model, dimensions = config.embedding_model, config.dimensions
     if info:
         model = model or info.model.model
         if info.model.dimensions != DIMENSIONS.get(info.model.model, info.model.dimensions):
-            dimensions = dimensions or info.model.dimensions  # which must have been asked for
+            dimensions = dimensions or info.model.dimensions  # these must have been requested
     generator = given or EmbeddingGenerator(
         model or _default(agent, config), base_url=config.base_url, dimensions=dimensions
     )
@@ -49,7 +49,7 @@ async def vectors_of(
     questions: bool = False,
 ) -> list[list[float]]:
     """The vectors of `texts`, which are `questions` or memories. Raises EmbeddingError, and
-    StorageError if they are not of the model of the store that `info` describes.
+    StorageError if the store that `info` describes has another model.
     """
     vectors = await generator.generate_batch(texts, questions=questions)
     if info:
@@ -72,7 +72,7 @@ def _require_same(info: StoreInfo, generator: EmbeddingGenerator) -> None:
 
 
 def lexical_weight(config: StorageConfig, model: str) -> float:
-    """How much shared words count beside the meaning, with this embedding model."""
+    """How much shared words count besides meaning with this embedding model."""
     if config.lexical_weight is not None:
         return config.lexical_weight
     known = model == LOCAL_MODEL or is_local(model, config.base_url)
@@ -82,7 +82,7 @@ def lexical_weight(config: StorageConfig, model: str) -> float:
 def new_info(
     agent: str, config: StorageConfig, generator: EmbeddingGenerator, created: datetime
 ) -> StoreInfo:
-    """What a new store for the vectors of `generator`, which has made some, is."""
+    """The description of a new store for the vectors of `generator`, which has made some."""
     return StoreInfo(
         agent=agent,
         embedding=_model(generator),
@@ -96,8 +96,8 @@ def _default(agent: str, config: StorageConfig) -> str:
     if config.base_url or os.environ.get("OPENAI_API_KEY", "").strip():
         return DEFAULT_MODEL
     logger.info(
-        "No embedding_model is configured and OPENAI_API_KEY is not set: the new store of %r is "
-        "made with the built-in model, and keeps it.",
+        "No embedding_model is configured and OPENAI_API_KEY is not set: the new store of %r uses "
+        "the built-in model, and keeps it.",
         agent,
     )
     return LOCAL_MODEL

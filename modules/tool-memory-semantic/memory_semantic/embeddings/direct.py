@@ -1,5 +1,5 @@
-"""An ONNX model that is asked without fastembed, whose import takes a second, most of it for what
-fetches models. `fetch` compares the two, and only a model whose vectors are the same is run so.
+"""An ONNX model run without fastembed, whose import takes a second, most of it for fetching models.
+`fetch` compares both ways, and only a model with the same vectors is run like this.
 """
 
 import json
@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-# What of a model's answer, a vector for each token, is the vector of the text.
+# How a model's answer, a vector for each token, becomes the vector of the text.
 POOLINGS = {
     "first": lambda tokens: tokens[0],
     "mean": lambda tokens: tokens.mean(axis=0),
     "last": lambda tokens: tokens[-1],
 }
-# More threads make a short text no faster.
+# More threads do not make a short text faster.
 THREADS = min(4, os.cpu_count() or 1)
 
 
 class DirectModel:
-    """The model in `file` and the tokenizer beside it in `folder`. Loads them; raises whatever they
-    raise that are damaged.
+    """The model in `file` and the tokenizer beside it in `folder`. Loads them, and raises whatever
+    damaged ones raise.
     """
 
     def __init__(self, folder: Path, file: str, pooling: str) -> None:

@@ -1,7 +1,7 @@
-"""Bring a model to this machine, once: the only thing about it that needs the network.
+"""Fetch a model to this machine, once: the only step that needs the network.
 
 `huggingface_hub`, which comes with fastembed, fetches the files that fastembed lists for a model
-and resumes what was interrupted. Nothing is sent but the request for them, without any token.
+and resumes after an interruption. Nothing is sent but the request for them, without any token.
 """
 
 import fcntl
@@ -24,12 +24,12 @@ from .catalogue import RECOMMENDED, SAMPLE, UNFIT, prefixes, real_name
 from .direct import POOLINGS
 from .onnx import Fetched
 
-# What a tokenizer is made of, where the model has it.
+# The files of a tokenizer, as far as the model has them.
 _TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     "config.json",
 )
-# More than any model reads, so that its end is cut off; and what numbers of 32 bits may differ by.
+# More than any model reads, so that its end is cut off; and by how much 32-bit numbers may differ.
 _LONG = "We talked about many things. " * 400
 _SAME = 1e-4
 _REVISION_DIGITS = 12
@@ -37,7 +37,7 @@ _READ_BYTES = 1 << 20
 
 
 class Listed(NamedTuple):
-    """A model that can be fetched; `size` in bytes, as its list says, is about what it takes."""
+    """A model that can be fetched; `size` is its approximate size in bytes, as listed."""
 
     model: str
     dimensions: int
@@ -63,7 +63,7 @@ def listed() -> list[Listed]:
 
 
 def all_fetched() -> list[Fetched]:
-    """The models that are on this machine, by name. Raises EmbeddingError if what was kept of one
+    """The models that are on this machine, by name. Raises EmbeddingError if the record of one
     cannot be read.
     """
     records = onnx.record_of("any").parent.glob("*.json")
@@ -72,12 +72,12 @@ def all_fetched() -> list[Fetched]:
 
 
 def fetch(model: str, show_progress: bool = False) -> Fetched:
-    """Fetch a model, a name of `RECOMMENDED` or one that fastembed lists, and try it. One that is
-    here and whole is left alone; that needs no network. Blocks, and waits for another process that
-    fetches the same one. Progress is drawn on standard error.
+    """Fetch and try a model, named in `RECOMMENDED` or listed by fastembed. One that is here and
+    whole is left alone, without the network. Blocks, and waits for another process that fetches the
+    same model. Progress is shown on standard error.
 
-    Raises InputError for a name that is not listed, and EmbeddingError if it could not be fetched
-    or does not work; then it is as if it had not been fetched, and running it again resumes.
+    Raises InputError for a name that is not listed, and EmbeddingError if the model could not be
+    fetched or does not work; it then counts as not fetched, and fetching it again resumes.
     """
     name = real_name(model)
     onnx.require_installed(name)
@@ -90,7 +90,7 @@ def fetch(model: str, show_progress: bool = False) -> Fetched:
             pass
         described = _described(name)
         cache = onnx.models_folder() / f"models--{described['sources']['hf'].replace('/', '--')}"
-        if onnx.record_of(name).exists():  # it was whole once, and is not now
+        if onnx.record_of(name).exists():  # it was whole once, but is not now
             onnx.record_of(name).unlink()
             shutil.rmtree(cache, ignore_errors=True)
         try:
@@ -105,11 +105,11 @@ def fetch(model: str, show_progress: bool = False) -> Fetched:
 
 
 class _DamagedError(Exception):
-    """What was fetched is not the model."""
+    """The fetched files are not the model."""
 
 
 def _all() -> dict[str, dict[str, Any]]:
-    """What is told of each model that can be fetched, by name."""
+    """What fastembed says about each model that can be fetched, by name."""
     each = onnx.library().TextEmbedding.list_supported_models()
     return {one["model"]: one for one in each if not one["model"].startswith(UNFIT)}
 
@@ -126,7 +126,7 @@ def _described(name: str) -> dict[str, Any]:
 
 
 def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Path:
-    """Where the files are below the folder of the repository, the large ones' hashes compared."""
+    """Where the files are below the repository's folder, after comparing the large ones' hashes."""
     try:
         import huggingface_hub as hub
 
@@ -134,7 +134,7 @@ def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Pa
         bars()
         repository = described["sources"]["hf"]
         wanted = [described["model_file"], *described["additional_files"], *_TOKENIZER]
-        # No token: a model that all may have is nobody's account's business.
+        # No token: a public model needs no account.
         about = hub.HfApi(token=False).model_info(repository, files_metadata=True, timeout=30)
         folder = Path(
             hub.snapshot_download(
@@ -154,7 +154,7 @@ def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Pa
         ) from error
     for file in about.siblings or ():
         if file.rfilename in wanted and not _is_whole(folder / file.rfilename, file):
-            raise _DamagedError(f"its file {file.rfilename} was damaged on the way")
+            raise _DamagedError(f"its file {file.rfilename} was damaged in transit")
     return Path("snapshots", folder.name)
 
 
@@ -165,7 +165,7 @@ def _is_whole(path: Path, file: Any) -> bool:
 
 
 def _tried(name: str, described: dict[str, Any], folder: Path) -> Fetched:
-    """What was fetched, after it has embedded the sample: as questions, and as memories."""
+    """The fetched model, after it has embedded the sample both as questions and as memories."""
     names = [described["model_file"], *described["additional_files"], *_TOKENIZER]
     files = {each: (folder / each).stat().st_size for each in names if (folder / each).is_file()}
     texts = [prefix + text for prefix in prefixes(name) for text in SAMPLE]
@@ -197,8 +197,8 @@ def _pooling(
     texts: Sequence[str],
     vectors: Sequence[Sequence[float]],
 ) -> str:
-    """How the model, asked directly, gives the `vectors` that fastembed has for the texts; empty if
-    in no way, as a model that is no ONNX file.
+    """The pooling with which the model, run directly, gives the same `vectors` as fastembed; empty
+    if none does, as for a model that is not an ONNX file.
     """
     for pooling in POOLINGS:
         try:
@@ -226,7 +226,7 @@ def _digest(files: Sequence[Path], beside: bytes = b"") -> str:
 
 
 def _write(found: Fetched) -> None:
-    """It is whole whenever it is there."""
+    """Write the record in one step: if it exists, it is whole."""
     record = onnx.record_of(found.model)
     begun = record.with_suffix(".new")
     begun.write_text(json.dumps(found._asdict()))
@@ -241,8 +241,7 @@ def _alone(name: str) -> Iterator[None]:
         lock = record.with_suffix(".lock").open("w")
     except OSError as error:
         raise EmbeddingError(
-            f"The folder of the models, {record.parent}, cannot be used: {error.strerror}. "
-            f"{UNCHANGED}"
+            f"The models' folder {record.parent} cannot be used: {error.strerror}. {UNCHANGED}"
         ) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

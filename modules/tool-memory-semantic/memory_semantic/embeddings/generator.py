@@ -19,14 +19,13 @@ class EmbeddingGenerator:
     """One embedding model.
 
     `model` is `local` for the built-in one. Without a `base_url`, `english`, `multilingual` and
-    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Others
-    are named as the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's) names them.
+    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Other
+    names are those of the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
     `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
-    asks the service for that vector length; the attribute is the length in use, None until it is
-    known.
+    asks the service for that vector length; the attribute is the length in use, None until known.
 
-    Nothing is loaded or contacted before the first text. Safe from many tasks, threads and event
-    loops; connections to a service stay open for the next call until their event loop ends.
+    Nothing is loaded or contacted before the first text. Safe to use from many tasks, threads and
+    event loops; connections to a service stay open for the next call until their event loop ends.
     """
 
     def __init__(
@@ -51,14 +50,14 @@ class EmbeddingGenerator:
 
     @property
     def endpoint(self) -> str | None:
-        """Host and port of the service; None for OpenAI's own, and on this machine."""
+        """Host and port of the service; None for OpenAI's own and for models on this machine."""
         host = urlsplit(self._service() or "").netloc
         return None if self.on_this_machine or host in ("", _OPENAI_HOST) else host
 
     @property
     def version(self) -> str | None:
-        """Which model on this machine this is; None for a service, whose names carry the version.
-        Raises EmbeddingError if the model has not been fetched.
+        """The version of a model on this machine; None for a service, whose names carry it. Raises
+        EmbeddingError if the model has not been fetched.
         """
         if self._through_fastembed:
             return onnx.fetched(self.model).version
@@ -71,9 +70,9 @@ class EmbeddingGenerator:
     async def generate_batch(
         self, contents: Sequence[str], *, questions: bool = False
     ) -> list[list[float]]:
-        """The vectors of several texts, in their order, all of one length, each of norm 1. Some
-        models on this machine tell `questions` from what answers them. Raises EmbeddingError if
-        there is no key, no such answer after three tries, or no such model here.
+        """The vectors of several texts in order, all of one length, each of norm 1. Some models on
+        this machine treat `questions` differently from memories. Raises EmbeddingError if there is
+        no key, no usable answer after three tries, or no such model here.
         """
         question, memory = catalogue.prefixes(self.model) if self._through_fastembed else ("", "")
         prefix = question if questions else memory
@@ -81,8 +80,8 @@ class EmbeddingGenerator:
         return self._checked(await self._embed(texts) if texts else [])
 
     async def load(self) -> bool:
-        """Make `embed_now` possible, and return whether it is: never for a service or a subclass.
-        Raises EmbeddingError if the model cannot be loaded.
+        """Prepare for `embed_now`, and return whether it can be used: never with a service or in a
+        subclass. Raises EmbeddingError if the model cannot be loaded.
         """
         if self.model != LOCAL_MODEL or type(self)._embed is not EmbeddingGenerator._embed:
             return False
@@ -90,11 +89,11 @@ class EmbeddingGenerator:
         return True
 
     def embed_now(self, content: str) -> list[float]:
-        """What `generate` gives, at once, from the built-in model: only after `load`."""
+        """Like `generate`, but at once, from the built-in model. Only after `load`."""
         return self._checked(local.embed([content]))[0]
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
-        """The vectors as the model gives them: what a subclass for another model replaces."""
+        """The vectors as the model gives them. A subclass for another model overrides this."""
         if self.model == LOCAL_MODEL:
             return await run_blocking(lambda _: local.embed(texts))
         if self._through_fastembed:
@@ -106,8 +105,8 @@ class EmbeddingGenerator:
                 "Set the key in the environment or in ~/.amplifier/keys.env."
             )
         if not (key.isascii() and key.isprintable()):
-            raise EmbeddingError(f"OPENAI_API_KEY is not a key. {UNCHANGED} Set it again.")
-        # It imports the SDK, which takes half a second the first time.
+            raise EmbeddingError(f"OPENAI_API_KEY is not a valid key. {UNCHANGED} Set it again.")
+        # This imports the SDK, which takes half a second the first time.
         service = await run_blocking(lambda _: import_module(".service", __package__))
         return await service.embed(
             texts, self.model, key or "none", self._service(), self._requested_dimensions
@@ -120,7 +119,7 @@ class EmbeddingGenerator:
         for vector in vectors:
             self.dimensions = self.dimensions or len(vector)
             if len(vector) != self.dimensions:
-                raise unusable(f"{len(vector)} dimensions, where {self.dimensions} were expected")
+                raise unusable(f"{len(vector)} dimensions, but {self.dimensions} were expected")
         return [_unit(vector) for vector in vectors]
 
 
@@ -133,7 +132,7 @@ def unusable(answer: str) -> EmbeddingError:
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
-    # The engine does not do it for every length, and takes what cannot be compared without a word.
+    # The engine does not normalise every length, and silently accepts vectors it cannot compare.
     length = math.hypot(*vector)
     if not math.isfinite(length) or length < 1e-30:
         raise unusable("a vector that is zero or not finite")

@@ -2,7 +2,7 @@
 
 It is the 256-dimensional static model that the `wordllama` package carries (MIT): a vector for
 each token, averaged. Its two files are read directly, because importing the package configures
-the logging of the whole process, and its own loader looks for them in the network.
+the logging of the whole process, and the package's own loader looks for them on the network.
 """
 
 import os
@@ -25,7 +25,7 @@ def model_version() -> str:
 
 def embed(texts: list[str]) -> list[list[float]]:
     """One vector of 256 numbers, not normalised, for each text, in 0.02 ms. Raises EmbeddingError
-    if a text holds nothing that the model has a token for, or as `load`.
+    if the model has no token for anything in a text, or if `load` raises it.
     """
     tokenizer, token_vectors = load()
     vectors = []
@@ -44,7 +44,7 @@ def load() -> tuple[Any, Any]:
     """
     package = find_spec("wordllama")  # finds a top-level package without importing it
     try:
-        # Where these get no memory they end the process.
+        # Without enough memory, these libraries end the process.
         require_memory(LOCAL_MODEL_BYTES + (os.cpu_count() or 1) * LOCAL_MODEL_THREAD_BYTES)
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer

@@ -1,7 +1,7 @@
-"""Models that run on this machine through `fastembed`: what was fetched of them, loaded and asked.
+"""Models that run on this machine through `fastembed`: finding, loading and running fetched ones.
 
-Nothing here reaches for the network: a model is loaded from the files that `fetch` left in the
-folder, and where they are missing or damaged, the error names the command that fetches them.
+Nothing here uses the network: a model is loaded from the files that `fetch` left in the folder. If
+they are missing or damaged, the error names the command that fetches them.
 """
 
 import json
@@ -20,13 +20,13 @@ from ..resources import explanation, require_memory, shortage
 from .catalogue import MULTILINGUAL
 
 PACKAGE = "fastembed>=0.9,<0.10"
-# Where fastembed itself looks for its models, and where they are if that is not set.
+# The variable that tells fastembed where its models are, and where they are if it is not set.
 _FOLDER_VARIABLE = "FASTEMBED_CACHE_PATH"
 _FOLDER = "~/.amplifier/models"
-# In it, what we keep of each model beside the files of the library.
+# In that folder, our own records of the models, beside the library's files.
 _RECORDS = "agent-memory"
 
-# What the runtime takes beside the files of the model, and for each processor its threads.
+# What the runtime takes besides the model's files, and its threads for each processor.
 _RUNTIME_BYTES = 256 * 1024 * 1024
 _PROCESSOR_BYTES = 16 * 1024 * 1024
 
@@ -34,10 +34,10 @@ _PROCESSOR_BYTES = 16 * 1024 * 1024
 class Fetched(NamedTuple):
     """A model whose files are on this machine, whole when they were fetched.
 
-    `version` tells what its vectors depend on: a hash of its files, its prefixes and the sample.
-    `files` are their sizes in bytes by path below `folder`, which is relative to `models_folder()`;
-    the model's own comes first. `pooling` is how it is asked directly, empty if that is not
-    possible. `centre` is the mean of the sample's vectors.
+    `version` stands for all that its vectors depend on: a hash of its files, its prefixes and the
+    sample. `files` maps paths below `folder` to sizes in bytes, the model's own file first;
+    `folder` is relative to `models_folder()`. `pooling` is how the model is run directly, empty if
+    that is not possible. `centre` is the mean of the sample's vectors.
     """
 
     model: str
@@ -55,22 +55,22 @@ class Fetched(NamedTuple):
 
 
 def models_folder() -> Path:
-    """Where the models are: what FASTEMBED_CACHE_PATH says, else `~/.amplifier/models`."""
+    """Where the models are: FASTEMBED_CACHE_PATH, or by default `~/.amplifier/models`."""
     return Path(os.environ.get(_FOLDER_VARIABLE, "").strip() or _FOLDER).expanduser().absolute()
 
 
 def record_of(model: str) -> Path:
-    """The file that tells what was fetched of the model; it is there once that is whole."""
+    """The record of a fetched model; it exists once all of the model's files are whole."""
     return models_folder() / _RECORDS / f"{model.replace('/', '--')}.json"
 
 
 def installed() -> bool:
-    """Whether the package that runs these models is here; it is not imported."""
+    """Whether the package that runs these models is installed, without importing it."""
     return find_spec("fastembed") is not None
 
 
 def known(model: str) -> Fetched | None:
-    """What was fetched of the model, by its real name, if anything; its files are not looked at."""
+    """The model with this real name, if it was fetched; its files are not checked."""
     try:
         return Fetched(**json.loads(record_of(model).read_bytes()))
     except FileNotFoundError:
@@ -80,8 +80,8 @@ def known(model: str) -> Fetched | None:
 
 
 def fetched(model: str) -> Fetched:
-    """What was fetched of the model, by its real name. Raises EmbeddingError, which says what to
-    do, if it was not, or if a file is missing or of another size.
+    """The fetched model with this real name. Raises EmbeddingError, which says what to do, if it
+    was not fetched, or if a file is missing or has another size.
     """
     found = known(model)
     if found is None:
@@ -98,13 +98,13 @@ def fetched(model: str) -> Fetched:
 
 def embed(model: str, texts: Sequence[str], cancelled: Event) -> list[list[float]]:
     """One vector for each text, not normalised, in the order of the texts. Blocks; loads the model
-    at the first call of a process. Raises EmbeddingError as `fetched`, if it cannot be loaded, and
-    if it is `cancelled`.
+    at the process's first call. Raises EmbeddingError if `fetched` does, if the model cannot be
+    loaded, or if `cancelled` is set.
     """
     found = fetched(model)
     vectors = []
     for text in texts:
-        # One at a time, of all threads: together they would take as long, and far more memory.
+        # Only one thread at a time: together they would take as long, and far more memory.
         with _turn:
             if cancelled.is_set():
                 raise EmbeddingError(f"The embedding was cancelled. {UNCHANGED}")
@@ -116,13 +116,13 @@ def embed(model: str, texts: Sequence[str], cancelled: Event) -> list[list[float
 
 
 def load(model: str, folder: Path, files: Mapping[str, int], pooling: str) -> Any:
-    """The model from the `files` in `folder`, of these sizes, without the network: asked directly,
-    or through fastembed if `pooling` is empty. Raises EmbeddingError if the package is missing, or
-    there is no memory for it, or the files are damaged.
+    """The model from `files` (with their sizes) in `folder`, without the network: run directly, or
+    through fastembed if `pooling` is empty. Raises EmbeddingError if the package is missing, there
+    is too little memory, or the files are damaged.
     """
     require_installed(model)
     try:
-        # Where the runtime gets none it ends the process.
+        # Without enough memory, the runtime ends the process.
         threads = (os.cpu_count() or 1) * _PROCESSOR_BYTES
         require_memory(sum(files.values()) + _RUNTIME_BYTES + threads)
         if pooling:
@@ -158,10 +158,10 @@ def run(loaded: Any, texts: Sequence[str]) -> list[list[float]]:
 
 
 def library() -> Any:
-    """fastembed, which then lists the recommended models too."""
-    # Read when the packages are imported. What is set already is somebody's choice.
+    """fastembed, which then also lists the recommended models."""
+    # Read when the packages are imported. A variable that is already set is somebody's choice.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Blobs that models share are outside of a model's folder, where the runtime refuses them.
+    # Shared blobs are outside the model's folder, and the runtime refuses them there.
     os.environ.setdefault("HF_HUB_DISABLE_SHARED_BLOBS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
     import fastembed
@@ -184,7 +184,7 @@ def library() -> Any:
 
 
 def require_installed(model: str) -> None:
-    """Raise EmbeddingError, with the line that installs it, if the package is missing."""
+    """Raise EmbeddingError, with the command that installs it, if the package is missing."""
     if not installed():
         raise EmbeddingError(
             f"The embedding model {model!r} needs the package fastembed. {UNCHANGED} Install it: "
@@ -193,7 +193,7 @@ def require_installed(model: str) -> None:
 
 
 def missing(model: str) -> str | None:
-    """What a model, by its real name, lacks here, and what to do about it; None if nothing."""
+    """What is missing to run the model with this real name, and what to do; None if nothing."""
     try:
         require_installed(model)
         fetched(model)
@@ -204,7 +204,7 @@ def missing(model: str) -> str | None:
 
 _models: dict[str, Any] = {}
 _turn = Lock()
-# Of a parent process: their threads are not in the child, which would wait for them to free them.
+# Models of a parent process. The child keeps them: freeing them would wait for threads it lacks.
 _abandoned: list[Any] = []
 
 

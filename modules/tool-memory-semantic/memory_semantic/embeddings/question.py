@@ -1,7 +1,7 @@
 """The question of a search: its vector and, where words count, its words.
 
-The words that are common in the store are left out of what is embedded. So the store is asked for
-their rarities first: while it is open, if the model can embed there; else by what it keeps.
+Words that are common in the store are left out of the text to embed, so their rarities are needed
+first: from the open store, if the model can embed at once, else from what the store has recorded.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,10 +20,10 @@ async def prepare(
     weight: float,
     run: Callable[[Callable[[Store], list[float]]], Awaitable[list[float]]],
 ) -> Callable[[Store], Question]:
-    """What makes the question once the store that `info` describes is open. `weight` is how much
-    shared words count there, if it has words; `run` works on the store.
+    """A function that makes the question once the store that `info` describes is open. `weight` is
+    how much shared words count if the store has words; `run` works on the store.
 
-    Raises EmbeddingError, and StorageError if the vector is not one of the store's model.
+    Raises EmbeddingError, and StorageError if the vector is not of the store's model.
     """
 
     async def embedded(text: str) -> list[list[float]]:

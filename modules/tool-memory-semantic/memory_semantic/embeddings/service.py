@@ -1,6 +1,6 @@
 """Texts into vectors by OpenAI, or by a service that speaks its protocol.
 
-Importing this loads the SDK and certificates, which takes half a second: not on an event loop.
+Importing this loads the SDK and certificates, which takes half a second: do it off the event loop.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ from ..resources import explanation, shortage
 from .generator import unusable
 
 _SERVICE = "The embeddings service"
-# What the SDK puts into the headers of a request.
+# Variables that the SDK puts into the headers of a request.
 _HEADERS = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
-# Ends of a request without an answer. Those amid an answer the SDK leaves as they are.
+# How a request ends without an answer. The SDK does not wrap errors in the middle of an answer.
 _SILENT = (openai.APIConnectionError, httpx2.TransportError, TimeoutError)
 # How long a connection is kept for the next call. Routers forget an idle one after four minutes or
 # more, and a request on a forgotten one would wait for its time-out.
@@ -43,8 +43,8 @@ _IDLE_SECONDS = 60.0
 async def embed(
     texts: list[str], model: str, api_key: str, base_url: str | None, dimensions: int | None
 ) -> list[list[float]]:
-    """The vectors of `texts` as the service at `base_url`, None for OpenAI's, gives them. Raises
-    EmbeddingError, whose text holds neither the key nor what was to be embedded.
+    """The vectors of `texts` from the service at `base_url`, None for OpenAI's. Raises
+    EmbeddingError, whose message contains neither the key nor the texts.
     """
     for name in _HEADERS:
         if not os.environ.get(name, "").isascii():
@@ -54,7 +54,7 @@ async def embed(
             api_key=api_key,
             base_url=base_url,
             http_client=await _connections(),
-            max_retries=0,  # tenacity's are the only tries
+            max_retries=0,  # only tenacity retries
             timeout=EMBEDDING_TRY_SECONDS,
         )
     except Exception as error:
@@ -74,7 +74,7 @@ async def embed(
     except Exception as error:
         kind = type(error).__name__
         failure = f"{_SERVICE} could not be asked ({kind}). {UNCHANGED} Check its address."
-    raise EmbeddingError(failure)  # not from those, which may hold the key
+    raise EmbeddingError(failure)  # without its cause, which may contain the key
 
 
 _Owner = tuple[int, asyncio.AbstractEventLoop]
@@ -85,7 +85,7 @@ _keepers: dict[_Owner, AsyncGenerator[httpx2.AsyncClient, None]] = {}
 
 async def _connections() -> httpx2.AsyncClient:
     for owner in list(_keepers):
-        if owner[1].is_closed():  # without having ended its generators
+        if owner[1].is_closed():  # without having closed its generators
             _keepers.pop(owner, None)
     owner = (os.getpid(), asyncio.get_running_loop())
     if owner not in _keepers:
@@ -94,7 +94,7 @@ async def _connections() -> httpx2.AsyncClient:
 
 
 async def _keep(owner: _Owner) -> AsyncGenerator[httpx2.AsyncClient, None]:
-    # An event loop that ends closes its asynchronous generators first, and so the connections.
+    # An ending event loop closes its asynchronous generators first, and with them the connections.
     limits = httpx2.Limits(keepalive_expiry=_IDLE_SECONDS)
     try:
         async with DefaultAsyncHttpxClient(
@@ -111,7 +111,7 @@ def _certificates() -> SSLContext:
     return httpx2.create_ssl_context()  # 140 ms the first time, 17 ms later
 
 
-with suppress(OSError):  # whoever makes a client says what is wrong with them
+with suppress(OSError):  # creating a client will report what is wrong with them
     _certificates()  # now, because this is imported in a thread, and only once
 
 
@@ -121,7 +121,7 @@ class _Vector(BaseModel):
 
 
 class _Answer(BaseModel):
-    """What is needed of an answer; compatible services leave out some of the rest."""
+    """The parts of an answer that we need; compatible services leave out some of the rest."""
 
     data: list[_Vector]
 
@@ -141,7 +141,7 @@ def _seconds_to_wait(state: RetryCallState) -> float:
         seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
     with suppress(ValueError):
         seconds = float(asked)
-    if not seconds >= 0:  # nor is nan
+    if not seconds >= 0:  # also if it is nan
         seconds = 0.5 * 2 ** (state.attempt_number - 1)
     return min(seconds, EMBEDDING_MAX_WAIT_SECONDS)
 
@@ -155,13 +155,13 @@ def _seconds_to_wait(state: RetryCallState) -> float:
 async def _request(
     client: AsyncOpenAI, model: str, texts: list[str], dimensions: int | None
 ) -> list[list[float]]:
-    # Compatible services differ in `dimensions`, and in base64, which is the SDK's own choice.
+    # Compatible services differ in `dimensions`, and in base64, which the SDK would choose.
     call = client.embeddings.with_streaming_response.create(
         model=model, input=texts, dimensions=dimensions or openai.omit, encoding_format="float"
     )
     body = bytearray()
     async with asyncio.timeout(EMBEDDING_TRY_SECONDS), call as response:
-        # The SDK's own typed answer has no bound in size and is not validated.
+        # The SDK's own typed answer has no size limit and is not validated.
         async for chunk in response.iter_bytes():
             body += chunk
             if len(body) > EMBEDDING_MAX_BYTES:
@@ -169,7 +169,7 @@ async def _request(
     try:
         data = _Answer.model_validate_json(body, strict=True).data
     except ValidationError:  # its text may quote the answer
-        raise unusable("something that is no list of vectors") from None
+        raise unusable("something that is not a list of vectors") from None
     data.sort(key=lambda vector: vector.index)
     if [vector.index for vector in data] != list(range(len(texts))):
         raise unusable(f"{len(data)} vectors, not one for each of {len(texts)} texts")
@@ -201,9 +201,9 @@ def _refusal(error: openai.APIStatusError) -> str:
     elif status == 429 and error.code == "insufficient_quota":
         reason, remedy = "reports that the account's quota is used up", "Check its billing."
     elif status == 429 or status >= 500:
-        reason = f"still failed at try {EMBEDDING_TRIES}"
-        remedy = "Try again later; if it goes on, look into the service's own log."
+        reason = f"still failed after {EMBEDDING_TRIES} tries"
+        remedy = "Try again later; if it keeps failing, look into the service's own log."
     else:
         reason = "refused the request"
-        remedy = "The text may be too long for the model, or it does not take `dimensions`."
+        remedy = "The text may be too long, or the model may not accept `dimensions`."
     return f"{_SERVICE} {reason} (HTTP {status}). {UNCHANGED} {remedy}"

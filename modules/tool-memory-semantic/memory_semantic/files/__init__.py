@@ -1,1 +1,1 @@
-"""The store in files of this machine."""
+"""The store in files on this machine."""

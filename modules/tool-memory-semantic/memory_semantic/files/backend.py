@@ -1,5 +1,5 @@
-"""How a call gets at a store on this machine: through the one door of this process to it, and
-behind that under the lock of the store.
+"""How a call reaches a store on this machine: through this process's one door to it, and then
+under the store's lock.
 """
 
 import os
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 class FileBackend:
-    """The store in `folder`, as `Backend` says. A call waits at most `lock_seconds` for others."""
+    """The `Backend` for the store in `folder`. A call waits at most `lock_seconds` for others."""
 
     def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
         self.folder = folder
         self.lock_seconds = lock_seconds
 
     async def info(self) -> Manifest | None:
-        """As `Backend` says."""
+        """See `Backend`."""
         return await run_blocking(lambda _: self.folder.manifest())
 
     async def run(
@@ -45,7 +45,7 @@ class FileBackend:
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """As `Backend` says."""
+        """See `Backend`."""
         wanted = create or expect
 
         def operation(visit: Visit) -> T | None:
@@ -60,12 +60,12 @@ class FileBackend:
         return await self._door().run(operation, self.lock_seconds)
 
     async def close(self) -> None:
-        """As `Backend` says."""
+        """See `Backend`."""
         await run_blocking(lambda _: self._door().close())
 
     def _door(self) -> "Door[Visit]":
-        # The root may be a link. The folder of an agent may not, and behind the door of the agent
-        # that it leads to, nobody would see it.
+        # The root may be a link. An agent's folder may not: resolved, it would lead to another
+        # agent's door, and nobody would notice.
         database = self.folder.database
         path = Path(
             os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
@@ -74,8 +74,8 @@ class FileBackend:
 
 
 class Visit:
-    """The store of `folder` from when its lock is taken, for which it waits until `deadline` (of
-    time.monotonic) or until `cancelled` is set, to when that is released.
+    """The store of `folder` while its lock is held. Waits for the lock until `deadline` (in
+    time.monotonic) or until `cancelled` is set.
     """
 
     def __init__(self, folder: AgentFolder, deadline: float, cancelled: Event) -> None:
@@ -88,7 +88,7 @@ class Visit:
             self._take_lock(deadline, cancelled)
 
     def store(self, create: StoreInfo | None) -> FileStore | None:
-        """The store; None if there is none and none is to be made as `create` says."""
+        """The store; if there is none, a new one as `create` describes, or None without that."""
         if not self._lock and create:
             self._folder.make()
             self._take_lock(time.monotonic() + LOCK_SECONDS, Event())
@@ -108,14 +108,14 @@ class Visit:
         return self._store
 
     def wanted(self) -> bool:
-        """Whether anyone else waits for the lock."""
+        """Whether anyone else is waiting for the lock."""
         with suppress(FileNotFoundError):
             return self._lock is not None and self._lock.wanted()
-        # The folder is being deleted. Closing the store now would write among what is deleted.
+        # The folder is being deleted. Closing the store now would write into it.
         return False
 
     def still_valid(self) -> bool:
-        """Whether the store is there, and as this visit left it."""
+        """Whether the store still exists, as this visit left it."""
         if self._store is None:
             return False
         with suppress(FileNotFoundError):
@@ -123,7 +123,7 @@ class Visit:
         return False
 
     def close(self) -> None:
-        """Close the store, let go of the lock."""
+        """Close the store and release the lock."""
         with self._held:
             if self._store:
                 self._store.close()
@@ -136,11 +136,11 @@ class Visit:
             self._lock = self._held.enter_context(take_lock(self._database, deadline, cancelled))
 
     def _require_no_memories(self) -> None:
-        # Where no manifest names a shard that is there, nothing may be but what an interrupted
-        # creation leaves: unfinished work, or a shard without memories.
+        # If no manifest names an existing shard, only what an interrupted creation leaves may be
+        # here: unfinished work, or a shard without memories.
         for folder in self._folder.shards():
             if not any(path.is_file() for path in folder.rglob("*")):
-                continue  # what remains of one that was being removed
+                continue  # the rest of a shard that was being removed
             with closing(Shard(folder, words=False)) as shard:
                 count = shard.count()
             if count:
@@ -154,7 +154,7 @@ class Visit:
 def _create(database: Path, info: StoreInfo) -> Manifest:
     lasting = {"agent", "model", "endpoint", "words", "created"}
     manifest = Manifest(**info.model_dump(include=lasting))
-    clear_debris(database, keep="")  # of a creation that was interrupted before its manifest
+    clear_debris(database, keep="")  # from a creation interrupted before its manifest
     unfinished = database / "shard.tmp"
     Shard.create(unfinished, manifest)
     disk.settle(unfinished)

@@ -1,4 +1,4 @@
-"""Files that survive a crash and are nobody else's business."""
+"""Files that survive a crash and that nobody else can read."""
 
 import mmap
 import os
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-# Linux's MADV_POPULATE_READ, which Python's mmap has no name for: read in, and map, all of it.
+# Linux's MADV_POPULATE_READ, for which Python's mmap has no name: read and map all of it.
 _POPULATE_READ = 22
-# Up to this size a file is worth having in memory with its holes.
+# Up to this size, a file is read into memory with its holes.
 _SMALL = 4 * 1024 * 1024
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` into `path`, mode 0600: all of it or nothing, and on disk on return."""
+    """Write `content` to `path` with mode 0600: all of it or nothing, and on disk on return."""
     temporary = path.with_name(f"{path.name}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -28,7 +28,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to disk."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -38,10 +38,10 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def pinned(folder: Path) -> Iterator[Path]:
-    """A path to `folder` that stays its own if it is moved or deleted in the meantime.
+    """A path that still means this `folder` if it is moved or deleted meanwhile.
 
-    The engine makes folders that are missing: by its name, a folder would come back half empty.
-    Only Linux has such paths; elsewhere it is the name.
+    The engine creates missing folders: opened by name, a deleted folder would come back half empty.
+    Only Linux has such paths; elsewhere this is `folder` itself.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -53,12 +53,12 @@ def pinned(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def kept_in_cache(files: Iterable[Path]) -> Iterator[None]:
-    """Have `files` in the page cache, and keep them from being dropped from there: what is mapped
-    stays. Linux only; each file takes a descriptor. An error only costs time.
+    """Load `files` into the page cache and keep them there, by mapping them. Linux only; each file
+    takes a descriptor. An error only costs time.
     """
     with ExitStack() as mapped:
         for path in files if sys.platform == "linux" else ():
-            with suppress(OSError, ValueError), path.open("rb") as file:  # an empty file cannot be
+            with suppress(OSError, ValueError), path.open("rb") as file:  # ValueError: it is empty
                 pages = mapped.enter_context(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
                 whole = [(0, len(pages))]
                 for start, end in whole if len(pages) <= _SMALL else _data(file.fileno()):
@@ -67,7 +67,7 @@ def kept_in_cache(files: Iterable[Path]) -> Iterator[None]:
 
 
 def _data(descriptor: int) -> Iterator[tuple[int, int]]:
-    # Where a sparse file holds data: the holes of a large one would fill memory with zeros.
+    # Where a sparse file holds data: the holes in a large one would fill memory with zeros.
     end = 0
     while True:
         try:
@@ -79,12 +79,12 @@ def _data(descriptor: int) -> Iterator[tuple[int, int]]:
 
 
 def size(folder: Path) -> int:
-    """How many bytes the files in `folder` have together, holes included."""
+    """The total size of the files in `folder` in bytes, holes included."""
     return sum(path.lstat().st_size for path in _all_in(folder))
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there; what an interruption leaves of it ends in .tmp."""
+    """Remove a file or a folder if it exists; what an interruption leaves of it ends in .tmp."""
     if path.is_dir() and not path.is_symlink():
         doomed = path.with_suffix(".tmp")
         if path != doomed:
@@ -96,7 +96,7 @@ def remove(path: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Take every right in `folder` from group and others; the engine makes its files 0644."""
+    """Take all rights in `folder` from group and others; the engine creates its files as 0644."""
     for path in _all_in(folder):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
@@ -104,14 +104,14 @@ def make_private(folder: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Make a new `folder` private, and bring it and everything in it to disk."""
+    """Make a new `folder` private, and flush it and everything in it to disk."""
     make_private(folder)
     for path in _all_in(folder):
         sync(path)
 
 
 def _all_in(folder: Path) -> Iterator[Path]:
-    # Each folder after what is in it. At every open and close, so the fast way.
+    # Each folder after its contents. Runs at every open and close, and os.walk is fast.
     for path, _, names in os.walk(folder, topdown=False):
         yield from (Path(path, name) for name in names)
         yield Path(path)

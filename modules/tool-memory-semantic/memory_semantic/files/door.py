@@ -1,8 +1,8 @@
-"""The one door of this process to each store: its calls line up there, and one worker does them.
+"""This process's one door to each store: calls line up there, and one worker runs them.
 
-The worker waits for the store's lock and opens the store once for all that wait, so no other thread
-waits for a lock, and calls that come together cost little more than one. After a burst of calls it
-stays inside for a moment ("lingers"), and leaves as soon as anyone else waits for the store.
+The worker waits for the store's lock and opens the store once for all waiting calls, so no other
+thread waits for a lock, and calls that come together cost little more than one. After a burst of
+calls it stays inside for a moment ("lingers"), and leaves as soon as anyone else wants the store.
 """
 
 import asyncio
@@ -24,29 +24,29 @@ from .lock import in_use
 
 logger = logging.getLogger(__name__)
 
-# How long calls are served before others get in that wait for the lock: some six times what it
-# takes to open a store, so that most of a turn is work.
+# How long calls are served while another process waits for the lock: about six times as long as
+# opening a store takes, so that most of a turn is work.
 TURN_SECONDS = 0.1
-# Two calls within this time are a burst, after which the store stays open for as long, because most
-# of a call is opening and closing. No longer: a process that is stopped (Ctrl-Z) meanwhile keeps
-# all others out. 0 turns it off.
+# Two calls within this time are a burst, after which the store stays open for the same time: most
+# of a call is opening and closing. No longer, because a process that is stopped (Ctrl-Z) meanwhile
+# keeps all others out. 0 turns it off.
 LINGER_SECONDS = 0.25
-LINGER_POLL_SECONDS = 0.005  # as often as those look who wait
-# A call that must not wait for others needs a moment all the same, to get to the worker.
+LINGER_POLL_SECONDS = 0.005  # as often as a waiting process polls the lock
+# Even a call that must not wait for others needs a moment to reach the worker.
 LEAST_SECONDS = 0.25
 
-# Guards the lines of all doors; held during a fork, so that the child does not find it taken.
+# Guards the lines of all doors. Held during a fork, so that the child can release it.
 _lock = RLock()
 
 
 class Visit(Protocol):
-    """The store from when its lock is taken until that is released."""
+    """The store while its lock is held."""
 
     def close(self) -> None:
         """Close the store and release the lock. Called once, whatever has happened."""
 
     def wanted(self) -> bool:
-        """Whether anyone else waits for the lock."""
+        """Whether anyone else is waiting for the lock."""
         ...
 
     def still_valid(self) -> bool:
@@ -65,7 +65,7 @@ class _Operation(NamedTuple):
 
 
 class Door(Generic[V]):
-    """The line of this process's calls on one store. `door_of` makes it."""
+    """The line of this process's calls on one store. Created by `door_of`."""
 
     def __init__(self, folder: Path, enter: Callable[[float, Event], V]) -> None:
         self._folder = folder
@@ -73,20 +73,20 @@ class Door(Generic[V]):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the line and the worker, as after a fork: both are the parent's."""
+        """Forget the line and the worker; after a fork, both are the parent's."""
         self._changed = Condition(_lock)
         self._line: deque[_Operation] = deque()
         self._worker: Thread | None = None
-        self._nobody_waits = Event()  # for the lock: whoever did was answered or cancelled
-        self._begun = 0.0  # when the last operation was
+        self._nobody_waits = Event()  # set when all who waited for the lock have given up
+        self._begun = 0.0  # when the last operation began
         self._is_burst = self._may_linger = self._lingers = False
 
     async def run(self, work: Callable[[V], T], seconds: float) -> T:
-        """What `work` returns or raises, done in the worker's thread in the order of the calls.
+        """Run `work` in the worker's thread, in the order of the calls; returns or raises the same.
 
         It is dropped if it has not begun after `seconds` or when the caller is cancelled; once
         begun, it completes, and what it has written must be on disk. Raises StorageError if the
-        time is over or a work calls this itself, and what entering the store raises.
+        time is up or `work` itself calls this, and whatever entering the store raises.
         """
         if threading.current_thread() is self._worker:
             raise StorageError("A call on a store cannot wait for another one on it.", UNCHANGED)
@@ -99,20 +99,20 @@ class Door(Generic[V]):
                 raise StorageError(in_use(self._folder, seconds), UNCHANGED)
             return await answer
         except asyncio.CancelledError:
-            answer.cancel()  # what comes after all is for nobody
+            answer.cancel()  # nobody wants an answer that still comes
             raise
         finally:
             self._dropped(operation)
 
     def close(self) -> None:
-        """Return when the worker has done what waits and has left. The next call starts another."""
+        """Return when the worker has served the line and has left. The next call starts another."""
         worker = self._worker
         self.stop_lingering()
         if worker:
             worker.join()
 
     def stop_lingering(self) -> None:
-        """Return when the store is closed, unless a call is being served."""
+        """Return once the store is closed, unless a call is being served."""
         with _lock:
             self._may_linger = False
             while self._lingers:
@@ -121,9 +121,9 @@ class Door(Generic[V]):
     def _line_up(self, operation: _Operation) -> None:
         with _lock:
             if self._worker is None:
-                # Not a daemon: at the end of the interpreter it finishes what was begun.
+                # Not a daemon: when the interpreter ends, it finishes what it has begun.
                 worker = Thread(target=self._serve_all, name="agent-memory", daemon=False)
-                worker.start()  # it waits for `_lock`; where there are no more threads, it raises
+                worker.start()  # it waits for `_lock`; raises if there are no more threads
                 self._worker, self._may_linger = worker, True
             self._line.append(operation)
             self._changed.notify_all()
@@ -149,15 +149,15 @@ class Door(Generic[V]):
             try:
                 visit = self._enter(deadline, nobody_waits)
             except BaseException as error:  # an engine that panics raises no Exception
-                if not nobody_waits.is_set():  # else who is in the line has come since
+                if not nobody_waits.is_set():  # else everyone in the line has come since
                     self._refuse(error, deadline)
                 continue
             last_answer = None
             try:
                 with closing(visit):
                     last_answer = self._serve(visit)
-            except BaseException as error:  # no operation's: theirs are in their answers
-                logger.warning("A store was not closed as it should be: %s", type(error).__name__)
+            except BaseException as error:  # from closing: operations' errors are in their answers
+                logger.warning("A store was not closed properly: %s", type(error).__name__)
             if last_answer:
                 last_answer()
 
@@ -165,20 +165,20 @@ class Door(Generic[V]):
         with _lock:
             now = time.monotonic()
             for each in list(self._line):
-                # If the time was over, those that came since have some left.
+                # If the time was up, calls that came since may have some left.
                 if now < deadline or each.deadline <= now:
                     self._take(each).answer.set_exception(error)
 
     def _serve(self, visit: V) -> Callable[[], None] | None:
-        # Returns what gives the last answer, for when the visit is closed: so a single call leaves
-        # nothing open behind it.
+        # Returns a function that gives the last answer once the visit is closed, so that a single
+        # call leaves nothing open behind it.
         turn_ends = time.monotonic() + TURN_SECONDS
         while operation := self._next():
             try:
                 result = operation.work(visit)
             except BaseException as error:
                 return partial(operation.answer.set_exception, error)
-            with _lock:  # before the answer is given: who has it may fork
+            with _lock:  # before the answer is given, because its receiver may fork
                 self._lingers = self._is_burst and self._may_linger
             if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
@@ -193,11 +193,11 @@ class Door(Generic[V]):
         until = time.monotonic() + LINGER_SECONDS
         with _lock:
             while not self._line:
-                # The main thread is the first to end when the interpreter does.
+                # When the interpreter ends, the main thread ends first.
                 lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
                 if not lingers or time.monotonic() >= until:
                     return False
-                # Whoever has just been answered may be about to call again.
+                # The caller that has just been answered may be about to call again.
                 if not self._changed.wait(LINGER_POLL_SECONDS) and visit.wanted():
                     return False
         return True
@@ -217,21 +217,21 @@ class Door(Generic[V]):
         return operation
 
 
-# Of every store that this process has called: a door knows when it was used last, and a tool makes
-# a MemoryStorage for each call.
+# One door for every store that this process has called. They are kept, because a door knows when it
+# was last used, and a tool creates a MemoryStorage for each call.
 _doors: dict[Path, Door[Any]] = {}
 
 
 def door_of(folder: Path, enter: Callable[[float, Event], V]) -> Door[V]:
-    """The door to the store in `folder`, always the same one for a path, with the first `enter`,
-    which takes the lock as `take_lock` does, and returns the visit.
+    """The door to the store in `folder`, always the same one for a path. It keeps its first
+    `enter`, which takes the lock as `take_lock` does and returns the visit.
     """
     with _lock:
         return _doors.setdefault(folder, Door(folder, enter))
 
 
 def _before_fork() -> None:
-    """A child would inherit a store that is open, and cannot use it."""
+    """A child would inherit an open store that it cannot use."""
     _lock.acquire()
     for door in list(_doors.values()):
         door.stop_lingering()

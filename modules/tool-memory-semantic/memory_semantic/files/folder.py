@@ -1,17 +1,17 @@
-"""The folder of one agent on disk: whose it is, and what may stand in it.
+"""One agent's folder on disk: who owns it, and what may be in it.
 
 {storage_root}/{agent_id}/      mode 0700
     .gitignore                  *, so that no memory is committed by mistake
     qdrant.tmp/                 a store that is being removed
-    rebuild/                    the next shard, while it is made or after that was interrupted
+    rebuild/                    the next shard, while it is built or if that was interrupted
     damaged-<when>/             what a repair has replaced
-    moved.json                  what was moved elsewhere, or here (maintenance/moved.py)
+    moved.json                  moves from here and to here (maintenance/moved.py)
     usage.jsonl                 what searches have found, if that is recorded (usage.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
-        manifest.json           what the store is, which shard counts (info.py)
+        manifest.json           what the store is, which shard is valid (info.py)
         shard-1/                the engine's files (shard.py)
-        *.tmp                   unfinished work, cleared by whoever sees it next
+        *.tmp                   unfinished work, cleared by the next call
 """
 
 import errno
@@ -31,7 +31,7 @@ from . import info as manifests
 
 logger = logging.getLogger(__name__)
 
-# Everything that may stand in the folder of an agent, and in its database.
+# Everything that may be in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
     r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|(\.gitignore|moved\.json|usage\.jsonl)(\.tmp)?"
 )
@@ -40,7 +40,7 @@ _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`, and what is in it. Creates nothing before `make`."""
+    """The folder of `agent_id` under `root`. Creates nothing until `make` is called."""
 
     def __init__(self, root: Path, agent_id: str) -> None:
         self.agent_id = agent_id
@@ -52,7 +52,7 @@ class AgentFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store, in whatever state. Raises StorageError if none may look."""
+        """Whether there is a store, in any state. Raises StorageError if the folder is not safe."""
         with explained(UNCHANGED):
             self.require_ours()
             return _lstat(self.database) is not None
@@ -64,21 +64,21 @@ class AgentFolder:
 
     @property
     def holds_memories(self) -> bool:
-        """Whether there is more than what an interrupted creation leaves at its beginning."""
+        """Whether there is more than an early interruption of a creation leaves."""
         return any((*self.database.glob(manifests.NAME), *self.database.glob("shard-*")))
 
     @property
     def kept(self) -> list[Path]:
-        """What repairs have replaced and kept, the oldest first."""
+        """What repairs have replaced and kept, oldest first."""
         return sorted(self.path.glob("damaged-*"))
 
     def keep_as(self, moment: datetime) -> Path:
-        """The folder in which a repair at that `moment` keeps what it replaces."""
+        """The folder in which a repair at `moment` keeps what it replaces."""
         return self.path / f"damaged-{moment:%Y%m%d-%H%M%S}"
 
     def manifest(self, database: Path | None = None) -> manifests.Manifest | None:
-        """The manifest of the `database`, which may be given by another path. Without the lock it
-        may be another one a moment later.
+        """The manifest of the database; `database` may be another path to it. Without the lock, the
+        manifest may be replaced a moment later.
         """
         with explained(UNCHANGED):
             self.require_ours()
@@ -91,7 +91,7 @@ class AgentFolder:
             return manifest
 
     def make(self) -> None:
-        """Make the folders of a store that is not there yet."""
+        """Create the folders for a new store."""
         self.make_outermost()
         if _lstat(self.database):
             return
@@ -105,22 +105,22 @@ class AgentFolder:
         disk.sync(self.root)
 
     def make_outermost(self) -> None:
-        """Make the folder that all the others are in."""
+        """Create the folder that all the others are in."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.mkdir(mode=0o700, exist_ok=True)
 
     def require_writable(self) -> None:
-        """Raise StorageError for a store that is `read_only`: nothing in it can be opened."""
+        """Raise StorageError if the store is `read_only`: the engine cannot open it."""
         if self.read_only:
             raise StorageError(
-                "The store is read-only here, and the vector engine writes to each store that it "
-                "opens. `agent-memory export` can read it. To use it, copy the folder to where "
-                "you can write, with the holes in its files (cp -a --sparse=always).",
+                "The store is read-only here, but the vector engine writes to every store that it "
+                "opens. `agent-memory export` can read it. To use it, copy the folder to a place "
+                "where you can write, keeping its files sparse (cp -a --sparse=always).",
                 UNCHANGED,
             )
 
     def require_ours(self) -> None:
-        """Refuse folders that others could have put here, or could write to."""
+        """Raise StorageError for folders that others could have put here, or could write to."""
         root = _lstat(self.root) and self.root.stat()
         if root:
             if not stat.S_ISDIR(root.st_mode):
@@ -131,8 +131,8 @@ class AgentFolder:
                 )
             if root.st_mode & stat.S_IWOTH and not root.st_mode & stat.S_ISVTX:
                 raise StorageError(
-                    "Every user of this machine can write to the storage root. Take that right "
-                    "away (chmod o-w), or choose another storage_root."
+                    "Every user of this machine can write to the storage root. Remove that "
+                    "permission (chmod o-w), or choose another storage_root."
                 )
         folder = _lstat(self.path)
         if folder:
@@ -147,8 +147,8 @@ class AgentFolder:
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
     def require_none_elsewhere(self, config: StorageConfig) -> None:
-        """Raise StorageError if there is no store where `config` keeps it, and it may be elsewhere:
-        then none is made, and nobody is told that there is none.
+        """Raise StorageError if there is no store where `config` keeps it, but one may be
+        elsewhere: then none is created, and nothing claims that there is none.
         """
         if config.doubt:
             raise StorageError(
@@ -156,13 +156,13 @@ class AgentFolder:
             )
         if config.qdrant_url != HERE and self.holds_memories:
             raise StorageError(
-                f"qdrant_url names a server that has no memory of {self.agent_id!r}, but there is "
-                f"one on this machine. {UNCHANGED} Move it: agent-memory move --to "
-                f"{config.qdrant_url} (or go on here: set qdrant_url to {HERE!r})."
+                f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
+                f"one. {UNCHANGED} Move it: agent-memory move --to {config.qdrant_url} (or keep "
+                f"using it here: set qdrant_url to {HERE!r})."
             )
 
     def shards(self) -> list[Path]:
-        """The shards in the database. Raises StorageError if there is anything that is not ours."""
+        """The shards in the database. Raises StorageError if it contains anything unexpected."""
         self._require_only(_IN_DATABASE, self.database)
         return list(self.database.glob("shard-*[0-9]"))
 
@@ -177,7 +177,7 @@ class AgentFolder:
 
 
 def clear_debris(database: Path, keep: str) -> None:
-    """Remove what interrupted work left, and the shards that the one named `keep` has replaced."""
+    """Remove what interrupted work left, and the shards that the shard `keep` has replaced."""
     for entry in list(database.iterdir()):
         if entry.name != keep and _SHARD_OR_DEBRIS.fullmatch(entry.name):
             disk.remove(entry)
@@ -188,8 +188,8 @@ def require_space(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < MIN_FREE_BYTES:
         raise StorageError(
-            f"The disk of the memory store has {free // 2**20} MB left, and "
-            f"{MIN_FREE_BYTES // 2**20} MB are needed to use it safely. Free some space."
+            f"The disk with the store has {free // 2**20} MB left, but {MIN_FREE_BYTES // 2**20} "
+            "MB are needed to use it safely. Free some space."
         )
 
 

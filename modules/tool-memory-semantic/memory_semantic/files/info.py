@@ -1,4 +1,4 @@
-"""The manifest: what a store is and how its files lie, in one small file that is always whole."""
+"""The manifest: one small file, always whole, that says what a store is and where its shard is."""
 
 import json
 from pathlib import Path
@@ -13,16 +13,16 @@ from .shard import ENGINE
 
 NAME = "manifest.json"
 
-# What a version must know to work with a store: 1.0.0 would drop the words of a store that holds
-# them (2), and all before 2.0.0 would forget that what was deleted is still to be erased (3).
+# What a version must know to work with a store: 1.0.0 would drop the words of a store that has them
+# (2), and versions before 2.0.0 would forget that deleted memories are still to be erased (3).
 _PLAIN, _WITH_WORDS, _ERASING = 1, 2, 3
 
 
 class Manifest(StoreInfo):
-    """The contents of `manifest.json`; its format tells `erasing`.
+    """The contents of `manifest.json`, whose format stands for `erasing`.
 
-    `memories` is a lower bound: it is raised after a write is on disk, so a store that opens with
-    fewer has lost some, and one with more was interrupted before this file was written.
+    `memories` is a lower bound, raised after a write is on disk: a store that opens with fewer has
+    lost some, and one with more was interrupted before this file was written.
     """
 
     engine: str = ENGINE
@@ -31,21 +31,21 @@ class Manifest(StoreInfo):
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest in `folder`, if there is one. Raises as `described` does, and DamagedStoreError
-    if another series of the engine wrote the shard.
+    """The manifest in `folder`, if there is one. Raises what `described` raises, and
+    DamagedStoreError if another series of the engine wrote the shard.
     """
     manifest = described(folder)
     if manifest and manifest.engine != ENGINE:
         raise DamagedStoreError(
-            f"The store's files are those of {manifest.engine[:40]!r}, and this version works with "
-            f"{ENGINE!r} alone. `agent-memory doctor --repair` makes a new store from its texts."
+            f"The store's files were written by {manifest.engine[:40]!r}; this version works only "
+            f"with {ENGINE!r}. `agent-memory doctor --repair` makes a new store from its texts."
         )
     return manifest
 
 
 def described(folder: Path) -> Manifest | None:
-    """What the manifest in `folder` says, whatever wrote the shard. Raises NewerStoreError for a
-    newer version's, and DamagedStoreError if it is not whole.
+    """The manifest in `folder`, whichever engine wrote the shard. Raises NewerStoreError if a newer
+    version wrote it, and DamagedStoreError if it is damaged.
     """
     try:
         text = (folder / NAME).read_bytes()
@@ -61,12 +61,12 @@ def described(folder: Path) -> Manifest | None:
         return Manifest.model_validate({**fields, "erasing": fields["format"] == _ERASING})
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
-            f"The store's {NAME} is damaged; the memories beside it are untouched. {REPAIR}"
+            f"The store's {NAME} is damaged; its memories are untouched. {REPAIR}"
         ) from error
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Put `manifest` into `folder`; it is on disk when this returns."""
+    """Write `manifest` to `folder`; it is on disk when this returns."""
     left_out = {"erasing"} if manifest.common else {"erasing", "common"}
     fields = manifest.model_dump(mode="json", by_alias=True, exclude=left_out)
     version = _ERASING if manifest.erasing else _WITH_WORDS if manifest.words else _PLAIN
@@ -74,6 +74,6 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def identity(folder: Path) -> tuple[int, int]:
-    """What tells the manifest in `folder` from others. Raises FileNotFoundError without one."""
+    """What tells the manifest in `folder` from any other. Raises FileNotFoundError without one."""
     found = (folder / NAME).stat()
     return found.st_ino, found.st_mtime_ns

@@ -1,4 +1,4 @@
-"""The lock of a store: one at a time works on it, whatever process, thread or child it is."""
+"""The lock of a store: only one process, thread or child works on it at a time."""
 
 import os
 import time
@@ -9,8 +9,8 @@ from threading import Event
 from ..errors import StorageError
 from ..posix import fcntl
 
-# Waiters line up for the first, and only the one who holds it waits for the second. So whoever
-# just let go of a store does not take it again before the next in line.
+# Waiters line up for the first lock, and only its holder waits for the second. So nobody who has
+# just released a store takes it again before the next in line.
 NAMES = ("queue", "lock")
 POLL_SECONDS = 0.005
 
@@ -18,8 +18,8 @@ _held: set["Lock"] = set()
 
 
 class Lock(AbstractContextManager):
-    """The lock of a store, from `take_lock` until `release` or the end of the `with` block. The
-    operating system frees it when the process dies, however it dies.
+    """The lock of a store, held from `take_lock` until `release` or the end of the `with` block.
+    The operating system frees it when the process dies, however it dies.
     """
 
     def __init__(self, path: Path, flags: int) -> None:
@@ -28,7 +28,7 @@ class Lock(AbstractContextManager):
         _held.add(self)
 
     def wanted(self) -> bool:
-        """Whether anyone else waits for it, in this process or in another one."""
+        """Whether anyone else is waiting for it, in this process or in another."""
         return _is_locked(self._path.with_name(NAMES[0]))
 
     def release(self) -> None:
@@ -43,7 +43,7 @@ class Lock(AbstractContextManager):
 
 
 def _close_in_child() -> None:
-    """A forked child inherits the locks that are held, and must not keep them from others."""
+    """A forked child inherits the locks that are held, and must not keep them."""
     for lock in _held:
         os.close(lock.descriptor)
     _held.clear()
@@ -53,10 +53,10 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: bool = False) -> Lock:
-    """Wait for the lock of the store in `folder`, where with `read_only` no file is made.
+    """Wait for the lock of the store in `folder`; with `read_only`, create no file there.
 
-    Raises StorageError if `deadline` (of `time.monotonic`) is over, `cancelled` is set or the
-    folder was replaced meanwhile, and OSError, also where the file system has no locks.
+    Raises StorageError if `deadline` (in `time.monotonic`) passes, `cancelled` is set or the folder
+    was replaced meanwhile, and OSError, also where the file system has no locks.
     """
     seconds = max(0.0, deadline - time.monotonic())
     flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
@@ -68,7 +68,7 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
                 if time.monotonic() >= deadline:
                     raise StorageError(in_use(folder, seconds))
                 if cancelled.wait(POLL_SECONDS):
-                    raise StorageError("The call was cancelled while it waited.")
+                    raise StorageError("The call was cancelled while waiting for the store.")
             if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
                 raise StorageError("The store was replaced while this call waited for it.")
             if not read_only:
@@ -81,14 +81,14 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
 
 
 def in_use(folder: Path, seconds: float) -> str:
-    """What an error says after `seconds` of waiting for the store in `folder`."""
+    """The error message after `seconds` of waiting for the store in `folder`."""
     holder = ""
     with suppress(OSError):
-        # If nobody works on it, the next in line was stopped while it waited.
+        # If nobody works on it, the next in line was stopped while waiting.
         name = NAMES[1] if _is_locked(folder / NAMES[1]) else NAMES[0]
         holder = (folder / name).read_text(errors="replace").strip()
     return (
-        f"This memory has been in use by other calls (now by process {holder or 'unknown'}) for "
+        f"This store has been in use by other calls (now by process {holder or 'unknown'}) for "
         f"{round(seconds, 1):g} seconds. Try again later."
     )
 

@@ -1,4 +1,4 @@
-"""The questions of `store` in the engine's words."""
+"""The questions of `store` in the engine's own terms."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ WORDS = "words"
 
 
 def condition(where: Where) -> edge.Filter | None:
-    """The filter for `where`; None where everything counts."""
+    """The filter for `where`; None if it lets everything through."""
     must: list[Any] = []
     if where.since or where.until:
         bounds = edge.RangeDateTime(
@@ -29,7 +29,7 @@ def condition(where: Where) -> edge.Filter | None:
 
 
 def similarity(question: Question, where: Where, limit: int) -> edge.QueryRequest:
-    """The request for the `limit` memories most similar to `question`, by `ranking`."""
+    """The request for the `limit` memories most similar to `question`, as `ranking` defines it."""
     by_meaning = edge.Query.Nearest(list(question.vector))
     filter = condition(where)
     if not (question.words and question.rarity):
@@ -48,18 +48,18 @@ def similarity(question: Question, where: Where, limit: int) -> edge.QueryReques
 
 
 def containing(words: Sequence[int]) -> edge.Query:
-    """Scores each text by the sum of the rarities of those of `words` that it has."""
+    """A query that scores each text by the rarities of the `words` it has, added up."""
     return edge.Query.Nearest(sparse(words), using=WORDS)
 
 
 def sparse(words: Sequence[int]) -> edge.SparseVector:
-    """Which words a text has."""
+    """The sparse vector that says which words a text has."""
     return edge.SparseVector(list(words), [1.0] * len(words))
 
 
 def _formula(question: Question) -> edge.Formula:
-    # Of three prefetches: cosines of the nearest, sums of the rarities of the words contained,
-    # cosines of those.
+    # The scores of three prefetches: cosines of the nearest, added rarities of the words that a
+    # text contains, cosines of those texts.
     nearest, contained, cosine = (edge.Expression.Variable(f"$score[{i}]") for i in range(3))
     share = edge.Expression.Mult([edge.Expression.Constant(1 / question.rarity), contained])
     overlap = edge.Expression.Mult([edge.Expression.Constant(question.weight), share, share])

@@ -1,8 +1,7 @@
-"""The vector engine: the only room that imports it is this one and `query`.
+"""The vector engine: only this file and `query` import it.
 
-A shard is a folder of Qdrant Edge, Qdrant's own storage engine running in this process. It is
-opened under the lock of its store: a handle does not survive a fork, and two handles on one shard
-lose writes.
+A shard is a folder of Qdrant Edge, Qdrant's storage engine running in this process. It is opened
+under its store's lock: a handle does not survive a fork, and two handles on one shard lose writes.
 """
 
 import logging
@@ -30,14 +29,15 @@ from .query import WORDS, condition, containing, similarity, sparse
 
 logger = logging.getLogger(__name__)
 
-# The series of the engine that wrote a store. It is in beta: its files are promised to itself only.
+# The series of the engine that wrote a store. It is in beta: only the same series is sure to read
+# its files.
 ENGINE = "qdrant-edge 0.9"
 
-# Points read at once, so that going through a large store stays small in memory.
+# Points read at once, so that scanning a large store takes little memory.
 _BATCH = 256
 
-# What a search reads from its beginning to its end: the vectors and the indexes. No more, because
-# each file takes a descriptor; these are nine, and one more for each 10,000 memories.
+# The files that a search reads in full: the vectors and the indexes. No more, because each file
+# takes a descriptor; these are nine, and one more for every 10,000 memories.
 _READ_ALWAYS = (
     "segments/*/vector_storage/vectors/*.mmap",
     "segments/*/payload_index/*/page_*.dat",
@@ -47,16 +47,16 @@ _READ_ALWAYS = (
 
 
 class Shard:
-    """The open shard in the folder `path`, with the `words` of each text or without. To be closed.
+    """The open shard in the folder `path`, with or without `words` for each text. Must be closed.
 
-    Every method raises DamagedStoreError if the engine fails, or panics, and ResourceError if that
-    is for want of memory or the like.
+    Every method raises DamagedStoreError if the engine fails or panics, or ResourceError if that is
+    for lack of memory or the like.
     """
 
     def __init__(self, path: Path, words: bool) -> None:
         self._words = words
-        # Without this file the engine takes a segment for one that was never finished, and deletes
-        # it. Ours are finished before they get their name.
+        # The engine takes a segment without this file for an unfinished one and deletes it. Ours
+        # are finished before they get their names.
         for segment in path.glob("segments/*/"):
             if not (segment / "version.info").is_file():
                 raise DamagedStoreError(
@@ -69,7 +69,7 @@ class Shard:
             self._handle = edge.EdgeShard.load(str(path))
 
     def close(self) -> None:
-        """Give the files back. What was written is flushed, so nothing is lost if that fails."""
+        """Release the files. All writes are flushed, so nothing is lost if that fails."""
         with self._cached:
             try:
                 with _engine_errors("close the store"):
@@ -79,11 +79,11 @@ class Shard:
 
     @staticmethod
     def create(path: Path, info: StoreInfo) -> None:
-        """Make an empty shard as `info` says, with its indexes, in a new folder `path`."""
-        # float16 halves the file and keeps the ranking; no write-ahead log, because every write is
-        # flushed before it counts. Cold: a store need not read all vectors in, and a search reads
-        # them as it goes, which was faster up to 10,000 memories. One thread, as a shard has one
-        # segment: others, four for each processor, would be started at every open for nothing.
+        """Create an empty shard with its indexes, as `info` describes, in a new folder `path`."""
+        # float16 halves the file and keeps the ranking. No write-ahead log, because every write is
+        # flushed before it counts. Cold, because storing need not read in all vectors, and a search
+        # reads them as it goes, which was faster up to 10,000 memories. One thread, because a shard
+        # has one segment: otherwise each open would start four per processor for nothing.
         vectors = edge.EdgeVectorParams(
             info.model.dimensions,
             edge.Distance.Cosine,
@@ -98,7 +98,7 @@ class Shard:
         _require_resources(NEW_STORE_BYTES, 0)
         with _engine_errors("create the store's shard"):
             handle = edge.EdgeShard.create(str(path), config)
-            # A filter by tag would look at every memory; one by id does, and may: it is rare.
+            # Without an index, a filter by tag would scan all memories. One by id does, but rarely.
             index = edge.UpdateOperation.create_field_index
             handle.update(index("tags", edge.PayloadSchemaType.Keyword))
             handle.update(index("timestamp", edge.PayloadSchemaType.Datetime))  # order_by needs it
@@ -119,18 +119,18 @@ class Shard:
         self._update("write to the store", edge.UpdateOperation.upsert_points(points))
 
     def delete(self, keys: Iterable[UUID]) -> None:
-        """Take the points with these keys out of every answer, not off the disk."""
+        """Hide the points with these keys from every answer; their bytes stay on disk."""
         self._update("delete from the store", edge.UpdateOperation.delete_points(list(keys)))
 
     def get(self, keys: Iterable[UUID]) -> list[Record]:
-        """Those of the points with these keys that exist, vectors included."""
+        """The points under these keys, as far as they exist, with their vectors."""
         with _engine_errors("read the store"):
             return [_record(each) for each in self._handle.retrieve(list(keys), True, True)]
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Record]]:
-        """For each question, the `limit` points in its place most similar to it, best first."""
-        # At closing the engine drops its files from the page cache, so that every search would read
-        # the vectors from the disk again, and a filtered one each of them by itself.
+        """For each question, the `limit` most similar points that pass its filter, best first."""
+        # When it closes, the engine drops its files from the page cache: every search would read
+        # the vectors from disk again, and a filtered one each of them separately.
         self._cached.enter_context(disk.kept_in_cache(self._read_always))
         self._read_always = []
         answers = self._query([similarity(question, where, limit) for question, where in asked])
@@ -140,18 +140,18 @@ class Shard:
         ]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """How rare each word is: what the engine says a text scores by it alone."""
+        """How rare each word is: the engine's score for a text that shares only this word."""
         answers = self._query([edge.QueryRequest(1, query=containing([word])) for word in words])
         unknown = rarity_of_unknown(self.count())
         return [answer[0].score if answer else unknown for answer in answers]
 
     def newest(self, limit: int, where: Where) -> list[Record]:
-        """The `limit` points with the latest times, the latest first."""
+        """The `limit` points with the latest times, latest first."""
         latest = edge.OrderBy("timestamp", edge.Direction.Desc)
         return self._page(limit=limit, filter=condition(where), order_by=latest)[0]
 
     def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
-        """Every point, some hundred at a time, by their keys; with vectors 30 times as slow."""
+        """Every point, a few hundred at a time, in key order; with vectors 30 times as slow."""
         records, offset = self._page(limit=_BATCH, with_vector=with_vectors)
         yield records
         while offset is not None:
@@ -195,8 +195,8 @@ def _engine_errors(action: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # The engine raises bare exceptions, and panics as something that is no Exception. Its
-        # words stay in the cause: they may quote what is stored.
+        # The engine raises bare exceptions, and its panics are not of class Exception. Its message
+        # stays in the cause, because it may quote what is stored.
         if not isinstance(error, Exception) and type(error).__module__ != "pyo3_runtime":
             raise
         failure = f"The vector engine failed to {action}"
@@ -204,9 +204,9 @@ def _engine_errors(action: str) -> Iterator[None]:
             raise exhausted(failure, number) from error
         if denied(error):
             raise StorageError(
-                f"{failure}: Permission denied. Files of the store may not be used by this user, "
-                "as after a command run with sudo (then: chown)."
+                f"{failure}: Permission denied. This user may not use some files of the store, "
+                "perhaps because a command was run with sudo (then: chown)."
             ) from error
         raise DamagedStoreError(
-            f"{failure}. If it does so again, the store's files are damaged. {REPAIR}"
+            f"{failure}. If this happens again, the store's files are damaged. {REPAIR}"
         ) from error

@@ -18,10 +18,10 @@ from .shard import Shard
 
 
 class FileStore:
-    """The store in the folder `database`, as `Store` says. Must be closed, and may be twice.
+    """The `Store` in the folder `database`. Must be closed; closing it twice is harmless.
 
-    `manifest_identity` is that of the manifest that it has read or written last. Raises
-    DamagedStoreError if it holds fewer memories than it should.
+    `manifest_identity` identifies the manifest that it last read or wrote. Raises DamagedStoreError
+    if the store holds fewer memories than it should.
     """
 
     def __init__(self, database: Path, manifest: Manifest) -> None:
@@ -35,26 +35,26 @@ class FileStore:
                 raise damage(
                     manifest.agent, f"it holds {count} of at least {manifest.memories} memories"
                 )
-            if count > manifest.memories:  # those of an interrupted write
+            if count > manifest.memories:  # left by an interrupted write
                 self._describe(memories=count)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Give the shard's files back."""
+        """Release the shard's files."""
         self._shard.close()
 
     def count(self, where: Where = EVERYWHERE) -> int:
-        """As `Store` says."""
+        """See `Store`."""
         return self._shard.count(where)
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """As `Store` says."""
+        """See `Store`."""
         return {record.key: self._memory(record) for record in self._shard.get(keys)}
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """As `Store` says; nobody else can have changed any meanwhile."""
+        """See `Store`. Nobody else can change anything meanwhile."""
         known = self.get({memory.key for memory in memories})
         changed, stored = merge_all(memories, known, self.info)
         if changed:
@@ -64,7 +64,7 @@ class FileStore:
         return stored
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
-        """As `Store` says. Raises DamagedStoreError if it does not find all that there are."""
+        """See `Store`. Raises DamagedStoreError if a search does not find all memories."""
         answers = self._shard.nearest(asked, limit)
         for answer, (_, where) in zip(answers, asked, strict=True):
             if len(answer) < limit and len(answer) < self.count(where):
@@ -72,21 +72,21 @@ class FileStore:
         return [[self._memory(record) for record in answer] for answer in answers]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
-        """As `Store` says."""
-        # The engine makes room for as many as it is asked for.
+        """See `Store`."""
+        # The engine allocates room for as many as it is asked for.
         most = min(limit, max(1, self.info.memories))
         return [self._memory(record) for record in self._shard.newest(most, where)]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """As `Store` says."""
+        """See `Store`."""
         return self._shard.rarities(words)
 
     def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
-        """As `Store` says."""
+        """See `Store`."""
         return self._shard.scan(with_vectors)
 
     def renew_ids(self, keys: Sequence[UUID]) -> int:
-        """As `Store` says."""
+        """See `Store`."""
         renamed = [
             memory.model_copy(update={"id": new_memory_id()}) for memory in self.get(keys).values()
         ]
@@ -95,14 +95,14 @@ class FileStore:
         return len(renamed)
 
     def delete(self, memories: Sequence[Memory]) -> None:
-        """As `Store` says. Their bytes stay, and the manifest says so until a rebuild is done."""
+        """See `Store`. Their bytes stay, and the manifest says so until a rebuild is complete."""
         with explained(MAYBE_DELETED):
             self._describe(memories=self.info.memories - len(memories), erasing=True)
             self._shard.delete(memory.key for memory in memories)
 
     def replace_shard(self, folder: Path, manifest: Manifest) -> None:
-        """Let the shard in `folder`, as `manifest` describes it, take the place of the present one.
-        Writing the manifest is the swap; then the old files are removed. This closes the store.
+        """Replace the current shard with the one in `folder`, which `manifest` describes. Writing
+        the manifest is the swap; then the old files are removed. This closes the store.
         """
         self.close()
         name = f"shard-{int(self.info.shard.removeprefix('shard-')) + 1}"
@@ -119,7 +119,7 @@ class FileStore:
             self.info, self.manifest_identity = described, manifests.identity(self._database)
 
     def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
-        # The built-in model is fast enough to ask for them when a question comes.
+        # With the built-in model, a search is fast enough to work them out itself.
         if not self.info.words or self.info.model.model == LOCAL_MODEL:
             return None
         words = {word for memory in changed for word in ranking.indexed(memory.content)}

@@ -1,7 +1,7 @@
-"""The one door for whoever keeps stores in order. It works on backends, never on MemoryStorage.
+"""The one door for maintenance. It works on backends, never on MemoryStorage.
 
-`place` answers what there is to know and to do where a store is kept, whatever keeps it;
-`plan_move` begins with two places. Whether an erasure is due, the info of a store tells: `erasing`.
+`place` gives the place where a store is kept, with all that can be asked and done there;
+`plan_move` takes two places. A store's info says whether an erasure is due: `erasing`.
 """
 
 from ..files.shard import ENGINE

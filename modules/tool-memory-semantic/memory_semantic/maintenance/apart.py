@@ -1,5 +1,5 @@
-"""The full check of a store in a process of its own: some damage makes the engine abort the process
-that it runs in, or ask for more memory than there is.
+"""The full check of a store in a separate process: some damage makes the engine abort its process,
+or ask for more memory than there is.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from ..resources import shortage
 from ..store import Store
 from .examine import examine
 
-# Address space for the check beside four times the store: an altered number in a list of ids makes
-# the engine ask for up to 100 GB.
+# Address space for the check besides four times the store's size: an altered number in a list of
+# ids makes the engine ask for up to 100 GB.
 _CHECK_BYTES = 4 * 2**30
 
-# How a process ends that the engine crashes. Any other end is none of the store's doing.
+# How a process ends if the engine crashes it. Any other end is not the store's fault.
 _CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
 
 
 def examine_apart(backend: FileBackend, progress: Callable[[int], None]) -> tuple[list[str], int]:
-    """The problems of a store, a sentence each, and how many memories it holds. `progress` is told
-    how many are done.
+    """The problems of a store, a sentence each, and how many memories it holds. Calls `progress`
+    with how many are done.
 
-    Raises DamagedStoreError if the engine crashes on its files, or asks for more memory than they
-    can need; StorageError if the store cannot be checked.
+    Raises DamagedStoreError if the engine crashes on the files or asks for more memory than they
+    can need, and StorageError if the store cannot be checked.
     """
     apart = multiprocessing.get_context("spawn")
     with explained(UNCHANGED):
@@ -58,17 +58,17 @@ def examine_apart(backend: FileBackend, progress: Callable[[int], None]) -> tupl
 
 
 def _end(code: int, folder: AgentFolder) -> StorageError:
-    """The error for a check that ended so without an answer."""
+    """The error for a check whose process ended with `code`, without an answer."""
     if -code in _CRASHES:
         if _may_have(_needed(folder)):
             return _crash()
         return exhausted("The check crashed", errno.ENOMEM)
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     return StorageError(f"The check failed: its process {how}. {UNCHANGED} Run it again.")
 
 
 def _crash() -> DamagedStoreError:
-    return DamagedStoreError(f"The vector engine crashes on the files of the store. {REPAIR}")
+    return DamagedStoreError(f"The vector engine crashes on the store's files. {REPAIR}")
 
 
 def _check(root: Path, agent: str, lock_seconds: float, answer: Connection) -> None:
@@ -77,7 +77,7 @@ def _check(root: Path, agent: str, lock_seconds: float, answer: Connection) -> N
 
     enough = False
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the engine says when it crashes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the engine prints there when it crashes
         folder = AgentFolder(root, agent)
         needed = _needed(folder)
         enough = _may_have(needed)
@@ -87,7 +87,7 @@ def _check(root: Path, agent: str, lock_seconds: float, answer: Connection) -> N
                 resource.setrlimit(resource.RLIMIT_AS, (needed, most))
         answer.send(asyncio.run(FileBackend(folder, lock_seconds).run(work)) or ([], 0))
     except StorageError as error:
-        # With more memory than any whole store needs, it is the store that asks for too much.
+        # If even more memory than any undamaged store needs is too little, the store is damaged.
         too_much = enough and shortage(error) == errno.ENOMEM
         answer.send(_crash() if too_much else error)
     except Exception as error:
@@ -97,11 +97,11 @@ def _check(root: Path, agent: str, lock_seconds: float, answer: Connection) -> N
 
 
 def _needed(folder: AgentFolder) -> int:
-    """Bytes of address space, at most, to check a store that is whole."""
+    """The most bytes of address space that checking an undamaged store takes."""
     return _CHECK_BYTES + 4 * disk.size(folder.database)
 
 
 def _may_have(size: int) -> bool:
-    """Whether this process, and those that it starts, may have `size` bytes of address space."""
+    """Whether this process and its children may have `size` bytes of address space."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return limit == resource.RLIM_INFINITY or limit >= size

@@ -1,4 +1,4 @@
-"""Where a new shard is made on this machine, by one rebuild at a time: see `rebuild`."""
+"""Where a new shard is built on this machine, by one rebuild at a time: see `rebuild`."""
 
 import asyncio
 import time
@@ -14,14 +14,14 @@ from ..files.lock import NAMES, Lock, take_lock
 from ..store import EmbeddingModel
 from ..workers import run_blocking
 
-# What is made with an embedding model, and what of the vectors that there are.
+# A store whose texts are embedded, and one whose vectors are copied.
 EMBEDDED, COPIED = "embedded", "copied"
-# How often those look that wait for another rebuild, which takes seconds.
+# How often a rebuild that waits for another, which takes seconds, looks again.
 _POLL_SECONDS = 0.05
 
 
 def target_in(backend: FileBackend, kind: str) -> FileBackend:
-    """The store of this `kind`, EMBEDDED or COPIED, that is made beside that of `backend`."""
+    """The store of this `kind`, EMBEDDED or COPIED, that is built beside the store of `backend`."""
     folder = backend.folder
     return FileBackend(AgentFolder(folder.rebuild / kind, folder.agent_id), backend.lock_seconds)
 
@@ -29,8 +29,8 @@ def target_in(backend: FileBackend, kind: str) -> FileBackend:
 def is_resumable(
     target: FileBackend, model: EmbeddingModel | None = None, words: bool | None = None
 ) -> bool:
-    """Whether an interrupted rebuild has left a store there, of this model, with or without
-    words.
+    """Whether an interrupted rebuild has left a store there, with this model and with or without
+    `words`; None stands for any.
     """
     try:
         manifest = target.folder.manifest()
@@ -43,16 +43,16 @@ def is_resumable(
 
 @asynccontextmanager
 async def only_rebuild(backend: FileBackend, patience: float) -> AsyncIterator[None]:
-    """While the block lasts no other rebuild runs. What others have left is removed before, and
-    what this one leaves afterwards, unless it can be resumed.
+    """No other rebuild runs during the block. Leftovers of earlier rebuilds are removed before it,
+    and those of this one after it, unless they can be resumed.
 
-    Raises StorageError if another one is running, for longer than `patience` seconds, or if there
-    is no store.
+    Raises StorageError if another rebuild runs for longer than `patience` seconds, or if there is
+    no store.
     """
     folder = backend.folder
     folder.require_writable()
     if not folder.exists:
-        raise StorageError(f"The agent {folder.agent_id!r} has no memory here.")
+        raise StorageError(f"The agent {folder.agent_id!r} has no store here.")
     with await _only_one(folder, patience):
         await run_blocking(lambda _: _clear(backend))
         try:
@@ -67,7 +67,7 @@ async def only_rebuild(backend: FileBackend, patience: float) -> AsyncIterator[N
 async def _only_one(folder: AgentFolder, patience: float) -> Lock:
     end = time.monotonic() + patience
     while True:
-        with suppress(FileNotFoundError, StorageError):  # one has just left, or works
+        with suppress(FileNotFoundError, StorageError):  # another has just left, or is at work
             folder.rebuild.mkdir(mode=0o700, exist_ok=True)
             return take_lock(folder.rebuild, time.monotonic(), Event())
         if time.monotonic() >= end:
@@ -85,7 +85,7 @@ def _clear(backend: FileBackend) -> None:
 
 
 def _leave(folder: AgentFolder) -> None:
-    """Remove the folder of rebuilds, unless one can be resumed. Others may begin one meanwhile."""
+    """Remove the folder for rebuilds, unless one can be resumed. Another may begin meanwhile."""
     if not (folder.rebuild / EMBEDDED).exists():
         with suppress(OSError):
             for name in reversed(NAMES):

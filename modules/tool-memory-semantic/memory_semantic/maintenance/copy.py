@@ -1,7 +1,7 @@
-"""Memories from one store into another, wherever the two are.
+"""Copies memories from one store to another, wherever the two are.
 
-What is known there already is merged, so it is safe to rerun: that resumes after an interruption,
-and takes along what was stored meanwhile.
+Memories that the other store already knows are merged. So a copy is safe to rerun: it resumes after
+an interruption and includes what was stored meanwhile.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,26 +16,26 @@ from ..merging import rename_taken
 from ..store import Backend, Store, StoreInfo
 from .damaged import DamagedFiles
 
-# Told how many of how many are done.
+# Called with how many are done, and of how many.
 Progress = Callable[[int, int], None]
 Payloads = Mapping[UUID, Mapping[str, Any]]
 
-# As many are read and written at once: others wait for a store for a tenth of a second.
+# How many are read and written at once: others wait for the store for a tenth of a second.
 _COPIED = 250
-# As many as are embedded: some seconds of work are lost at most.
+# How many are embedded at once: an interruption loses at most some seconds of work.
 _EMBEDDED = 4 * EMBEDDING_BATCH
-# A vector is kept as float16, and made one of length 1 again at every write: its numbers, which are
-# at most 1, may differ by this.
+# A vector is kept as float16 and normalised again at every write: its numbers, which are at most 1,
+# may differ by this.
 _TOLERANCE = 1e-3
 
 
 def contents(store: Store) -> tuple[StoreInfo, dict[UUID, Memory]]:
-    """What a store is, and its memories by key, the oldest first."""
+    """What a store is, and its memories by key, oldest first."""
     return store.info, {memory.key: memory for memory in reversed(store.newest(ALL))}
 
 
 async def memories_in(backend: Backend) -> dict[UUID, Memory]:
-    """By key, the memories of a store, the oldest first; none if there is no store."""
+    """The memories of a store by key, oldest first; none if there is no store."""
     found = await backend.run(contents)
     return found[1] if found else {}
 
@@ -48,11 +48,11 @@ async def copy(
     generator: EmbeddingGenerator | None,
     progress: Progress,
 ) -> None:
-    """Let `target` have those memories of `source` that have these keys, but for any that cannot be
-    merged with what is there. `target` is made as `info` says if it is not there.
+    """Copy the memories with these keys from `source` to `target`, except those that cannot be
+    merged there. If `target` does not exist, it is created as `info` describes.
 
-    Vectors are copied as they are; with a `generator` the texts are embedded. Raises
-    ReplacedStoreError if `target` is of another model than `info`.
+    Vectors are copied unchanged; with a `generator`, the texts are embedded instead. Raises
+    ReplacedStoreError if the model of `target` is not that of `info`.
     """
     await target.run(lambda store: None, create=info)
     for some_keys in _batches(list(keys), generator, progress):
@@ -70,8 +70,8 @@ async def fill(
     progress: Progress,
     vectors: Sequence[Backend] = (),
 ) -> None:
-    """Let `target` have what `source` has and nothing else, until few of its texts are missing. The
-    rest is as `put` says. Raises StorageError if there is no source.
+    """Copy from `source` to `target`, and delete there what `source` does not have, until only a
+    few texts are missing; see `put` for the rest. Raises StorageError if there is no source.
     """
     missing = EMBEDDING_BATCH + 1
     while missing > EMBEDDING_BATCH:
@@ -89,10 +89,12 @@ async def fill_once(
     progress: Progress,
     vectors: Sequence[Backend],
 ) -> Payloads:
-    """As `fill`, for what `source` has now, which is returned; `found` is what `target` holds."""
+    """Like `fill`, but only for what `source` has now, which is returned; `found` is what `target`
+    holds.
+    """
     wanted = await source.run(payloads)
     if wanted is None:
-        raise StorageError(f"The agent {info.agent!r} has no memory here.")
+        raise StorageError(f"The agent {info.agent!r} has no store here.")
     stale, late = changes(found, wanted)
     await take_out(target, stale)
     done = len(wanted) - len(late)
@@ -110,8 +112,8 @@ async def put(
     generator: EmbeddingGenerator | None,
     vectors: Sequence[Backend] = (),
 ) -> None:
-    """Store these memories in `target` with their vectors; with a `generator` instead with those
-    that `target`, or one of the stores `vectors`, has of their texts, else with new ones.
+    """Store these memories in `target` with their vectors. With a `generator`, use the vectors that
+    `target`, or one of the stores `vectors`, already has for their texts, else new ones.
     """
     if generator:
         keys = [memory.key for memory in memories]
@@ -128,14 +130,14 @@ async def put(
 
 
 def payloads(store: Store | DamagedFiles) -> Payloads:
-    """By key, what a store holds of each memory beside its vector; quick, and unverified."""
+    """By key, what a store holds of each memory besides its vector; quick, and unverified."""
     return {record.key: record.payload for page in store.scan(False) for record in page}
 
 
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
-    """What has to be done in a copy that holds what was `found`: the keys to delete, of texts that
-    were deleted from the original since, or stored again, which gave them another id; and the keys
-    to write, of those it lacks or has as they were before.
+    """What must change in a copy that holds what was `found`, as two lists of keys. First those to
+    delete: their texts were deleted from the original, or deleted and stored again with another id.
+    Then those to write: they are missing or out of date.
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:
@@ -159,8 +161,10 @@ async def take_out(backend: Backend, keys: Sequence[UUID]) -> None:
 
 
 async def forget_in(copied: Backend, backend: Backend) -> None:
-    """Delete from a store what was `copied` from `backend` and deleted, or stored again, there."""
-    found = await copied.run(payloads) or {}  # first: what is stored meanwhile is not among it
+    """Delete from a store what was `copied` from `backend` but has since been deleted there, or
+    deleted and stored again.
+    """
+    found = await copied.run(payloads) or {}  # first, so that it holds nothing stored meanwhile
     stale, _ = changes(found, await backend.run(payloads) or {})
     await take_out(copied, stale)
 
@@ -174,7 +178,7 @@ async def compare(
 ) -> dict[UUID, str]:
     """By key, what `target` lacks of each memory that was `copied` from `source`: a sentence, empty
     if it lacks nothing. Compares texts with their hashes, tags, times and, with the `same_model`,
-    vectors. What was changed in the source since then, and is not in `target`, is left out.
+    vectors. Leaves out what has changed in the source since then and is not in `target`.
     """
     faults: dict[UUID, str] = {}
     for keys in _batches(list(copied), None, progress):
@@ -190,12 +194,12 @@ async def compare(
 
 
 def lacking(memory: Memory, copy: Memory | None) -> str | None:
-    """What a copy of the memory, which may have been merged with what was there, lacks of it."""
+    """What is missing from a copy of the memory, which may have been merged with an older one."""
     if copy is None:
-        return "it is not there"
+        return "it is missing"
     if not set(memory.tags) <= set(copy.tags):
-        return "tags are not there"
-    return "its time is an older one" if copy.timestamp < memory.timestamp else None
+        return "tags are missing"
+    return "its time is too old" if copy.timestamp < memory.timestamp else None
 
 
 def _batches(
@@ -211,7 +215,7 @@ def _batches(
 def _merge_in(store: Store, memories: Sequence[Memory]) -> None:
     try:
         store.update(memories)
-    except InputError:  # too many tags, with those that one has there
+    except InputError:  # merged with its existing tags, one has too many
         if len(memories) > 1:
             for memory in memories:
                 _merge_in(store, [memory])
@@ -223,5 +227,5 @@ def _fault(memory: Memory, copy: Memory | None, same_model: bool) -> str | None:
         return fault
     numbers = zip(memory.embedding, copy.embedding, strict=True) if same_model else ()
     if not all(abs(one - other) <= _TOLERANCE for one, other in numbers):
-        return "its vector is another"
+        return "its vector is different"
     return None

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class DamagedFiles:
-    """What a repair makes the new shard of. To be read and replaced within `run` alone."""
+    """The damaged files from which a repair builds a new shard. Use them only within `run`."""
 
     def __init__(self, backend: FileBackend) -> None:
         self._backend = backend
@@ -32,7 +32,7 @@ class DamagedFiles:
         self._memories: dict[UUID, Memory] = {}
 
     async def run(self, work: Callable[["DamagedFiles"], T]) -> T:
-        """The result of `work` on this, off the event loop and under the lock."""
+        """Run `work` on these files, off the event loop and under the lock; returns its result."""
 
         def locked(cancelled: Event) -> T:
             end = time.monotonic() + self._backend.lock_seconds
@@ -46,8 +46,8 @@ class DamagedFiles:
         return await run_blocking(locked)
 
     def salvaged(self) -> Salvaged:
-        """What can be read in the shard that the manifest names; without that, in the fullest: more
-        than one is what an interrupted swap leaves, which may hold what was deleted in the other.
+        """What can be read in the shard that the manifest names, or else in the fullest one. If an
+        interrupted swap left several, one may hold what was deleted from another.
         """
         try:
             manifest = manifests.described(self._folder.database)
@@ -59,16 +59,16 @@ class DamagedFiles:
         return max(found.values(), key=lambda each: len(each.memories), default=Salvaged([], 0, 0))
 
     def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
-        """As `Store` says: what can be read now; there are no vectors."""
+        """See `Store`. Reads what can be read now, without vectors."""
         self._memories = {memory.key: memory for memory in self.salvaged().memories}
         yield [Record(key, memory.dict_for_storage()) for key, memory in self._memories.items()]
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """As `Store` says, of what the last `scan` has read."""
+        """See `Store`. Finds only what the last `scan` has read."""
         return {key: self._memories[key] for key in keys if key in self._memories}
 
     def replace_shard(self, folder: Path, manifest: Manifest) -> None:
-        """As `FileStore` says; what is replaced is kept beside the database."""
+        """See `FileStore`. What is replaced is kept beside the database."""
         database, shards = self._folder.database, self._shards()
         kept = self._folder.keep_as(utc_now())
         ignored = shutil.ignore_patterns("*.tmp")

@@ -1,5 +1,5 @@
-"""The full check of a store: what no single call can afford to compare. And what is left of what
-was forgotten.
+"""The full check of a store, which compares what no single call can afford to, and the search for
+traces of forgotten memories.
 """
 
 import math
@@ -15,14 +15,14 @@ from ..memory import MEMORY_ID, Memory, timestamp_text
 from ..store import Question, Record, Store, Where, memory_of
 
 # A vector is kept as float16 and normalised: its length, and its cosine with itself, may differ
-# from 1 by this much and no more.
+# from 1 by at most this.
 _TOLERANCE = 2e-3
-# So many texts of one moment may have the same vector before one is looked for by its id, too.
+# How many texts of one time may have the same vector before one is also looked for by its id.
 _ALIKE = 3
 
-# The id of every forgotten memory is looked for, and the beginning of the text of so many: each of
-# these is one more pass over the files. Shorter texts may stand in them by chance. The engine
-# compresses each memory by itself, which leaves ids and nearly all beginnings as they are.
+# Looks for the ids of all forgotten memories, and for the beginnings of this many of their texts:
+# each is one more pass over the files. Shorter texts may occur by chance. The engine compresses
+# each memory separately, which leaves ids and nearly all beginnings readable.
 _TEXTS = 100
 _TEXT_BYTES = 16
 _ID = re.compile(MEMORY_ID.pattern.encode())
@@ -30,11 +30,11 @@ _HOLE = bytes(4096)
 
 
 def examine(store: Store, progress: Callable[[int], None] = lambda done: None) -> list[str]:
-    """What is wrong with an open store, a sentence each; empty if nothing is. `progress` is told
-    how many memories are done.
+    """The faults of an open store, a sentence each. Calls `progress` with how many memories are
+    done.
 
-    Compares every text with its hash, every vector with what a vector can be and with what a
-    search by it finds, and, on this machine, the indexes with a scan of everything.
+    Compares every text with its hash, checks that every vector is possible and finds its own
+    memory, and, on this machine, compares the indexes with a scan of everything.
     """
     problems: list[str] = []
     whole: list[Memory] = []
@@ -58,14 +58,14 @@ def examine(store: Store, progress: Callable[[int], None] = lambda done: None) -
         progress(done)
     ids = Counter(memory.id for memory in whole)
     problems += [f"The id {id} belongs to {n} memories." for id, n in ids.items() if n > 1]
-    # On a server others change what is compared.
+    # On a server, others may change the memories during a comparison of the indexes.
     return problems or (list(_index_faults(whole, store)) if isinstance(store, FileStore) else [])
 
 
 def traces(folder: Path, forgotten: Sequence[Memory], living: Sequence[Memory]) -> list[Path]:
-    """The files in `folder` in which an id of `forgotten`, or a text, can still be read.
+    """The files in `folder` in which the id or the text of a `forgotten` memory can still be read.
 
-    What a living memory says as well does not count.
+    What a living memory says too does not count.
     """
     said = "\0".join(memory.content for memory in living).encode()
     ids = {memory.id.encode() for memory in forgotten} - set(_ID.findall(said))
@@ -89,7 +89,7 @@ def _fault(record: Record, store: Store) -> str | None:
         return "it belongs to another agent"
     if timestamp_text(memory.timestamp) != record.payload["timestamp"]:
         return "its time is not in the stored form"
-    # This version stores more of a text than 1.3.
+    # This version stores more tokens of a text than 1.3.
     words = (ranking.indexed(memory.content), ranking.words(memory.content))
     if store.info.words and record.words not in words:
         return "its words are not those of its text"
@@ -101,15 +101,15 @@ def _fault(record: Record, store: Store) -> str | None:
 
 
 def _unfound(memories: Sequence[Memory], store: Store) -> list[Memory]:
-    """Those that a search by their own vector, through an index, does not find. All are asked for
-    at once: each request to a server takes a while.
+    """The memories that a search by their own vector, through an index, does not find. Asks for all
+    at once, because each request to a server takes a while.
     """
     left = list(memories)
     for place in (_at_its_time, _of_its_id):
         answers = _answers([(Question(m.embedding), place(m)) for m in left], store)
         left = [m for m, answer in zip(left, answers, strict=True) if not _is_among(m, answer)]
     present = store.get([memory.key for memory in left]) if left else {}
-    return [memory for memory in left if present.get(memory.key) == memory]  # nobody changed it
+    return [memory for memory in left if present.get(memory.key) == memory]  # if nobody changed it
 
 
 def _answers(asked: list[tuple[Question, Where]], store: Store) -> list[list[Memory]]:
@@ -117,7 +117,7 @@ def _answers(asked: list[tuple[Question, Where]], store: Store) -> list[list[Mem
         return []
     try:
         return store.nearest(asked, _ALIKE)
-    except DamagedStoreError:  # one of them does not find all
+    except DamagedStoreError:  # one search does not find all memories
         if len(asked) == 1:
             return [[]]
         return [answer for each in asked for answer in _answers([each], store)]
@@ -140,7 +140,7 @@ def _index_faults(memories: Sequence[Memory], store: FileStore) -> Iterator[str]
     for tag, number in tags.items():
         indexed = store.count(Where(tags=(tag,)))
         if indexed != number:
-            yield f"The index of tags has {indexed} of {number} memories of one tag."
+            yield f"The index of tags has {indexed} of {number} memories with one tag."
     times = [memory.timestamp for memory in store.newest(len(memories) + 1)]
     if times != sorted((memory.timestamp for memory in memories), reverse=True):
         yield "The index of times does not agree with the times of the memories."

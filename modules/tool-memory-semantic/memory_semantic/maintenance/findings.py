@@ -1,4 +1,4 @@
-"""What an examination finds, what a repair would do, and what both say wherever a store is kept."""
+"""What an examination finds, what a repair would do, and what both say about stores anywhere."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,20 +19,20 @@ _SHOWN = 10
 
 
 class Bar(Protocol):
-    """A display of how far something is."""
+    """A progress display."""
 
     def done(self, number: float) -> None:
         """`number` of the total are done."""
         ...
 
 
-# Opens a display: what is done, and of how much.
+# Opens a display, given what is being done and how much there is to do.
 ShowProgress = Callable[[str, int], AbstractContextManager[Bar]]
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at. `mend` is what to do about it; `repairable` means that this is
-    `agent-memory doctor --repair`.
+    """One thing that was examined. `mend` is what to do about it; if that is
+    `agent-memory doctor --repair`, the finding is `repairable`.
     """
 
     state: Literal["ok", "warning", "problem"]
@@ -42,16 +42,16 @@ class Finding(NamedTuple):
 
     @property
     def repairable(self) -> bool:
-        """Whether a repair of the store is what it needs."""
+        """Whether a repair of the store would mend it."""
         return self.mend == REPAIR
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair would do. Nothing is changed before `run`, which says what it has done.
+    """What a repair would do. Nothing changes before `run`, which returns what it has done.
 
-    `found` is what to know before `question` is agreed to; `texts` have to be embedded by the
-    `generator`, None if nothing is embedded.
+    `found` is what to know before agreeing to `question`; `generator` has to embed `texts`, and is
+    None if there is nothing to embed.
     """
 
     question: str
@@ -68,12 +68,12 @@ def counted(number: int) -> str:
 
 def about_info(info: StoreInfo, shard: str) -> Finding:
     """What the store is."""
-    made = f"{info.model}, {shard}, made {info.created:%Y-%m-%d}"
+    made = f"{info.model}, {shard}, created {info.created:%Y-%m-%d}"
     return Finding("ok", "manifest", f"{info.memories:,} memories, {made}")
 
 
 def about_memories(problems: list[str], number: int, compared: str, mend: str) -> Iterator[Finding]:
-    """What the full check has found."""
+    """What the full check found."""
     for problem in problems[:_SHOWN]:
         yield Finding("problem", "store", problem, mend)
     if len(problems) > _SHOWN:
@@ -83,7 +83,7 @@ def about_memories(problems: list[str], number: int, compared: str, mend: str) -
 
 
 def only_shared_ids(problems: Sequence[str]) -> bool:
-    """Whether these problems are ids that belong to two memories, and nothing else."""
+    """Whether all these problems are ids that belong to two memories."""
     return bool(problems) and all(" belongs to " in problem for problem in problems)
 
 
@@ -93,13 +93,13 @@ def about_words(config: StorageConfig, info: StoreInfo) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "words",
-            "this store was made without the words of its texts, and is ranked by meaning alone",
+            "this store was created without the words of its texts, so it ranks by meaning only",
             f"agent-memory reembed --model {info.model.model}",
         )
 
 
 def store_problem(error: StorageError) -> Finding:
-    """That the store cannot be used."""
-    text = str(error).replace(f" {HOW_TO_REPAIR}", "")  # who reads it has run the doctor
+    """The finding that the store cannot be used."""
+    text = str(error).replace(f" {HOW_TO_REPAIR}", "")  # the reader has just run the doctor
     repairable = isinstance(error, DamagedStoreError) or REPAIR in text
     return Finding("problem", "store", text, REPAIR if repairable else "")

@@ -28,16 +28,16 @@ from .findings import (
     store_problem,
 )
 
-# How long a lock is waited for: whoever keeps one after a call lets go at once when it is wanted.
+# How long to wait for a lock. A process that keeps it after a call releases it at once when wanted.
 _LOCK_SECONDS = 0.5
 
 
 async def findings(
     backend: FileBackend, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
-    """Everything, in the order in which one thing rests on another."""
+    """All findings, each after those it depends on."""
     folder = backend.folder
-    # Before anything else: what looks at a store tightens its folder.
+    # Before anything else: opening a store tightens the rights of its folder.
     exposed = _exposed(folder.path)
     try:
         exists = folder.exists
@@ -62,7 +62,7 @@ async def findings(
             "problem",
             "disk",
             f"{free / 1e6:.1f} MB are free; {MIN_FREE_BYTES / 1e6:.1f} MB are needed",
-            "Free some space; the store is not opened before.",
+            "Free some space; until then, the store is not opened.",
         )
         return
     yield Finding("ok", "disk", f"{free / 1e9:.1f} GB free")
@@ -100,7 +100,7 @@ def _erasure(info: Manifest) -> Iterator[Finding]:
 def _exposed(folder: Path) -> list[Path]:
     try:
         return [path for path in (folder, *folder.rglob("*")) if _open_to_others(path)]
-    except OSError:  # it may not be looked at, which is told elsewhere
+    except OSError:  # not allowed to look; another finding says so
         return []
 
 
@@ -117,7 +117,7 @@ def _permissions(folder: Path, exposed: list[Path]) -> Finding:
         return Finding(
             "warning",
             "permissions",
-            f"{len(left)} files are readable by others, inside a folder that is not",
+            f"others could read {len(left)} files, but not the folder they are in",
             f"chmod -R go-rwx {folder}",
         )
     if exposed:
@@ -135,7 +135,7 @@ def _lock_state(folder: AgentFolder) -> Finding:
         number = shortage(error)
         if number:
             return Finding("problem", "lock", explanation(number))
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR):  # it is the file
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR):  # the file is the cause
             path = folder.database / "lock"
             return Finding("problem", "lock", f"{error.filename or path}: {error.strerror}")
         return Finding(
@@ -153,11 +153,11 @@ def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "rebuild",
-            "one is running, or was interrupted and is kept to resume from",
-            f"Run the same reembed or repair again, or give it up: rm -r {left}",
+            "one is running, or was interrupted and can be resumed",
+            f"Run the same reembed or repair again, or discard it: rm -r {left}",
         )
     if folder.removed.exists():
-        text = "a removal was interrupted; texts are left"
+        text = "a removal was interrupted; some texts are left"
         yield Finding("warning", "removed", text, f"rm -r {folder.removed}")
     for kept in folder.kept:
         yield Finding(

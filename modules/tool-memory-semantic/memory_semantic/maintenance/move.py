@@ -1,6 +1,6 @@
-"""All memories of a store into the same agent's store in another place.
+"""Moves all memories of a store into the same agent's store in another place.
 
-A move that was interrupted is run again. It remembers what it has moved: see `moved`.
+An interrupted move can be run again. It remembers what it has moved: see `moved`.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from .places import Place
 
 @dataclass
 class Move:
-    """A move that was looked into; nothing is changed before `copy`.
+    """A planned move; nothing changes before `copy`.
 
-    `present` is what the store in the new place is, None if there is none. Of the `memories` to
+    `present` describes the store in the new place, None if there is none. Of the `memories` to
     copy, by key, those in `known` are there already. `forgotten` are those that an earlier move
-    brought there and that were forgotten there: they are not copied. The texts are embedded by
-    `generator`, None if both stores have one model.
+    brought there and that were forgotten there: they are not copied. `generator` embeds the texts;
+    it is None if both stores have the same model.
     """
 
     source: Place
@@ -43,17 +43,17 @@ class Move:
     generator: EmbeddingGenerator | None
 
     async def copy(self, progress: Progress) -> None:
-        """Copy what is to be copied. Safe to run again."""
+        """Copy the memories. Safe to run again."""
         if self.present is None:
             with explained(UNCHANGED):
-                self.moved.clear()  # of a store that was deleted
+                self.moved.clear()  # it was about a store that was deleted
         info = self.present or self.info
         backends = self.source.backend, self.target.backend
         await copy(self.memories.keys(), *backends, info, self.generator, progress)
 
     async def compare(self, progress: Progress) -> list[str]:
-        """What did not arrive as it is, a sentence each. What did is remembered."""
-        target = await self.target.backend.info()  # before: if it is replaced, nothing is known
+        """What did not arrive unchanged, a sentence each. Remembers what did."""
+        target = await self.target.backend.info()  # first: if it is replaced, nothing is remembered
         faults = await compare(
             self.memories,
             self.source.backend,
@@ -68,8 +68,8 @@ class Move:
         return [fault for fault in faults.values() if fault]
 
     async def remove_source(self) -> bool:
-        """Delete the store in the old place, if the new one has all of it, but for what was
-        `forgotten`, and nobody else can write; returns whether it did.
+        """Delete the store in the old place if, while nobody else can write, the new store has all
+        of it except what was `forgotten`; returns whether it did.
         """
         copied = await memories_in(self.target.backend)
         forgotten = {mark(memory) for memory in self.forgotten.values()}
@@ -78,7 +78,7 @@ class Move:
             left = [memory for memory in store.newest(ALL) if mark(memory) not in forgotten]
             if any(lacking(memory, copied.get(memory.key)) for memory in left):
                 return False
-            try:  # the same server by another name would have nothing that is ready
+            try:  # if it is the same server under another name, nothing there is ready now
                 return asyncio.run(self.target.backend.info()) is not None
             except AgentMemoryError:
                 return False
@@ -90,8 +90,8 @@ class Move:
 
 
 async def plan_move(source: Place, target: Place, config: StorageConfig) -> Move | None:
-    """What a move would do; None if there is no store in the old place. `config` says what the
-    place of the new store needs, `config.storage_root` where it is remembered what was moved.
+    """What a move would do; None if there is no store in the old place. `config` holds the settings
+    of the new place; `config.storage_root` is where moves are remembered.
     """
     ours = await source.backend.run(contents)
     if ours is None:

@@ -1,12 +1,12 @@
 """What moves have copied, remembered on the machine that ran them.
 
-A memory that a move saw in the new place, and that is no longer there, was forgotten there: the
-next move must not bring it back. So `moved.json`, in the agent's folder under the storage root,
-holds for each two places when the new store was made, and a mark of every memory that was seen in
-it. A mark is a hash of the id and the time: it says nothing of the text, and a memory that is
+A memory that a move saw in the new place and that is no longer there was forgotten there: the next
+move must not bring it back. So `moved.json`, in the agent's folder under the storage root, records
+for each pair of places when the new store was created, and a mark for every memory seen in it. A
+mark is a hash of the id and the time: it reveals nothing about the text, and a memory that is
 stored again has another.
 
-The file is written after the memories were seen, and its loss only means that all are copied.
+The file is written after the memories were seen. If it is lost, the next move copies them all.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ _FILE = TypeAdapter(list[_Moved])
 
 
 class Moved:
-    """What was moved from one place to another, `local` or the address of a server, of the agent
-    whose folder is `folder`. What writes raises StorageError if that belongs to others.
+    """What was moved from one place to another, each `local` or the address of a server, for the
+    agent with this `folder`. Writing raises StorageError if the folder belongs to others.
     """
 
     def __init__(self, folder: AgentFolder, source: str, target: str) -> None:
@@ -44,8 +44,8 @@ class Moved:
         self._target = target
 
     def marks(self, created: datetime) -> frozenset[str]:
-        """The marks of the memories that were seen in the store that was made then; none if what is
-        known is about another store.
+        """The marks of the memories that were seen in the store created then; none if the record is
+        about another store.
         """
         for each in self._read():
             if (each.source, each.target, each.created) == (self._source, self._target, created):
@@ -53,18 +53,18 @@ class Moved:
         return frozenset()
 
     def write(self, created: datetime, seen: Iterable[Memory]) -> None:
-        """Remember the memories that were seen in the store that was made then, and no others."""
+        """Remember the memories that were seen in the store created then, and no others."""
         others = [each for each in self._read() if not self._is_about_this(each)]
         marks = frozenset(map(mark, seen))
         new = _Moved(source=self._source, target=self._target, created=created, marks=marks)
         self._write([*others, new])
 
     def clear(self) -> None:
-        """Remember nothing of this move: the new store is not there."""
+        """Forget this move: the new store does not exist."""
         self._write([each for each in self._read() if not self._is_about_this(each)])
 
     def clear_source(self) -> None:
-        """Remember nothing of moves from the old place, or to it: the store there was deleted."""
+        """Forget all moves from or to the old place: the store there was deleted."""
         self._write([e for e in self._read() if self._source not in (e.source, e.target)])
 
     def _is_about_this(self, each: _Moved) -> bool:
@@ -86,6 +86,6 @@ class Moved:
 
 
 def mark(memory: Memory) -> str:
-    """What a memory is known by, until it is stored again."""
+    """What identifies a memory until it is stored again."""
     known = f"{memory.id} {timestamp_text(memory.timestamp)}"
     return sha256(known.encode()).hexdigest()[:16]

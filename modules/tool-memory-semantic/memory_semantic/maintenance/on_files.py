@@ -1,4 +1,4 @@
-"""A store on this machine, for whoever keeps it in order."""
+"""Maintenance of a store on this machine."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ from .places import Forgotten, Place, untold
 
 
 class OnFiles(Place):
-    """As `Place` says."""
+    """See `Place`."""
 
     def __init__(self, backend: FileBackend) -> None:
         self.backend = self._files = backend
@@ -36,15 +36,15 @@ class OnFiles(Place):
         self.where = str(backend.folder.root)
 
     def agents(self) -> list[str]:
-        """As `Place` says."""
+        """See `Place`."""
         try:
-            folders = list(self._folder.root.iterdir())  # tells, as glob does not, if it may not
+            folders = list(self._folder.root.iterdir())  # unlike glob, it raises if not permitted
         except FileNotFoundError:
             return []
         return sorted(folder.name for folder in folders if _may_have_store(folder))
 
     def size(self) -> int:
-        """As `Place` says; the engine's files are sparse, and their holes do not count."""
+        """See `Place`. The engine's files are sparse, and their holes do not count."""
         total = 0
         for path in self._folder.path.rglob("*"):
             with suppress(FileNotFoundError):  # another process is at work
@@ -52,11 +52,11 @@ class OnFiles(Place):
         return total
 
     async def exists(self) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return self._folder.exists
 
     def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """As `Place` says: one that is read-only is read from a temporary copy."""
+        """See `Place`. A read-only store is read from a temporary copy."""
         if self._folder.read_only:
             from . import snapshot
 
@@ -64,13 +64,13 @@ class OnFiles(Place):
         return super().memories(note)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
-        """As `Place` says."""
-        from . import inspection  # at use, as most commands do without
+        """See `Place`."""
+        from . import inspection  # here, because most commands do without
 
         return inspection.findings(self._files, config, progress)
 
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """As `Place` says. What cannot be mended where it is, is made again from its texts."""
+        """See `Place`. A store that cannot be mended in place is rebuilt from its texts."""
         repairable = [finding for finding in findings if finding.repairable]
         problems = [finding.text for finding in repairable if finding.state == "problem"]
         if problems and not only_shared_ids(problems):
@@ -81,27 +81,25 @@ class OnFiles(Place):
             await self.erase()  # if that is due
             return f"{counted(number)} with a new id." if number else "Erased."
 
-        ids, erasure = "Give each memory an id of its own?", "Erase what is left of forgotten ones?"
+        ids, erasure = "Give each memory a unique id?", "Erase what is left of forgotten ones?"
         return Repair(ids if problems else erasure, run)
 
     async def rebuild(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """As `Place` says."""
+        """See `Place`."""
         return await rebuild.rebuild(self._files, info, generator, progress)
 
     async def erase(self) -> None:
-        """As `Place` says."""
+        """See `Place`."""
         await rebuild.erase(self._files)
 
     async def gone(self, config: StorageConfig, forgotten: Sequence[Memory]) -> Forgotten:
-        """As `Place` says, after looking through all files of the agent."""
+        """See `Place`. Searches all files of the agent."""
         living = list((await memories_in(self.backend)).values())
         again = {memory.id for memory in forgotten} & {memory.id for memory in living}
         if again:
-            raise StorageError(
-                f"{len(again)} of them were stored again meanwhile, and are still there."
-            )
+            raise StorageError(f"{len(again)} of them were stored again meanwhile and still exist.")
         folder = self._folder.path
         left = traces(folder, forgotten, living)
         kept = {folder / path.relative_to(folder).parts[0] for path in left}
@@ -111,13 +109,13 @@ class OnFiles(Place):
             )
         if kept:
             raise StorageError(
-                "Deleted from the store, but an earlier repair has kept files in which traces are "
-                f"left. When you no longer need them: rm -r {' '.join(map(str, sorted(kept)))}"
+                "Deleted from the store, but an earlier repair has kept files with traces of them. "
+                f"When you no longer need these: rm -r {' '.join(map(str, sorted(kept)))}"
             )
         return Forgotten("Gone from search and from the files.")
 
     async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         folder = self._folder
 
         def work(store: Store) -> bool:
@@ -137,11 +135,11 @@ class OnFiles(Place):
 
     @property
     def kept(self) -> list[Path]:
-        """As `Place` says."""
+        """See `Place`."""
         return self._folder.kept
 
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
-        """As `Place` says."""
+        """See `Place`."""
         return list(rebuild.unfinished(self._files, model))
 
     async def _remake(self, config: StorageConfig) -> Repair:
@@ -149,19 +147,19 @@ class OnFiles(Place):
             manifest = manifests.described(self._folder.database)
         except DamagedStoreError:
             manifest = None
-        if manifest:  # which names the model, whatever the settings name for new stores
+        if manifest:  # its model counts, whatever the settings name for new stores
             config = config.model_copy(update={"embedding_model": None, "dimensions": None})
         generator = choose(self.agent, config, manifest)
         files = DamagedFiles(self._files)
         salvaged = await files.run(DamagedFiles.salvaged)
         found = (
-            f"Of the texts on disk {len(salvaged.memories):,} can be read and "
+            f"Of the texts on disk, {len(salvaged.memories):,} can be read and "
             f"{salvaged.unreadable:,} cannot."
         )
         if not salvaged.memories:
             raise StorageError(f"{found} There is nothing to make a new store from.", UNCHANGED)
         if salvaged.unverified:
-            found += f"\n{salvaged.unverified:,} are taken as they are: their hashes are lost."
+            found += f"\n{salvaged.unverified:,} of them cannot be verified: their hashes are lost."
         wanted = await self.new_info(config, generator)
 
         async def run(progress: Progress) -> str:

@@ -1,8 +1,8 @@
-"""A store on a Qdrant server, for whoever keeps it in order.
+"""Maintenance of a store on a Qdrant server.
 
-A rebuild makes a new collection beside the present one and puts it in its place. Others store and
-forget meanwhile. When all is copied, the alias stands for the new collection, where calls wait
-until it is ready: what changed is taken along, and nothing can change any more.
+A rebuild makes a new collection beside the present one and puts it in its place. Others may store
+and forget meanwhile. Once everything is copied, the alias stands for the new collection, and calls
+wait until it is ready: nothing more can change while the last changes are copied.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # How an error of a rebuild ends.
-_AS_IT_WAS = "The store is as it was. Run it again: it resumes."
-_ALMOST = "The store is rebuilt; if calls wait for it: agent-memory doctor --repair"
+_AS_IT_WAS = "The store is unchanged. Run it again: it resumes."
+_ALMOST = "The store is rebuilt; if calls keep waiting for it: agent-memory doctor --repair"
 # How an error of an erasure ends.
-_GONE = "What was deleted is in no answer, but what an interrupted reembed has left may hold it."
+_GONE = "Deleted memories are in no answer, but what an interrupted reembed left may contain them."
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class OnServer(Place):
-    """As `Place` says."""
+    """See `Place`."""
 
     def __init__(self, backend: ServerBackend) -> None:
         self.backend = self._server = backend
@@ -56,20 +56,20 @@ class OnServer(Place):
         self.url = self.where = backend.url
 
     def agents(self) -> list[str]:
-        """As `Place` says, as far as the API key may know."""
+        """See `Place`, as far as the API key may see them."""
         return self._server.shards().agents()
 
     def size(self) -> None:
-        """As `Place` says."""
+        """See `Place`."""
 
     async def exists(self) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return await self._server.info() is not None
 
     async def findings(
         self, config: StorageConfig, progress: ShowProgress
     ) -> AsyncIterator[Finding]:
-        """As `Place` says."""
+        """See `Place`."""
         try:
             version = await self._shards(lambda shards: shards.version())
             yield Finding("ok", "server", f"{self.where} answers: Qdrant {version}")
@@ -90,24 +90,24 @@ class OnServer(Place):
         except StorageError as error:
             yield store_problem(error)
             return
-        # Without a lock the ids alone can be repaired; the rest is the server's.
+        # Without a lock, only ids can be repaired; the rest is up to the server.
         mend = REPAIR if only_shared_ids(problems) else "Restore the collection from a snapshot."
         for finding in about_memories(problems, number, "hashes and vectors", mend):
             yield finding
         for finding in about_words(config, info):
             yield finding
         if len(names) > 1:
-            others = "of a reembed under way, or an interrupted one"
+            others = "a reembed is running or was interrupted"
             yield Finding(
                 "warning",
                 "collections",
-                f"{len(names) - 1} more of this agent: {others}",
+                f"{len(names) - 1} more for this agent: {others}",
                 f"agent-memory reembed --model {info.model.model}",
             )
 
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """As `Place` says: where the alias stands for nothing that is whole, as after an
-        interruption, it will stand for the newest collection that is; and ids are made unique.
+        """See `Place`. If the alias does not stand for a ready collection, as after an
+        interruption, it will stand for the newest ready one; and ids are made unique.
         """
 
         async def run(_: Progress) -> str:
@@ -117,20 +117,18 @@ class OnServer(Place):
             renamed = f"{counted(number)} with a new id." if number else ""
             return f"{restored} {renamed}".strip()
 
-        return Repair(
-            "Use the newest whole collection, and give each memory an id of its own?", run
-        )
+        return Repair("Use the newest complete collection, and give each memory a unique id?", run)
 
     async def rebuild(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """As `Place` says. Vectors that an interrupted run has made are used; the collections of
-        such runs are removed.
+        """See `Place`. Uses the vectors that interrupted runs have made, and removes their
+        collections.
         """
         server = self._server
         present = await server.info()
         if present is None:
-            raise StorageError("The agent has no memory on the server.")
+            raise StorageError("The agent has no store on the server.")
         embedding = None if info.model == present.model else generator
         info = info.model_copy(update={"created": present.created})
         with explained(_AS_IT_WAS):
@@ -142,14 +140,12 @@ class OnServer(Place):
             compared = await compare(before, source, target, embedding is None, progress)
             lacks = [fault for fault in compared.values() if fault]
             if lacks:
-                raise StorageError(
-                    f"The new collection lacks memories, and is not used. {lacks[0]}"
-                )
-            found = await target.run(payloads) or {}  # not later: from the switch on, calls wait
+                raise StorageError(f"The new collection lacks memories and is not used. {lacks[0]}")
+            found = await target.run(payloads) or {}  # now, because calls wait after the switch
             current = await server.info()
             if current is None or current.shard != present.shard:
                 raise StorageError(
-                    "Another has rebuilt this store meanwhile. It is as they left it."
+                    "Somebody else has rebuilt this store meanwhile. Their rebuild was kept."
                 )
             try:
                 await self._shards(lambda shards: shards.switch(new))
@@ -157,45 +153,45 @@ class OnServer(Place):
             except BaseException:
                 await self._shards(lambda shards: shards.switch(present))
                 raise
-        # From here on others may have stored in it, whether or not the server's answer arrives.
+        # From here on, others may have stored in it, even if the server's answer does not arrive.
         with explained(_ALMOST):
             await self._shards(lambda shards: shards.finish(new))
         await self._shards(lambda shards: shards.clear(keep=new.shard))
         return len(after)
 
     async def erase(self) -> None:
-        """As `Place` says: here, only what rebuilds have left can be seen to."""
+        """See `Place`. Here, it can only erase from what rebuilds have left."""
         with explained(_GONE):
             for begun in await self.unfinished():
                 await forget_in(begun, self._server)
 
     async def gone(self, config: StorageConfig, forgotten: Sequence[Memory]) -> Forgotten:
-        """As `Place` says: the server rewrites its files when it likes."""
+        """See `Place`. The server decides when to rewrite its files."""
         info = await self._server.info()
         model = info.model.model if info else "local"
         sentence = (
-            "Gone from search. The server takes them out of its files when it next rewrites these, "
+            "Gone from search. The server takes them out of its files when it next rewrites them, "
             f"or at once with: agent-memory reembed --model {model}"
         )
         if not self._on_this_machine(config).holds_memories:
             return Forgotten(sentence)
         return Forgotten(
             sentence,
-            "The files of this machine have a memory of this agent, too, which was not touched. "
+            "This machine also has a store of this agent, in files that were not touched. "
             f"There: agent-memory forget … --root {config.storage_root}",
         )
 
     async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """As `Place` says."""
+        """See `Place`."""
         return await self._shards(lambda shards: shards.remove(agreed))
 
     @property
     def kept(self) -> list[Path]:
-        """As `Place` says: a repair keeps nothing here."""
+        """See `Place`. A repair keeps nothing here."""
         return []
 
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
-        """As `Place` says."""
+        """See `Place`."""
         found = await self._shards(lambda shards: shards.all())
         begun = [info for info in found if not info.ready and model in (None, info.model)]
         return [self._server.beside(info) for info in begun]

@@ -1,6 +1,6 @@
-"""The place of a store, for whoever keeps stores in order: this machine, or a server.
+"""The place of a store, as maintenance sees it: this machine, or a server.
 
-What is asked of a place is the same for both; `place` alone knows that there are two kinds.
+Both kinds of places answer the same calls; only `place` knows that there are two.
 """
 
 import asyncio
@@ -19,19 +19,19 @@ from ..store import Backend, EmbeddingModel, Store, StoreInfo
 from .copy import Progress, memories_in, payloads
 from .findings import Finding, Repair, ShowProgress
 
-# What a model is tried with: it says nothing about anybody.
+# The text to try a model with: it says nothing about anybody.
 _SAMPLE = "How long does one text take?"
 
 
 class Forgotten(NamedTuple):
-    """What to say once memories are gone: where from, and what else there is to know."""
+    """What to say once memories are gone: from where, and what else to know."""
 
     sentence: str
     warning: str = ""
 
 
 def untold(done: int, of: int) -> None:
-    """The progress of what nobody wants to know about."""
+    """Progress that nobody wants to see."""
 
 
 class Place(ABC):
@@ -44,27 +44,27 @@ class Place(ABC):
 
     @abstractmethod
     def agents(self) -> list[str]:
-        """The agents, this one or others, that have a store in this place, or a folder that nobody
-        may look into. Raises OSError if the folder of all may not be read.
+        """All agents that have a store in this place, or a folder that may not be read. Raises
+        OSError if the storage root may not be read.
         """
 
     @abstractmethod
     def size(self) -> int | None:
-        """Bytes that the store takes on this machine; None if it is kept elsewhere."""
+        """The bytes that the store takes on this machine; None if it is kept elsewhere."""
 
     @abstractmethod
     async def exists(self) -> bool:
-        """Whether there is a store, in whatever state."""
+        """Whether there is a store, in any state."""
 
     @abstractmethod
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
-        """All that can be looked at, in the order in which one thing rests on another. `progress`
-        opens a display for what takes long.
+        """Examine everything; yields each finding after those it depends on. `progress` opens a
+        display for what takes long.
         """
 
     @abstractmethod
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """What a repair of what is `repairable` in `findings` would do. Raises StorageError if
+        """What a repair of the `repairable` ones among `findings` would do. Raises StorageError if
         nothing can be done.
         """
 
@@ -72,21 +72,21 @@ class Place(ABC):
     async def rebuild(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """Make the store as `info` says, with vectors of `generator`, which has the model of
-        `info`; if that is the store's own model, the vectors are copied, and what is left of a
-        rebuild with another one is given up. Returns how many memories there are.
+        """Rebuild the store as `info` describes, with vectors from `generator`, whose model is that
+        of `info`. If that is already the store's model, the vectors are copied, and any unfinished
+        rebuild with another model is discarded. Returns how many memories there are.
 
-        Raises StorageError if another rebuild is running, and if there is no store. Interrupted,
-        the store is as it was; the next run with the same model embeds no text again.
+        Raises StorageError if another rebuild is running or there is no store. An interruption
+        leaves the store unchanged; the next run with the same model embeds no text twice.
         """
 
     @abstractmethod
     async def erase(self) -> None:
-        """Leave no byte of what was deleted from the store, as far as this machine can see to it,
-        nor anything of it in what rebuilds have left.
+        """Erase all bytes of what was deleted from the store, as far as this machine can do that,
+        and from what rebuilds have left.
 
-        Waits for another rebuild to end, as long as for the store. Raises StorageError, which says
-        that the erasure is still due.
+        Waits for another rebuild as long as for the store. Raises StorageError, which says that the
+        erasure is still due.
         """
 
     @abstractmethod
@@ -95,30 +95,30 @@ class Place(ABC):
 
     @abstractmethod
     async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """Delete the store for good, with what rebuilds have left of it, if `agreed` says so of it
-        while nobody else can write; returns whether it did.
+        """Delete the store for good, with what rebuilds have left of it, if `agreed`, asked while
+        nobody else can write, returns True; returns whether it did.
         """
 
     @property
     @abstractmethod
     def kept(self) -> list[Path]:
-        """What repairs have replaced and kept, which is not removed with the store."""
+        """What repairs have replaced and kept. It is not removed with the store."""
 
     @abstractmethod
     async def unfinished(self, model: EmbeddingModel | None = None) -> list[Backend]:
-        """What is left, or under way, of rebuilds, with this `model` or any."""
+        """The stores of unfinished rebuilds, running or interrupted, with this `model` or any."""
 
     def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """All memories, the oldest first, also of a store that is read-only; `note` is told how.
-        Not for a thread with an event loop.
+        """All memories, oldest first, even of a read-only store; `note` is told how it is read. Not
+        for a thread with an event loop.
         """
         return list(asyncio.run(memories_in(self.backend)).values())
 
     async def unembedded(
         self, info: StoreInfo, among: Iterable[Memory] | None = None
     ) -> list[Memory]:
-        """The memories that a rebuild to the model of `info` has still to embed, of the store's or
-        of those that a repair has found.
+        """The memories that a rebuild with the model of `info` still has to embed, from the store
+        or from `among`, those that a repair has found.
         """
         memories = {memory.key: memory for memory in among or ()}
         if among is None:
@@ -129,9 +129,7 @@ class Place(ABC):
         return list(memories.values())
 
     async def renew_ids(self) -> int:
-        """Give new ids to all but the oldest of the memories that share one. Returns how many got
-        one.
-        """
+        """Give new ids to all but the oldest of memories that share one; returns how many."""
 
         def work(store: Store) -> int:
             owners: dict[str, Memory] = {}
@@ -142,8 +140,8 @@ class Place(ABC):
         return await self.backend.run(work) or 0
 
     async def info_with(self, config: StorageConfig, generator: EmbeddingGenerator) -> StoreInfo:
-        """What the store will be with vectors of `generator`, which embeds a few words of ours to
-        show that it works.
+        """What the store will be with vectors from `generator`, which embeds a sample to show that
+        it works.
         """
         wanted = await self.new_info(config, generator)
         present = await self.backend.info()
@@ -159,7 +157,7 @@ class Place(ABC):
 
 
 def place(backend: Backend) -> Place:
-    """The place of the store that `backend` gets at."""
+    """The place of the store that `backend` reaches."""
     if isinstance(backend, FileBackend):
         from .on_files import OnFiles
 

@@ -1,15 +1,15 @@
-"""A new shard in place of the present one: another model, words added, an erasure, a repair.
+"""Puts a new shard in place of the present one: for another model, words, an erasure or a repair.
 
 The new shard is filled beside the present one, in `rebuild/` in the agent's folder, where it is the
-shard of an ordinary store. The present store is read in short calls, so others wait briefly only.
-Under its lock, at last, what changed meanwhile is applied, and one write of the manifest is the
-swap. What was deleted meanwhile leaves its bytes in the new shard: then that is erased itself
-first, in the same way, and the swap tried again. So nothing that was forgotten comes back, and
-when a rebuild is done, no byte of it is left.
+shard of an ordinary store. The present store is read in short calls, so others wait only briefly.
+Finally, under its lock, what changed meanwhile is applied, and one write of the manifest is the
+swap. What was deleted meanwhile would leave its bytes in the new shard. In that case, the new shard
+is first erased in the same way, and the swap is tried again. So nothing that was forgotten comes
+back, and after a rebuild no byte of it is left.
 
     rebuild/queue, lock         one rebuild at a time
-    rebuild/embedded/<agent>/   made with a model: the next run resumes it
-    rebuild/copied/<agent>/     made of the vectors that there are: the next run begins another
+    rebuild/embedded/<agent>/   embedded with a model: the next run resumes it
+    rebuild/copied/<agent>/     copied vectors: the next run starts over
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from .damaged import DamagedFiles
 T = TypeVar("T")
 
 _HIDDEN = (
-    "What was deleted is out of every answer, but its bytes may still be on the disk: "
+    "Deleted memories are in no answer, but their bytes may still be on disk: "
     "`agent-memory doctor --repair` erases them."
 )
 
@@ -40,7 +40,7 @@ _HIDDEN = (
 async def rebuild(
     backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
-    """As `Place.rebuild` says."""
+    """See `Place.rebuild`."""
     with explained(UNCHANGED):
         present = await backend.info()
         async with only_rebuild(backend, 0):
@@ -54,8 +54,8 @@ async def rebuild(
 async def repair(
     backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
-    """As `rebuild`, from the texts that can be read in files that are damaged, or another engine's.
-    What is replaced is kept, in a folder `damaged-…` beside the database.
+    """Like `rebuild`, but from the texts that can be read in files that are damaged or written by
+    another engine. What is replaced is kept in a folder `damaged-…` beside the database.
     """
     with explained(UNCHANGED):
         async with only_rebuild(backend, 0):
@@ -64,7 +64,7 @@ async def repair(
 
 
 async def erase(backend: FileBackend) -> None:
-    """As `Place.erase` says."""
+    """See `Place.erase`."""
     try:
         with explained(_HIDDEN):
             async with only_rebuild(backend, backend.lock_seconds):
@@ -74,20 +74,20 @@ async def erase(backend: FileBackend) -> None:
 
 
 def unfinished(backend: FileBackend, model: EmbeddingModel | None) -> list[FileBackend]:
-    """What an interrupted rebuild has left, with this `model` or any."""
+    """The stores that interrupted rebuilds have left, with this `model` or any."""
     target = target_in(backend, EMBEDDED)
     return [target] if is_resumable(target, model) else []
 
 
 async def _erase(backend: FileBackend) -> None:
-    """With the lock of rebuilds."""
-    # Opened, not read from the manifest: that removes the shard which a killed run has replaced.
+    """Runs under the lock for rebuilds."""
+    # Open the store, not only its manifest: that removes the shard that a killed run has replaced.
     info = await backend.run(lambda store: store.info)
     for begun in unfinished(backend, None):
         try:
             await forget_in(begun, backend)
             await erase(begun)
-        except DamagedStoreError:  # it is of no use
+        except DamagedStoreError:  # then it is useless
             await begun.close()
             disk.remove(target_in(backend, EMBEDDED).folder.path)
     if info and info.erasing:
@@ -101,7 +101,7 @@ async def _replace(
     generator: EmbeddingGenerator | None,
     progress: Progress,
 ) -> int:
-    """Fill the `target`, or what an interrupted run has left there, and put its shard in place."""
+    """Fill `target`, starting from what an interrupted run has left, and put its shard in place."""
     if not is_resumable(target, info.model, info.words):
         disk.remove(target.folder.path)
     await target.run(lambda store: None, create=info)
@@ -124,8 +124,8 @@ def _swap(
     found: Payloads,
     present: Store | DamagedFiles,
 ) -> int | None:
-    """Under the lock of the store. `found` is what the `target` holds; returns how many memories
-    there are, None if the target holds any that were deleted meanwhile.
+    """Runs under the store's lock. `found` is what `target` holds; returns how many memories there
+    are, or None if `target` holds any that were deleted meanwhile.
     """
     assert isinstance(present, FileStore | DamagedFiles)
     wanted = payloads(present)
@@ -138,7 +138,7 @@ def _swap(
         await _settled(target)
 
     if late:
-        work_here()  # the workers may all be waiting for what this thread holds
+        work_here()  # all workers may be waiting for what this thread holds
         asyncio.run(add())
     manifest = target.folder.manifest()
     if manifest is None or manifest.memories != len(wanted):
@@ -148,7 +148,7 @@ def _swap(
 
 
 async def _settled(target: FileBackend) -> Payloads:
-    """What is in the `target`, which is closed, and on disk."""
+    """Close `target`, flush it to disk, and return what it holds."""
     found, manifest = await target.run(lambda store: (payloads(store), store.info)) or ({}, None)
     assert isinstance(manifest, Manifest)
     await target.close()
@@ -157,7 +157,7 @@ async def _settled(target: FileBackend) -> Payloads:
 
 
 async def _completed(running: Awaitable[T]) -> T:
-    """The result of what must not be left alone: if the caller is cancelled, it ends first."""
+    """The result of what must complete: if the caller is cancelled, it still ends first."""
     task = asyncio.ensure_future(running)
     try:
         return await asyncio.shield(task)

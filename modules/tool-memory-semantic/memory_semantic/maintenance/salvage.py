@@ -1,15 +1,15 @@
 """Reads the memories in a damaged shard, from its files and without the engine.
 
 The engine refuses a shard for damage that harms no text, opens others with fewer memories, and a
-damaged list of ids makes it abort the whole process. The texts lie in plain blocks of the payload
-files whatever became of everything around them, so they are looked for there.
+damaged list of ids makes it abort the whole process. But the texts are in plain blocks of the
+payload files, whatever has happened to everything around them, so this looks for them there.
 
-What is known here of the files is what the series qdrant-edge 0.9 writes; in those of another
-series nothing may be found. Below `segments/*/` of a shard:
+It knows the files that the series qdrant-edge 0.9 writes; in those of another series it may find
+nothing. Below `segments/*/` of a shard:
 
 `payload_storage/page_<n>.dat`  values, each beginning at a multiple of 128 bytes: the length of the
-    payload's JSON (uint32, little-endian), then that JSON as one LZ4 block. A value may run on
-    into the next page. An overwritten value stays where it was until its place is needed.
+    payload's JSON (uint32, little-endian), then that JSON as one LZ4 block. A value may continue
+    on the next page. An overwritten value stays where it was until its space is needed.
 `mutable_id_tracker.mappings`  a log with an entry of 21 bytes for every point: 0x02, the 16 bytes
     of its UUID in the usual order, and the point's number in the segment (uint32, little-endian).
 `mutable_id_tracker.versions`  8 bytes for every such number.
@@ -34,28 +34,28 @@ from ..memory import Memory
 from ..resources import shortage
 
 _BLOCK = 128
-# The longest JSON of a memory: six bytes for a character (\u001f), and 1,000 for all the rest.
+# The longest JSON of a memory: six bytes for a character (\u001f), and 1,000 for everything else.
 _MAX_CHARS = MAX_CONTENT_CHARS + MAX_TAGS * MAX_TAG_CHARS
 _MAX_CHARS += MAX_METADATA * (MAX_TAG_CHARS + MAX_METADATA_CHARS)
 _MAX_JSON = 6 * _MAX_CHARS + 1_000
-# An LZ4 block is at most this much longer than what it holds, the length before it included.
+# An LZ4 block is at most this much longer than its contents, including the length before it.
 _MAX_VALUE = _MAX_JSON + _MAX_JSON // 255 + 20
-# The last byte of the number is 0 up to 16 million points, and tells entries from damaged bytes.
+# The last byte of the number is 0 up to 16 million points, which tells entries from damaged bytes.
 _ENTRY = re.compile(rb"\x02(.{16}).{3}\0", re.DOTALL)
-# How such a JSON ends: with its tags, or with what is told of the memory.
+# How such a JSON ends: with the tags, or with the metadata.
 _END = re.compile(rb"\]\}|\"\}\}")
-# Read in the units that a disk loses.
+# Disks lose data in units of this size, so files are read in them.
 _SECTOR = 4096
 
 
 @dataclass(frozen=True)
 class Salvaged:
-    """What could be read of a shard: of each memory the newest version that is left, oldest first.
+    """What could be read of a shard: the newest version left of each memory, oldest memory first.
 
-    `unverified` of the `memories` are taken as they were read, because the id that a text is
-    compared with is lost. `unreadable` is how many more there were, as far as can be known: their
-    texts are gone, or are not what was stored. Only texts have such an id: altered tags, or
-    another time, cannot be seen if they are possible ones.
+    `unverified` of the `memories` could not be checked, because the key of their text is lost.
+    `unreadable` is how many more there were, as far as can be known: their texts are gone or are
+    not what was stored. Keys protect only texts: altered tags or times go unnoticed if they are
+    valid.
     """
 
     memories: list[Memory]
@@ -64,7 +64,7 @@ class Salvaged:
 
 
 def salvage(shard: Path, agent: str) -> Salvaged:
-    """Read the memories of `agent` in the folder `shard`, in which nothing is written or changed.
+    """Read the memories of `agent` in the folder `shard`, without changing anything there.
 
     Nobody else may write to it meanwhile. Raises OSError for files that may not be read.
     """
@@ -79,9 +79,9 @@ def salvage(shard: Path, agent: str) -> Salvaged:
             verified[key] = _newer(verified.get(key), memory)
         else:
             others[memory.id] = _newer(others.get(memory.id), memory)
-    if ids and len(ids) >= points:  # no id is lost, so these texts were altered
+    if ids and len(ids) >= points:  # no key is lost, so these texts were altered
         others.clear()
-    for memory in verified.values():  # and so was an older version of a text that is there
+    for memory in verified.values():  # these are altered versions of verified texts
         others.pop(memory.id, None)
     memories = sorted([*verified.values(), *others.values()], key=lambda memory: memory.timestamp)
     missing = max(len(stored), points) - len(memories)
@@ -109,17 +109,17 @@ def _versions(shard: Path, agent: str) -> Iterator[Memory]:
 
 
 def _memory(data: bytes, at: int) -> Memory | None:
-    """The memory in the value at `at`, if it is one, in every respect in the form it is stored."""
+    """The memory in the value at `at`, if it is one and in every respect in its stored form."""
     from lz4.block import LZ4BlockError, decompress
 
-    # The value does not tell its length, and what follows it is not cleared. But it ends with the
-    # end of the JSON: the last five bytes of an LZ4 block are never compressed.
+    # The value does not state its length, and old bytes may follow it. But it ends as the JSON
+    # ends: the last five bytes of an LZ4 block are never compressed.
     for end in _END.finditer(data, at + 4, at + _MAX_VALUE):
         try:
             payload = json.loads(decompress(data[at : end.end()]).decode())
             memory = Memory.from_storage(payload)
             clean_id(memory.id)
-            # Not in their normal form: they may be those of an earlier version.
+            # Not normalised: an earlier version may have stored them.
             text = trimmed_text(memory.content, "content")
             unchanged = text, clean_tags(memory.tags, trimmed_text)
         except LZ4BlockError:
@@ -136,7 +136,7 @@ def _tracker(shard: Path, kind: str) -> Iterator[Path]:
 
 
 def _read(path: Path, limit: int | None = None) -> bytes:
-    """The file, or its first `limit` bytes, with zeros for what the disk no longer gives.
+    """The file, or its first `limit` bytes, with zeros for what the disk has lost.
 
     Read, not mapped: a lost sector under a map kills the process.
     """
@@ -148,7 +148,7 @@ def _read(path: Path, limit: int | None = None) -> bytes:
             try:
                 pieces.append(os.pread(file, _SECTOR, at))
             except OSError as error:
-                if shortage(error):  # the disk has it still
+                if shortage(error):  # the disk has not lost it
                     raise
                 pieces.append(bytes(_SECTOR))
     finally:

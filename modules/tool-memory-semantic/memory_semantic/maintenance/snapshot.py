@@ -1,7 +1,7 @@
-"""Reads a store that cannot be written to, such as one in a snapshot or a backup, from a copy.
+"""Reads a read-only store, such as one in a snapshot or a backup, from a copy.
 
-The engine writes to every store that it opens. So the store is copied to where temporary files go,
-for its owner alone, and the copy is removed whatever ends the work, but for a kill -9.
+The engine writes to every store that it opens. So the store is copied to a temporary folder that
+only its owner can read, and the copy is removed whatever ends the work, except kill -9.
 """
 
 import math
@@ -23,13 +23,13 @@ from ..files.lock import take_lock
 from ..limits import ALL
 from ..memory import Memory
 
-# In these units a file is copied.
+# Files are copied in units of this size.
 _PIECE = 64 * 1024
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def read(backend: FileBackend, note: Callable[[str], None]) -> list[Memory]:
-    """All memories of a store that is read-only, the oldest first; `note` is told of the copy."""
+    """All memories of a read-only store, oldest first; `note` is told about the copy."""
     source = backend.folder
     with _temporary_folder() as folder:
         note(
@@ -38,8 +38,8 @@ def read(backend: FileBackend, note: Callable[[str], None]) -> list[Memory]:
         )
         copy = AgentFolder(folder, source.agent_id)
         with ExitStack() as held:
-            # Others may be able to write. A store that has no locks is in nobody's use; where the
-            # file system has none, the check of the copy must do.
+            # Others may be able to write. A store without lock files is not in use; if the file
+            # system has no locks, checking the copy must do.
             with suppress(OSError):
                 deadline = time.monotonic() + backend.lock_seconds
                 held.enter_context(take_lock(source.database, deadline, Event(), read_only=True))
@@ -49,9 +49,9 @@ def read(backend: FileBackend, note: Callable[[str], None]) -> list[Memory]:
             except OSError as error:
                 raise StorageError(
                     f"The temporary copy could not be made: {error.filename or folder}: "
-                    f"{error.strerror}. TMPDIR can name another place for it."
+                    f"{error.strerror}. Set TMPDIR to put it elsewhere."
                 ) from error
-        # Here and not in a worker, which would go on in the copy while it is removed.
+        # Here and not in a worker, which would keep using the copy while it is removed.
         with closing(Visit(copy, math.inf, Event())) as visit:
             store = visit.store(None)
             return store.newest(ALL)[::-1] if store else []
@@ -69,8 +69,8 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a file to a new one, mode 0600, with holes where it holds nothing but zeros: those of an
-    empty store are a thousand times what is in it.
+    """Copy a file to a new one, mode 0600, with holes where it holds only zeros: the holes of an
+    empty store are a thousand times the size of its data.
     """
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with source.open("rb") as read, os.fdopen(descriptor, "wb") as written:
@@ -84,7 +84,7 @@ def copy_sparse(source: Path, target: Path) -> None:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder, mode 0700, that is removed at the end of the block; a signal that would end the
+    """A folder, mode 0700, that is removed at the end of the block. A signal that would end the
     process ends the block first.
     """
 
@@ -92,7 +92,7 @@ def _temporary_folder() -> Iterator[Path]:
         ignore()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    def ignore() -> None:  # what is being removed already
+    def ignore() -> None:  # while the folder is being removed
         for each in before:
             signal.signal(each, signal.SIG_IGN)
 

@@ -1,1 +1,1 @@
-"""The store of an agent on a Qdrant server, which many machines may share. See `backend`."""
+"""An agent's store on a Qdrant server, which many machines may share. See `backend`."""

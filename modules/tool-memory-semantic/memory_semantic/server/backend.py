@@ -1,6 +1,6 @@
-"""Where the store of an agent is on a Qdrant server: see `shards` for how it lies there.
+"""How a call reaches a store on a Qdrant server; `shards` says how the store is kept there.
 
-Nothing is kept between calls but the connection: what the store is, is asked for at each.
+Nothing is kept between calls but the connection: each call asks the server what the store is.
 """
 
 import shlex
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NEEDS_CLIENT = (
-    "qdrant_url is set, but the client of the server is not installed. Install it (uv pip install "
+    "qdrant_url is set, but the server's client is not installed. Install it (uv pip install "
     f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21").'
 )
 
@@ -31,8 +31,7 @@ class ServerBackend:
     """The store of `agent_id` on the server at `url`, with the settings of `ServerConfig`. Others
     may work in it at the same time.
 
-    A call that is cancelled ends at once; what it has begun to write is written, and nothing is
-    tried again.
+    A cancelled call ends at once: a write that has begun is completed, and nothing is retried.
     """
 
     def __init__(self, agent_id: str, url: str, config: Mapping[str, Any] | None = None) -> None:
@@ -42,7 +41,7 @@ class ServerBackend:
         self._beside: ServerInfo | None = None
 
     async def info(self) -> ServerInfo | None:
-        """As `Backend` says."""
+        """See `Backend`."""
 
         def ask(cancelled: Event) -> ServerInfo | None:
             with explained(UNCHANGED):
@@ -57,8 +56,8 @@ class ServerBackend:
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """As `Backend` says. `expect` must be an info of this backend, and is not asked for again:
-        that it holds no more is noticed by what reads or writes vectors.
+        """See `Backend`. `expect` must be an info from this backend. It is not asked for again:
+        reading or writing vectors shows if it is out of date.
         """
         assert expect is None or isinstance(expect, ServerInfo)
 
@@ -83,20 +82,20 @@ class ServerBackend:
         return await run_blocking(operation)
 
     async def close(self) -> None:
-        """As `Backend` says: nothing is open between calls."""
+        """See `Backend`. Nothing is open between calls."""
 
     def beside(self, info: ServerInfo) -> "ServerBackend":
-        """What is in the collection of `info`, whatever the store is; `create` makes nothing."""
+        """The collection of `info`, whichever one is the store; `create` has no effect."""
         other = copy(self)
         other._beside = info
         return other
 
     def shards(self, cancelled: Event | None = None) -> "Shards":
-        """The collections on the server, for whoever keeps stores in order. Raises StorageError if
-        the client is not installed.
+        """The collections on the server, for maintenance. Raises StorageError if the client is not
+        installed.
         """
         try:
-            import qdrant_client  # noqa: F401 - takes a second, so not before it is needed
+            import qdrant_client  # noqa: F401 - takes a second, so only when it is needed
         except ImportError:
             raise StorageError(_NEEDS_CLIENT) from None
         from .shards import Shards

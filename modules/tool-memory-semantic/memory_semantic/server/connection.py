@@ -1,6 +1,6 @@
 """Requests to a Qdrant server: three tries where that may help, and errors for people.
 
-The client of an address, with the connections that it keeps open, lasts as long as the process.
+The client for an address, with its open connections, lasts as long as the process.
 """
 
 import os
@@ -24,22 +24,22 @@ from .settings import KEY_VARIABLE, ServerConfig
 T = TypeVar("T")
 
 TRIES = 3
-# A server may ask for at most so many seconds between two tries.
+# The longest wait between two tries that a server may ask for.
 MAX_WAIT_SECONDS = 10.0
 
-_NONSENSE = "gave an answer that is none of Qdrant's. Check qdrant_url."
+_NONSENSE = "gave an answer that is not from Qdrant. Check qdrant_url."
 
 
 class MissingError(StorageError):
-    """The server has nothing of that name."""
+    """The server has nothing by that name."""
 
 
 class ExistsError(StorageError):
-    """The server has something of that name already."""
+    """The server already has something by that name."""
 
 
 class RefusedError(StorageError):
-    """The server does not take a request as it is."""
+    """The server refused the request itself."""
 
 
 class Connection:
@@ -59,14 +59,14 @@ class Connection:
         )
 
     def pause(self, seconds: float) -> None:
-        """Wait so long. Raises StorageError once the call is cancelled."""
+        """Wait this long. Raises StorageError once the call is cancelled."""
         if self._cancelled.wait(seconds):
-            raise StorageError("The call was cancelled while it waited.")
+            raise StorageError("The call was cancelled while waiting for the server.")
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
-        """The answer to `request`, which is made again if what stops it may pass.
+        """The answer to `request`, which is retried if the failure may be temporary.
 
-        Raises StorageError, whose text holds neither the key nor anything that was sent.
+        Raises StorageError, whose message contains neither the key nor anything that was sent.
         """
         try:
             client = connect(self._url, self._config.qdrant_api_key, self._config.qdrant_timeout)
@@ -81,19 +81,19 @@ class Connection:
             failure = _refusal(self._server, self._url, error)
         except Exception as error:
             failure = StorageError(f"{self._server} {_silence(error)}")
-        raise failure  # not from those, which hold what the server said
+        raise failure  # without its cause, which holds what the server said
 
 
 @cache
 def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
-    """The client of this process for the server at `url`; it keeps its connections open."""
+    """This process's client for the server at `url`; it keeps its connections open."""
 
     def bound(response: Response) -> None:
         assert isinstance(response.stream, SyncByteStream)
         response.stream = _Bounded(response.stream, seconds)
 
-    # As a header the key causes no warning on the host's standard error where it goes without TLS,
-    # as it may inside a cluster.
+    # As a header, the key causes no warning on the host's standard error if it is sent without TLS,
+    # as may be fine inside a cluster.
     return QdrantClient(
         url=url,
         headers={"api-key": api_key} if api_key else None,
@@ -103,13 +103,13 @@ def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
     )
 
 
-# A connection that parent and child share would mix up their answers.
+# If parent and child shared a connection, they would mix up their answers.
 os.register_at_fork(after_in_child=connect.cache_clear)
 
 
 class _Bounded(SyncByteStream):
-    """A body that must have come so many seconds after its headers: httpx's time-out begins again
-    with each byte of one that arrives drop by drop.
+    """A body that must arrive within this many seconds of its headers: httpx's own time-out starts
+    over with each byte of a body that trickles in.
     """
 
     def __init__(self, stream: SyncByteStream, seconds: float) -> None:
@@ -120,7 +120,7 @@ class _Bounded(SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._stream:
             if time.monotonic() > self._end:
-                raise ReadTimeout("The answer takes too long.")
+                raise ReadTimeout("The answer took too long.")
             yield chunk
 
 
@@ -146,7 +146,7 @@ def _seconds_to_wait(state: tenacity.RetryCallState) -> float:
 
 def _silence(error: Exception) -> str:
     if isinstance(error, QdrantException):
-        return "has too much to do (HTTP 429). Try again later."
+        return "is too busy (HTTP 429). Try again later."
     if not _is_transport(error):
         return _NONSENSE
     late = isinstance(getattr(error, "source", None), TimeoutException)
@@ -166,7 +166,7 @@ def _refusal(server: str, url: str, error: UnexpectedResponse) -> StorageError:
         server = redirection(server, status, url, error.headers.get("location", ""))
         reason = "If that is the right address, set qdrant_url to it."
     elif _is_full(error):
-        reason = f"is out of disk space (HTTP {status}). Give it more."
+        reason = f"is out of disk space (HTTP {status}). Give it more space."
     elif status in (401, 403):
         reason = f"does not accept the API key for this (HTTP {status}). Check {KEY_VARIABLE}."
     elif status == 404 and b"doesn't exist" not in error.content:
@@ -174,9 +174,9 @@ def _refusal(server: str, url: str, error: UnexpectedResponse) -> StorageError:
     elif status == 404:
         kind, reason = MissingError, "has no such collection (HTTP 404). Check qdrant_url."
     elif status == 409:
-        kind, reason = ExistsError, "has such a collection already (HTTP 409). Try again."
+        kind, reason = ExistsError, "already has such a collection (HTTP 409). Try again."
     elif _may_pass(error):
-        reason = f"still failed at try {TRIES} (HTTP {status}). Try again later; its log tells why."
+        reason = f"failed in {TRIES} tries (HTTP {status}). Try again later; its log says why."
     else:
-        kind, reason = RefusedError, f"refused the request (HTTP {status}). Its log tells why."
+        kind, reason = RefusedError, f"refused the request (HTTP {status}). Its log says why."
     return kind(f"{server} {reason}")

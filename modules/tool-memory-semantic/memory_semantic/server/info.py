@@ -1,4 +1,4 @@
-"""What a store on a server is, as its collection says in its metadata."""
+"""What a store on a server is, according to its collection's metadata."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from pydantic import Field
 from ..errors import NewerStoreError
 from ..store import StoreInfo
 
-# 1 is a store without words. 1.3 reads both, and writes them like this.
+# Format 1 is a store without words. Version 1.3 reads and writes both formats, too.
 _FORMAT = 2
-# Where in the metadata of a collection the rest is, and whether the collection is ready.
+# The keys in a collection's metadata: what the store is, and whether the collection is ready.
 _STORE = "agent_memory"
 _READY = "agent_memory_ready"
 NOW_READY = {_READY: True}
@@ -18,7 +18,7 @@ NOW_READY = {_READY: True}
 
 class ServerInfo(StoreInfo):
     """What a store on a server is. `shard` names its collection and the vector in it; `ready` is
-    False while that is being filled.
+    False while the collection is being filled.
     """
 
     shard: str = Field(default="shard-1", pattern=r"^shard-[0-9]+$")
@@ -26,8 +26,8 @@ class ServerInfo(StoreInfo):
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any], memories: int) -> "ServerInfo":
-        """What `metadata` says. Raises NewerStoreError if a newer version made it; ValueError,
-        LookupError or TypeError if it is none of ours.
+        """The info in `metadata`. Raises NewerStoreError if a newer version made it; ValueError,
+        LookupError or TypeError if it is not ours.
         """
         fields = metadata[_STORE]
         if fields["format"] > _FORMAT:
@@ -39,6 +39,6 @@ class ServerInfo(StoreInfo):
         return cls.model_validate({**fields, **there})
 
     def metadata(self) -> dict[str, Any]:
-        """What the collection says of itself."""
+        """This info as a collection's metadata."""
         fields = self.model_dump(mode="json", by_alias=True, exclude={"common", "memories"})
         return {_STORE: {"format": _FORMAT if self.words else 1, **fields}, _READY: self.ready}

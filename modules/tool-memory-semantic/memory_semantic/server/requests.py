@@ -1,4 +1,4 @@
-"""What a server is asked, in its own words: to make a collection, questions and filters."""
+"""Requests in the server's own terms: new collections, questions and filters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from .settings import ServerConfig
 
 WORDS = "words"  # the sparse vector of a memory; the dense one has the name of the shard
 
-# Twice as many as are asked for are found by the quantized vectors, and compared by the true ones.
+# The quantized vectors find twice as many as are asked for; these are compared by the true ones.
 _RESCORED = models.SearchParams(
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0)
 )
 _EXACT = models.SearchParams(exact=True)
 
-# The fields of a point that are filtered by or sorted by, and their indexes.
+# The fields of a point to filter or sort by, and their indexes.
 INDEXES = {
     "id": models.PayloadSchemaType.KEYWORD,
     "tags": models.PayloadSchemaType.KEYWORD,
@@ -38,7 +38,7 @@ _QUANTIZATIONS = {
 
 
 def parameters(info: ServerInfo, config: ServerConfig) -> dict[str, Any]:
-    """What to ask the client for, beside the name, to have a collection for the store `info`."""
+    """The client's arguments, besides the name, for a new collection for the store `info`."""
     size = info.model.dimensions
     vectors = models.VectorParams(
         size=size,
@@ -48,9 +48,9 @@ def parameters(info: ServerInfo, config: ServerConfig) -> dict[str, Any]:
     )
     words = models.SparseVectorParams(modifier=models.Modifier.IDF)
     optimizers = models.OptimizersConfigDiff(
-        # In kB of vectors: smaller segments have no graph, and are compared whole.
+        # In kB of vectors: smaller segments have no graph, and all their vectors are compared.
         indexing_threshold=max(1, config.qdrant_exact_below * size * _FLOAT16 // 1024),
-        # The store of an agent is small, and each segment takes files and RAM of its own.
+        # An agent's store is small, and every segment takes additional files and RAM.
         default_segment_number=1,
     )
     return {
@@ -60,7 +60,7 @@ def parameters(info: ServerInfo, config: ServerConfig) -> dict[str, Any]:
         "replication_factor": config.qdrant_replicas,
         "write_consistency_factor": config.write_consistency,
         "optimizers_config": optimizers,
-        # The log of writes, of which a collection keeps two files: 32 MB each are Qdrant's own.
+        # The write-ahead log; a collection keeps two files of it. Qdrant's default is 32 MB each.
         "wal_config": models.WalConfigDiff(wal_capacity_mb=4),
         "quantization_config": _QUANTIZATIONS[config.qdrant_quantization],
         "metadata": info.metadata(),
@@ -68,7 +68,7 @@ def parameters(info: ServerInfo, config: ServerConfig) -> dict[str, Any]:
 
 
 def similarity(question: Question, vector: str, where: Where, limit: int) -> models.QueryRequest:
-    """The query for the `limit` memories most similar to `question`, by the vector of this name."""
+    """The query for the `limit` memories most similar to `question`, by the vector of that name."""
     filter = condition(where)
     if not (question.words and question.rarity):
         return models.QueryRequest(
@@ -97,12 +97,12 @@ def similarity(question: Question, vector: str, where: Where, limit: int) -> mod
 
 
 def sparse(words: Sequence[int]) -> models.SparseVector:
-    """The words as they are stored, and asked for."""
+    """The words in the form in which they are stored and asked for."""
     return models.SparseVector(indices=list(words), values=[1.0] * len(words))
 
 
 def condition(where: Where) -> models.Filter | None:
-    """What makes a request see only what is in `where`; None if that is all."""
+    """The filter for `where`; None if it lets everything through."""
     must: list[models.Condition] = []
     if where.since or where.until:
         bounds = models.DatetimeRange(gte=where.since, lte=where.until)
@@ -114,16 +114,16 @@ def condition(where: Where) -> models.Filter | None:
 
 
 def any_of(name: str, values: Sequence[str]) -> models.FieldCondition:
-    """That the field `name` is, or holds, one of `values`."""
+    """The condition that the field `name` is, or contains, one of `values`."""
     return models.FieldCondition(key=name, match=models.MatchAny(any=list(values)))
 
 
 def _formula(weight: float, rarity: float) -> models.FormulaQuery:
-    """`ranking`'s similarity, of three prefetches: cosines of the nearest, sums of the rarities of
-    the words contained, cosines of those.
+    """The similarity of `ranking`, from the scores of three prefetches: cosines of the nearest,
+    added rarities of the words that a text contains, cosines of those texts.
     """
     nearest, contained, cosine = (f"$score[{i}]" for i in range(3))
-    # The larger of the two is half of their sum and their distance; Max is newer than 1.19.
+    # The larger of the two is half the sum of them and their distance; Max is newer than 1.19.
     distance = models.AbsExpression(
         abs=models.SumExpression(sum=[nearest, models.NegExpression(neg=cosine)])
     )

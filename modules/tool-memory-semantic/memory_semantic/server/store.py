@@ -1,8 +1,8 @@
-"""An open store on a Qdrant server, in which others work at the same time.
+"""An open store on a Qdrant server, in which others may work at the same time.
 
-Every point has a `revision`, drawn again at each write. A write takes effect only on points that
-are new, or whose revision is the one that was read before; whether it did is read back. (That is
-Qdrant's conditional update, `update_filter`.)
+Every point has a `revision`, a random number that changes with each write. A write takes effect
+only on points that are new or still have the revision that was read before; whether it did is then
+read back. (This is Qdrant's conditional update, `update_filter`.)
 """
 
 import secrets
@@ -23,26 +23,26 @@ from .requests import WORDS, any_of, condition, similarity, sparse
 
 T = TypeVar("T")
 
-# Points in a request: 128 of 1,536 numbers are 4 MB of JSON, and the server takes 32.
+# Points in a request: 128 vectors of 1,536 numbers are 4 MB of JSON, and the server accepts 32.
 _BATCH = 128
-# More than so many of the newest are sorted here: the server does not page what it sorts.
+# If more of the newest are wanted, they are sorted here: the server does not page sorted results.
 _SORTED = 1_000
-# How often memories are merged again because others changed them at the same moment: each time one
+# How often memories are merged again because others changed them at the same moment: each time, one
 # of the others got through.
 _MERGES = 20
-# A delete is made again where the memory was copied into another collection meanwhile.
+# A delete is repeated if the memory was copied into another collection meanwhile.
 _DELETES = 3
-# No similarity is lower, but that of a memory without a vector.
+# Only a memory without a vector has a lower similarity.
 _LOWEST = -1.5
-# Writes go through one of the copies of a collection, so that all see them in the same order.
+# All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
 
 
 class ServerStore:
-    """The store that `info` describes, in what `name` stands for, a collection or an alias.
+    """The store that `info` describes, in the collection or alias `name`.
 
-    `replaced` tells whether the name stands for another collection by now. A call that reads or
-    writes vectors raises ReplacedStoreError then, since the vector has the name of the shard.
+    `replaced` says whether the name now stands for another collection. If so, a call that reads or
+    writes vectors raises ReplacedStoreError, because the vector is named after the shard.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class ServerStore:
         self._replaced = replaced
 
     def count(self, where: Where = EVERYWHERE) -> int:
-        """As `Store` says."""
+        """See `Store`."""
         return self._count(condition(where))
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """As `Store` says."""
+        """See `Store`."""
         return {record.key: self._memory(record) for record in self._read(keys)}
 
     def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """As `Store` says; what others change at the same moment is merged, too. Durable means
-        that the server has applied it to as many copies as it must.
+        """See `Store`. Changes that others make at the same moment are merged, too. Durable means
+        that the server has applied the write to as many copies as it must.
         """
         done: dict[UUID, Stored] = {}
         outcome = errors.UNCHANGED
@@ -74,7 +74,7 @@ class ServerStore:
                 known = {record.key: self._memory(record) for record in records}
                 try:
                     changed, stored = merge_all(left, known, self.info)
-                except InputError as error:  # which says that nothing was changed
+                except InputError as error:  # it says that nothing was changed
                     told = str(error).replace(errors.UNCHANGED, outcome)
                     raise InputError(told) from None
             outcome = errors.MAYBE_STORED
@@ -90,7 +90,7 @@ class ServerStore:
         raise StorageError("Others keep changing the same memories.", outcome)
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
-        """As `Store` says."""
+        """See `Store`."""
         requests = [similarity(each, self.info.shard, where, limit) for each, where in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
         return [
@@ -99,7 +99,7 @@ class ServerStore:
         ]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
-        """As `Store` says."""
+        """See `Store`."""
         if limit > _SORTED:
             memories = [self._memory(record) for page in self._pages(where) for record in page]
             memories.sort(key=lambda memory: memory.timestamp, reverse=True)
@@ -111,8 +111,8 @@ class ServerStore:
         return [self._memory(self._record(point)) for point in points]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """As `Store` says. A memory scores by a word alone the rarity of the word; that of a word
-        that none has is worked out from about how many memories there are, as the info says.
+        """See `Store`. The score for a single word is its rarity; for a word that no memory has, it
+        is computed from the approximate number of memories in the info.
         """
         alone = [models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words]
         answers = self._ask(lambda client: client.query_batch_points(self._name, alone))
@@ -120,11 +120,11 @@ class ServerStore:
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
     def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
-        """As `Store` says; what is written meanwhile may be among them or not."""
+        """See `Store`. Records written meanwhile may or may not be included."""
         return self._pages(EVERYWHERE, with_vectors)
 
     def renew_ids(self, keys: Sequence[UUID]) -> int:
-        """As `Store` says; those that others change at the same moment keep theirs."""
+        """See `Store`. Memories that others change at the same moment keep their ids."""
         with explained(errors.MAYBE_STORED):
             records = self._read(keys)
             memories = [self._memory(record) for record in records]
@@ -133,37 +133,37 @@ class ServerStore:
             return len(memories) - len(self._write(memories, records))
 
     def delete(self, memories: Sequence[Memory]) -> None:
-        """As `Store` says, unless they are other memories by now; the server removes them from its
-        files when it next rewrites these.
+        """See `Store`. Texts that were deleted and stored again meanwhile stay. The server removes
+        the bytes when it next rewrites its files.
         """
         with explained(errors.MAYBE_DELETED):
             for some in _batches(memories):
                 self._delete(some)
 
     def _delete(self, memories: Sequence[Memory]) -> None:
-        # Who deletes one of them and stores its text again has another memory, with another id.
+        # Deleting a memory and storing its text again gives another memory, with another id.
         same = [
             models.HasIdCondition(has_id=[str(memory.key) for memory in memories]),
             any_of("id", [memory.id for memory in memories]),
         ]
-        # One that is not ready has the vector under another name: nothing is deleted there.
+        # In a collection that is not ready, the vector has another name: nothing is deleted there.
         here = models.HasVectorCondition(has_vector=self.info.shard)
         doomed = models.FilterSelector(filter=models.Filter(must=[*same, here]))
         for _ in range(_DELETES):
             self._ask(lambda client: client.delete(self._name, doomed, wait=True, ordering=_ORDER))
-            replaced = self._replaced()  # as soon as it is ready
+            replaced = self._replaced()  # this waits until it is ready
             if not self._count(models.Filter(must=[*same])):
                 return
             if replaced:
                 raise _replaced_error()
-        raise StorageError("Memories were restored while they were deleted.")
+        raise StorageError("Memories were restored while they were being deleted.")
 
     def _count(self, filter: models.Filter | None) -> int:
         return self._ask(lambda client: client.count(self._name, filter)).count
 
     def _write(self, memories: Sequence[Memory], before: Sequence[Record]) -> set[UUID]:
-        """Put the memories in place of what was read `before`. Returns the keys of those that
-        others have changed meanwhile, which are as others left them.
+        """Replace the records read `before` with `memories`. Returns the keys of those that others
+        have changed meanwhile; these are left alone.
         """
         unchanged = models.Filter(must=[any_of("revision", list(map(_revision, before)))])
         lost: set[UUID] = set()
@@ -181,7 +181,7 @@ class ServerStore:
         return lost
 
     def _read(self, keys: Iterable[UUID]) -> list[Record]:
-        """Those of the points with these keys that exist, with their vectors."""
+        """The points under these keys, as far as they exist, with their vectors."""
         records = [record for some in _batches(list(keys)) for record in self._retrieve(some)]
         if not all(record.vector for record in records) and self._replaced():
             raise _replaced_error()
