@@ -57,8 +57,7 @@ class Session:
     @property
     def existing(self) -> "MemoryStorage":
         """The agent's storage, which must exist."""
-        if not run(self.place.exists()):
-            run(self.storage.info())  # raises an error if it is elsewhere
+        if run(self.storage.info()) is None and not run(self.place.exists()):
             fail(
                 f"The agent {self.agent!r} has no memory in {self.place.where}. "
                 "See: agent-memory agents"

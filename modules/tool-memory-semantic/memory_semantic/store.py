@@ -37,7 +37,7 @@ class StoreInfo(BaseModel):
     memories that were deleted.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, defer_build=True)
 
     agent: str
     model: EmbeddingModel = Field(alias="embedding")

@@ -13,7 +13,7 @@ from ..output import local_time, memory_json, readable_size
 from ..session import Session, fail, place_in, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory
+    from memory_semantic import Memory, Store
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
@@ -35,18 +35,20 @@ def agents(session: Session) -> None:
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
-    from memory_semantic import MemoryStorage, maintenance
+    from memory_semantic import MemoryStorage, maintenance, timestamp_text
+
+    def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
+        return store.count(), store.info.model.model, store.newest(1)
 
     try:
         storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
-        newest = run(storage.get_recent(1))
-        info = run(storage.info())
+        memories, model, newest = run(storage.run(facts, (0, None, [])))
         return {
             "agent": agent,
-            "memories": run(storage.count()),
+            "memories": memories,
             "bytes": maintenance.place(storage.backend).size(),
-            "model": info.model.model if info else None,
-            "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
+            "model": model,
+            "last_stored": timestamp_text(newest[0].timestamp) if newest else None,
         }
     except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
