@@ -86,13 +86,11 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")
         vector = await generator.generate(_SAMPLE)
+        if info and len(vector) != info.model.dimensions:
+            raise StorageError(f"{name} gives {len(vector)} dimensions, the store has {info.model}")
     except AgentMemoryError as error:
-        return Finding(
-            "problem", "model", str(error), _mend_model(info, storage.config.embedding_model)
-        )
-    if info and len(vector) != info.model.dimensions:
-        text = f"{name} gives {len(vector)} dimensions, the store has {info.model}"
-        return Finding("problem", "model", text, _mend_model(info, storage.config.embedding_model))
+        mend = _mend_model(info, storage.config.embedding_model)
+        return Finding("problem", "model", str(error), mend)
     answers = f"{name} answers, {len(vector)} dimensions"
     if generator.model == limits.LOCAL_MODEL:
         return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)

@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import limits, validate_agent_id
+from memory_semantic import validate_agent_id
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_json, memory_row
+from .output import MEMORY_COLUMNS, Output, memory_row
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage, maintenance
@@ -24,11 +24,9 @@ class Session:
 
     def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
         self.out = Output(as_json)
-        self.settings = amplifier.load()
+        self.settings = amplifier.load(root)
         for problem in self.settings.problems:
             self.out.warn(problem)
-        if root is not None:
-            self.settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
         self._agent = agent
 
     @cached_property
@@ -73,10 +71,8 @@ class Session:
 
     def memories(self, memories: Sequence["Memory"]) -> None:
         """Show memories, a line each."""
-        if self.out.as_json:
-            self.out.json([memory_json(memory) for memory in memories])
-        else:
-            self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
+        self.out.json(memories)
+        self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
 
 
 def place_in(settings: amplifier.Settings) -> "maintenance.Place":

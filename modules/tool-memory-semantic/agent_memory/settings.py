@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import InputError, configured_agent
+from memory_semantic import InputError, configured_agent, limits
 
 if TYPE_CHECKING:
     from memory_semantic import StorageConfig
@@ -60,8 +60,10 @@ class Settings:
         return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
 
 
-def load() -> Settings:
-    """What the files and the environment say now. Puts the keys of `keys.env` into the latter."""
+def load(root: str | None) -> Settings:
+    """What the files and the environment say now, with the stores in `root` if that is given. Puts
+    the keys of `keys.env` into the environment.
+    """
     settings = Settings(problems=list(load_keys()))
     overrides: dict[str, tuple[Any, str]] = {}
     tools: dict[str, tuple[Any, str]] = {}
@@ -84,6 +86,8 @@ def load() -> Settings:
     for key, (value, source) in (overrides | tools).items():
         settings.config[key] = _expanded(value)
         settings.sources[key] = source
+    if root is not None:
+        settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
     return settings
 
 

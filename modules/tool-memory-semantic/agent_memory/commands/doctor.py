@@ -32,8 +32,7 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
         findings = _examine(session, offline)
     elif repair:
         session.out.note("There is nothing that a repair could mend.")
-    if session.out.as_json:
-        session.out.json([finding._asdict() for finding in findings])
+    session.out.json([finding._asdict() for finding in findings])
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
 
@@ -48,8 +47,7 @@ def _examine(session: Session, offline: bool) -> list["Finding"]:
 
     def add(finding: Finding) -> None:
         found.append(finding)
-        if not session.out.as_json:
-            session.out.finding(*finding)
+        session.out.finding(*finding)
 
     async def look() -> None:
         async for finding in examination.findings(

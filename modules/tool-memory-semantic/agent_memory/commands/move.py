@@ -55,17 +55,15 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     if problems:
         shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
         fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
-    if not session.out.as_json:
-        agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
-        session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
+    agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
+    session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
     if remove_source:
         _remove(session, planned, yes)
-    if session.out.as_json:
-        places = {"from": here, "to": there, "source_removed": remove_source}
-        counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
-        session.out.json({"agent": session.agent, **counts, **places})
-    elif not remove_source:
+    else:
         session.out.note(f"It is in {here} too, until: move … --remove-source")
+    places = {"from": here, "to": there, "source_removed": remove_source}
+    counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
+    session.out.json({"agent": session.agent, **counts, **places})
     if settings.qdrant_url != to:
         set_this = session.settings.to_set(qdrant_url=to)
         session.out.warn(f"Sessions use it once their settings say so. {set_this}")
@@ -113,8 +111,7 @@ def _remove(session: Session, planned: "Move", yes: bool) -> None:
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
-    if not session.out.as_json:
-        session.out.line(f"Deleted in {here}.")
+    session.out.line(f"Deleted in {here}.")
 
 
 def _storage(session: Session, url: str) -> "MemoryStorage":

@@ -60,10 +60,8 @@ def reembed(
         )
         confirm("Start?", yes)
     number = with_progress(session, lambda show: place.rebuild(wanted, generator, show))
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "memories": number, "model": model})
-    else:
-        session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    session.out.json({"agent": session.agent, "memories": number, "model": model})
+    session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:
         session.storage.generator(run(storage.info()))
     except StorageError as error:

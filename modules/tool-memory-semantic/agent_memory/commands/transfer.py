@@ -60,10 +60,8 @@ def export(session: Session, file: str, yes: bool) -> None:
     if Path(file).is_file():
         confirm(f"{file} exists. Replace it?", yes)
     files.write(file, content)
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
-    else:
-        session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
+    session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
 
 
 @command("import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
@@ -98,19 +96,15 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
     outcomes = list(tally.outcomes.values())
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    if session.out.as_json:
-        counts |= {"renamed": tally.renamed, "masked_secrets": masked}
-        session.out.json({"agent": session.agent, **counts})
-    else:
-        said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-        number = len(outcomes) + len(tally.faults)
-        session.out.line(f"{counted(number)} for {session.agent}: {said}")
-        if tally.renamed:
-            owners = "theirs" if tally.renamed > 1 else "its id"
-            session.out.line(
-                f"{tally.renamed:,} got a new id, because another memory has {owners}."
-            )
-        session.out.masked(masked)
+    rest = {"renamed": tally.renamed, "masked_secrets": masked}
+    session.out.json({"agent": session.agent, **counts, **rest})
+    said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    number = len(outcomes) + len(tally.faults)
+    session.out.line(f"{counted(number)} for {session.agent}: {said}")
+    if tally.renamed:
+        owners = "theirs" if tally.renamed > 1 else "its id"
+        session.out.line(f"{tally.renamed:,} got a new id, because another memory has {owners}.")
+    session.out.masked(masked)
     if tally.faults:
         fail(f"{len(tally.faults):,} could not be imported:{_listed(tally.faults)}")
 
