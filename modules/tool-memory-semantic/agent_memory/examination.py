@@ -28,16 +28,18 @@ _OTHER_LANGUAGES = (
 async def findings(
     settings: Settings,
     storage: MemoryStorage | None,
+    why: str,
     progress: maintenance.ShowProgress,
     *,
     offline: bool,
 ) -> AsyncIterator[Finding]:
     """Everything, in the order in which one thing rests on another. `progress` opens a display for
-    what takes long. Without a `storage` it ends with the settings.
+    what takes long. Without a `storage` it ends with the settings, and with `why` there is none.
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
         yield finding
     if storage is None:
+        yield Finding("problem", "store", f"Not looked at. {why}")
         return
     place = maintenance.place(storage.backend)
     async for finding in place.findings(storage.config, progress):
