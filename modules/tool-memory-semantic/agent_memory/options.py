@@ -66,11 +66,10 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """The agents whose names begin so, for the shell."""
     try:
         from . import settings as amplifier
-        from .session import place_in
 
         settings = amplifier.load(ctx.params.get("root"))
         settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
-        agents = place_in(settings).agents()
+        agents = settings.place.agents()
     except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Where stores are kept is asked for an agent, whichever it is.
-_ANYBODY = "anybody"
-
 
 class Session:
     """What one run of a command works with: the settings, the agent, its storage, the output."""
@@ -37,10 +34,10 @@ class Session:
         named = self.settings.named_agent()
         if named:
             return named[0]
-        agents = place_in(self.settings).agents()
+        agents = self.settings.place.agents()
         if len(agents) == 1:
             return agents[0]
-        doubt = self.settings.storage().doubt
+        doubt = self.settings.storage().config.doubt
         none = f"None has a memory here yet. {doubt}".rstrip()
         there = f"There are {', '.join(agents)}." if agents else none
         raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
@@ -48,9 +45,7 @@ class Session:
     @cached_property
     def storage(self) -> "MemoryStorage":
         """The agent's storage, which may not exist yet."""
-        from memory_semantic import MemoryStorage
-
-        return MemoryStorage(self.agent, self.settings.core)
+        return self.settings.storage(self.agent)
 
     @property
     def existing(self) -> "MemoryStorage":
@@ -73,13 +68,6 @@ class Session:
         """Show memories, a line each."""
         self.out.json(memories)
         self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
-
-
-def place_in(settings: amplifier.Settings) -> "maintenance.Place":
-    """Where the settings keep stores, whosever they are."""
-    from memory_semantic import MemoryStorage, maintenance
-
-    return maintenance.place(MemoryStorage(_ANYBODY, settings.core).backend)
 
 
 def fail(message: str) -> NoReturn:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import InputError, configured_agent, limits
 
 if TYPE_CHECKING:
-    from memory_semantic import StorageConfig
+    from memory_semantic import MemoryStorage, maintenance
 
 MODULE = "tool-memory-semantic"
 # The settings that name the agent, and are none of its store's.
 _IDENTITY = ("agent_identity", "agent_id")
+# What holds for every agent is asked for one, whichever it is.
+_ANYBODY = "anybody"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
@@ -35,18 +37,20 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def storage(self) -> "StorageConfig":
-        """The checked settings. Raises InputError for one that is wrong."""
-        from memory_semantic import StorageConfig
+    def storage(self, agent: str = _ANYBODY, **changes: Any) -> "MemoryStorage":
+        """The storage of `agent`, with some settings changed. Raises InputError for a setting that
+        is wrong, or does not exist.
+        """
+        from memory_semantic import MemoryStorage, core_settings
 
-        return StorageConfig.parse(self.core)
+        return MemoryStorage(agent, {**core_settings(self.config, own=_IDENTITY), **changes})
 
     @property
-    def core(self) -> dict[str, Any]:
-        """The settings without the agent's name. Raises InputError for one that does not exist."""
-        from memory_semantic import core_settings
+    def place(self) -> "maintenance.Place":
+        """Where stores are kept, whosever they are."""
+        from memory_semantic import maintenance
 
-        return core_settings(self.config, own=_IDENTITY)
+        return maintenance.place(self.storage().backend)
 
     def named_agent(self) -> tuple[str, str] | None:
         """The identity that sessions have here, if any, and who says so."""

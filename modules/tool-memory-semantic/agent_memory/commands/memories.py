@@ -10,7 +10,7 @@ from memory_semantic import AgentMemoryError, InputError
 
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import local_time, readable_size
-from ..session import Session, fail, place_in, run
+from ..session import Session, fail, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 2
 @command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
     """List the agents that have a store here."""
-    place, doubt = place_in(session.settings), session.settings.storage().doubt
+    place, doubt = session.settings.place, session.settings.storage().config.doubt
     rows = [_agent(session, agent) for agent in place.agents()]
     session.out.json(rows)
     session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
@@ -33,13 +33,13 @@ def agents(session: Session) -> None:
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
-    from memory_semantic import MemoryStorage, maintenance
+    from memory_semantic import maintenance
 
     def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
         return store.count(), store.info.model.model, store.newest(1)
 
     try:
-        storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
+        storage = session.settings.storage(agent, lock_timeout=_PATIENCE_SECONDS)
         memories, model, newest = run(storage.run(facts, (0, None, [])))
         return {
             "agent": agent,

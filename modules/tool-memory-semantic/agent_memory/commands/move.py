@@ -12,7 +12,6 @@ from ..plan import plan
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage
     from memory_semantic.maintenance import Move
 
 T = TypeVar("T")
@@ -35,11 +34,12 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     """
     from memory_semantic import maintenance
 
-    settings = session.settings.storage()
-    new = _storage(session, to)
+    settings = session.storage.config
+    new = session.settings.storage(session.agent, qdrant_url=to)
     to = new.config.qdrant_url
     others = [each for each in (limits.HERE, settings.qdrant_url) if each != to]
-    old = _storage(session, source or (others or [to])[0])
+    source = source or (others or [to])[0]
+    old = session.settings.storage(session.agent, qdrant_url=source)
     ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
     here, there = ours.where, theirs.where
     if here == there:
@@ -112,12 +112,6 @@ def _remove(session: Session, planned: "Move", yes: bool) -> None:
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
     session.out.line(f"Deleted in {here}.")
-
-
-def _storage(session: Session, url: str) -> "MemoryStorage":
-    from memory_semantic import MemoryStorage
-
-    return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
 
 
 def _resumable(work: Coroutine[Any, Any, T]) -> T:

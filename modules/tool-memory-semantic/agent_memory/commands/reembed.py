@@ -45,7 +45,8 @@ def reembed(
     """
     from memory_semantic import EmbeddingGenerator
 
-    storage, config, place = session.existing, session.settings.storage(), session.place
+    storage, place = session.existing, session.place
+    config = storage.config
     base_url = base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
