@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST = 16  # columns of the window that the last one of a table is worth
 _BEGINNING = 400  # characters of a memory among others
+_FAULTS = 10  # that are told, before it is "and more"
 
 
 class Output:
@@ -83,6 +84,14 @@ class Output:
             cells = [set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)]
             line = _cut(_GAP.join(cells).rstrip(), window)
             self.line(line if number else click.style(line, bold=True))
+
+    def memories(self, memories: Iterable["Memory"]) -> None:
+        """Memories as a table, a row each."""
+        rows = []
+        for memory in memories:
+            tags = " ".join(f"#{tag}" for tag in memory.tags)
+            rows.append([memory.id, local_time(memory.timestamp), tags, memory.content])
+        self.table(("id", "stored", "tags", "memory"), rows)
 
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
@@ -198,13 +207,10 @@ def _json(value: "Memory | datetime") -> Any:
     return timestamp_text(value) if isinstance(value, datetime) else memory_json(value)
 
 
-def memory_row(memory: "Memory") -> list[str]:
-    """A memory as a row: id, time, tags, text."""
-    tags = " ".join(f"#{tag}" for tag in memory.tags)
-    return [memory.id, local_time(memory.timestamp), tags, memory.content]
-
-
-MEMORY_COLUMNS = ("id", "stored", "tags", "memory")
+def listed(faults: Sequence[str]) -> str:
+    """The first of them, each on a line of its own, and how many more there are."""
+    more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
+    return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
 
 
 def readable_size(size: float) -> str:

@@ -1,6 +1,6 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -8,10 +8,10 @@ import click
 from memory_semantic import validate_agent_id
 
 from . import settings as amplifier
-from .output import MEMORY_COLUMNS, Output, memory_row
+from .output import Output
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage, maintenance
+    from memory_semantic import MemoryStorage, maintenance
 
 T = TypeVar("T")
 
@@ -63,11 +63,6 @@ class Session:
         from memory_semantic import maintenance
 
         return maintenance.place(self.storage.backend)
-
-    def memories(self, memories: Sequence["Memory"]) -> None:
-        """Show memories, a line each."""
-        self.out.json(memories)
-        self.out.table(MEMORY_COLUMNS, map(memory_row, memories))
 
 
 def fail(message: str) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from ..options import When, command, since_filter, tag_filter, yes_option
-from ..output import MEMORY_COLUMNS, counted, memory_row
+from ..output import counted
 from ..session import Session, confirm, fail, run
 from .memories import by_id
 
@@ -66,7 +66,7 @@ def forget(
 def _forget(
     session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
 ) -> None:
-    session.out.table(MEMORY_COLUMNS, map(memory_row, doomed[:_SHOWN]))
+    session.out.memories(doomed[:_SHOWN])
     if len(doomed) > _SHOWN:
         session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
     sentence = ""

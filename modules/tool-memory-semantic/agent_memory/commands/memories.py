@@ -77,8 +77,9 @@ def search(
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
         memory.content, _ = session.storage.masked(memory.content)
+    session.out.json(found)
     if session.out.piped:
-        session.memories(found)
+        session.out.memories(found)
     else:
         for memory in found:
             session.out.memory(memory)
@@ -123,7 +124,9 @@ def list_(
     asked = None if everything else limit + 1
     found = run(session.existing.get_recent(asked, since, tags=tags))
     more = not everything and len(found) > limit
-    session.memories(found[:limit] if more else found)
+    shown = found[:limit] if more else found
+    session.out.json(shown)
+    session.out.memories(shown)
     if more:
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:

@@ -1,22 +1,17 @@
 """Move a store between this machine and a Qdrant server: `move`."""
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import AgentMemoryError, limits
 
 from ..options import BadInputError, command, yes_option
-from ..output import counted
+from ..output import counted, listed
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
     from memory_semantic.maintenance import Move
-
-T = TypeVar("T")
-
-_SHOWN = 10  # of what is missing
 
 
 @command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
@@ -51,10 +46,9 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     _announce(session, planned)
     confirm("Start?", yes)
     number = len(planned.memories)
-    problems = _resumable(_copied(session, planned))
+    problems = _copied(session, planned)
     if problems:
-        shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
-        fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
+        fail(f"{len(problems):,} memories did not arrive as they are.{listed(problems)}")
     agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
     session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
     if remove_source:
@@ -87,13 +81,23 @@ def _announce(session: Session, planned: "Move") -> None:
         )
 
 
-async def _copied(session: Session, planned: "Move") -> list[str]:
+def _copied(session: Session, planned: "Move") -> list[str]:
     """What did not arrive as it is."""
     number = len(planned.memories)
-    with session.out.progress("Copying", number) as progress:
-        await planned.copy(progress.done)
-    with session.out.progress("Comparing", number) as progress:
-        return await planned.compare(progress.done)
+    again = "The store is whole where it was. Run it again to resume."
+
+    async def copy_and_compare() -> list[str]:
+        with session.out.progress("Copying", number) as progress:
+            await planned.copy(progress.done)
+        with session.out.progress("Comparing", number) as progress:
+            return await planned.compare(progress.done)
+
+    try:
+        return run(copy_and_compare())
+    except KeyboardInterrupt:
+        fail(f"Interrupted. {again}")
+    except AgentMemoryError as error:
+        fail(f"{error}\n{again}")
 
 
 def _remove(session: Session, planned: "Move", yes: bool) -> None:
@@ -112,13 +116,3 @@ def _remove(session: Session, planned: "Move", yes: bool) -> None:
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
     session.out.line(f"Deleted in {here}.")
-
-
-def _resumable(work: Coroutine[Any, Any, T]) -> T:
-    again = "The store is whole where it was. Run it again to resume."
-    try:
-        return run(work)
-    except KeyboardInterrupt:
-        fail(f"Interrupted. {again}")
-    except AgentMemoryError as error:
-        fail(f"{error}\n{again}")
