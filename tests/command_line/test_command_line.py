@@ -401,7 +401,8 @@ def loaded_by(arguments: list[str], **environment: str) -> str:
         f"import sys\nsys.argv = ['agent-memory', *{arguments}]\n"
         "from agent_memory.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = ('asyncio', 'pydantic', 'rich', 'numpy', 'qdrant_edge')\n"
+        "heavy = ('asyncio', 'pydantic', 'qdrant_edge', 'rich', 'numpy', 'tokenizers', "
+        "'memory_semantic.maintenance')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     output = subprocess.check_output(
@@ -421,3 +422,9 @@ def test_help_comes_without_loading_what_works(arguments: list[str]) -> None:
 def test_completion_comes_without_loading_what_works(words: str) -> None:
     environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
     assert loaded_by([], **environment) == "[]"
+
+
+def test_a_list_loads_no_more_than_the_core(command: Command) -> None:
+    command.run("store", "one")
+    listing = ["list", "--agent", "sam", "--root", str(command.root)]
+    assert loaded_by(listing) == "['asyncio', 'pydantic', 'qdrant_edge']"

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -69,17 +69,6 @@ def by_tag(memories: Iterable["Memory"]) -> dict[str, list["Memory"]]:
         for tag in memory.tags:
             found.setdefault(tag, []).append(memory)
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
-
-
-def as_json(numbers: Numbers) -> dict[str, Any]:
-    """The numbers for scripts; times in UTC."""
-    from memory_semantic import timestamp_text
-
-    fields = asdict(numbers)
-    for name in ("first", "last"):
-        moment = fields[name]
-        fields[name] = timestamp_text(moment) if moment else None
-    return fields
 
 
 def draw(numbers: Numbers, out: Output) -> None:

@@ -28,16 +28,18 @@ _OTHER_LANGUAGES = (
 async def findings(
     settings: Settings,
     storage: MemoryStorage | None,
+    why: str,
     progress: maintenance.ShowProgress,
     *,
     offline: bool,
 ) -> AsyncIterator[Finding]:
     """Everything, in the order in which one thing rests on another. `progress` opens a display for
-    what takes long. Without a `storage` it ends with the settings.
+    what takes long. Without a `storage` it ends with the settings, and with `why` there is none.
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
         yield finding
     if storage is None:
+        yield Finding("problem", "store", f"Not looked at. {why}")
         return
     place = maintenance.place(storage.backend)
     async for finding in place.findings(storage.config, progress):
@@ -86,13 +88,11 @@ async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
         if service and offline:
             return Finding("ok", "model", f"{name}, not tried")
         vector = await generator.generate(_SAMPLE)
+        if info and len(vector) != info.model.dimensions:
+            raise StorageError(f"{name} gives {len(vector)} dimensions, the store has {info.model}")
     except AgentMemoryError as error:
-        return Finding(
-            "problem", "model", str(error), _mend_model(info, storage.config.embedding_model)
-        )
-    if info and len(vector) != info.model.dimensions:
-        text = f"{name} gives {len(vector)} dimensions, the store has {info.model}"
-        return Finding("problem", "model", text, _mend_model(info, storage.config.embedding_model))
+        mend = _mend_model(info, storage.config.embedding_model)
+        return Finding("problem", "model", str(error), mend)
     answers = f"{name} answers, {len(vector)} dimensions"
     if generator.model == limits.LOCAL_MODEL:
         return Finding("ok", "model", f"{answers}; it is for English", _OTHER_LANGUAGES)

@@ -66,16 +66,28 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """The agents whose names begin so, for the shell."""
     try:
         from . import settings as amplifier
-        from .session import place_in
 
-        settings = amplifier.load()
-        root = ctx.params.get("root")
-        settings.config |= {"storage_root": root} if root else {}
+        settings = amplifier.load(ctx.params.get("root"))
         settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
-        agents = place_in(settings).agents()
+        agents = settings.place.agents()
     except Exception:  # nobody reads it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
+
+
+_AGENT = click.Option(
+    ["--agent", "-a"],
+    metavar="NAME",
+    shell_complete=complete_agent,
+    help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
+)
+_ROOT = click.Option(
+    ["--root"],
+    metavar="DIR",
+    type=click.Path(file_okay=False, readable=False),
+    help="The folder where all memories lie.  [default: as the settings say]",
+)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts.")
 
 
 def command(
@@ -107,38 +119,18 @@ def command(
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
         declared = click.command(name, cls=_Command, epilog=lines)(call)
-        declared.params += [_agent_option()] if of_agent else []
-        declared.params += [
-            click.Option(
-                ["--root"],
-                metavar="DIR",
-                type=click.Path(file_okay=False, readable=False),
-                help="The folder where all memories lie.  [default: as the settings say]",
-            ),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts."),
-        ]
+        declared.params += [_AGENT, _ROOT, _JSON] if of_agent else [_ROOT, _JSON]
         return declared
 
     return add
 
 
-def _agent_option() -> click.Option:
-    return click.Option(
-        ["--agent", "-a"],
-        metavar="NAME",
-        shell_complete=complete_agent,
-        help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
-    )
+def _tags(help: str) -> Callable[..., Any]:
+    return click.option("--tag", "-t", "tags", multiple=True, metavar="TAG", help=help)
 
 
-tag_filter = click.option(
-    "--tag",
-    "-t",
-    "tags",
-    multiple=True,
-    metavar="TAG",
-    help="Only those with this tag, or any of several.",
-)
+tag_filter = _tags("Only those with this tag, or any of several.")
+tag_label = _tags("A label to filter by; repeatable.")
 since_filter = click.option(
     "--since", type=When(), help="Only those stored since: 7d, 12h, 2026-01-31."
 )
@@ -156,8 +148,3 @@ def limit_option(default: int, help: str = "How many at most.") -> Callable[...,
         show_default=True,
         help=help,
     )
-
-
-tag_label = click.option(
-    "--tag", "-t", "tags", multiple=True, metavar="TAG", help="A label to filter by; repeatable."
-)

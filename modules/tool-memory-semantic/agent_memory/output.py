@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST = 16  # columns of the window that the last one of a table is worth
 _BEGINNING = 400  # characters of a memory among others
+_FAULTS = 10  # that are told, before it is "and more"
 
 
 class Output:
     """Standard output, for a person or with `as_json` for a script; notes go to standard error.
+
+    A command says both, and what is not for who asked is left out: `json` is for scripts, `warn`
+    for both, and all else for people. `piped` means that a program reads it, of either kind.
 
     Written with click, which drops styles when nobody looks; rich, which takes longer to load,
     only draws the progress.
@@ -33,16 +37,18 @@ class Output:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.piped = not sys.stdout.isatty()
+        self.piped = as_json or not sys.stdout.isatty()
         self._color = False if os.environ.get("NO_COLOR") else None
 
     def json(self, data: Any) -> None:
-        """`data` as one JSON document; times in UTC."""
-        click.echo(json.dumps(data, indent=2, default=str))
+        """`data`, which may hold memories and times, as one JSON document; times in UTC."""
+        if self.as_json:
+            click.echo(json.dumps(data, indent=2, default=_json))
 
     def line(self, text: str = "") -> None:
-        """One line for the person, styled with `click.style`."""
-        click.echo(text, color=self._color)
+        """One line, styled with `click.style`."""
+        if not self.as_json:
+            click.echo(text, color=self._color)
 
     def note(self, text: str) -> None:
         """A word beside the result: not part of what a script reads."""
@@ -56,10 +62,10 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their columns, cut to the window, or each cell on a line of its own in one too
         narrow for that; tab-separated and whole when piped. Any text can be a cell: it is shown as
-        `first_line`.
+        `first_line`. Of no rows nothing is shown.
         """
-        rows = [[first_line(cell) for cell in row] for row in rows]
-        if self.piped:
+        rows = [] if self.as_json else [[first_line(cell) for cell in row] for row in rows]
+        if self.piped or not rows:
             for row in rows:
                 self.line("\t".join(row))
             return
@@ -200,6 +206,18 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
     names = ("id", "timestamp", "tags", "content", "metadata")
     fields = {name: stored[name] for name in names if name in stored}
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
+
+
+def _json(value: "Memory | datetime") -> Any:
+    from memory_semantic import timestamp_text
+
+    return timestamp_text(value) if isinstance(value, datetime) else memory_json(value)
+
+
+def listed(faults: Sequence[str]) -> str:
+    """The first of them, each on a line of its own, and how many more there are."""
+    more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
+    return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
 
 
 def readable_size(size: float) -> str:

@@ -1,22 +1,19 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import limits, validate_agent_id
+from memory_semantic import validate_agent_id
 
 from . import settings as amplifier
-from .output import Output, memory_json
+from .output import Output
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage, maintenance
+    from memory_semantic import MemoryStorage, maintenance
 
 T = TypeVar("T")
-
-# Where stores are kept is asked for an agent, whichever it is.
-_ANYBODY = "anybody"
 
 
 class Session:
@@ -24,11 +21,9 @@ class Session:
 
     def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
         self.out = Output(as_json)
-        self.settings = amplifier.load()
+        self.settings = amplifier.load(root)
         for problem in self.settings.problems:
             self.out.warn(problem)
-        if root is not None:
-            self.settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
         self._agent = agent
 
     @cached_property
@@ -39,10 +34,10 @@ class Session:
         named = self.settings.named_agent()
         if named:
             return named[0]
-        agents = place_in(self.settings).agents()
+        agents = self.settings.place.agents()
         if len(agents) == 1:
             return agents[0]
-        doubt = self.settings.storage().doubt
+        doubt = self.settings.storage().config.doubt
         none = f"None has a memory here yet. {doubt}".rstrip()
         there = f"There are {', '.join(agents)}." if agents else none
         raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
@@ -50,15 +45,12 @@ class Session:
     @cached_property
     def storage(self) -> "MemoryStorage":
         """The agent's storage, which may not exist yet."""
-        from memory_semantic import MemoryStorage
-
-        return MemoryStorage(self.agent, self.settings.core)
+        return self.settings.storage(self.agent)
 
     @property
     def existing(self) -> "MemoryStorage":
         """The agent's storage, which must exist."""
-        if not run(self.place.exists()):
-            run(self.storage.info())  # raises an error if it is elsewhere
+        if run(self.storage.info()) is None and not run(self.place.exists()):
             fail(
                 f"The agent {self.agent!r} has no memory in {self.place.where}. "
                 "See: agent-memory agents"
@@ -71,20 +63,6 @@ class Session:
         from memory_semantic import maintenance
 
         return maintenance.place(self.storage.backend)
-
-    def memories(self, memories: Sequence["Memory"]) -> None:
-        """Show memories, a line each."""
-        if self.out.as_json:
-            self.out.json([memory_json(memory) for memory in memories])
-        else:
-            self.out.memories(memories)
-
-
-def place_in(settings: amplifier.Settings) -> "maintenance.Place":
-    """Where the settings keep stores, whosever they are."""
-    from memory_semantic import MemoryStorage, maintenance
-
-    return maintenance.place(MemoryStorage(_ANYBODY, settings.core).backend)
 
 
 def fail(message: str) -> NoReturn:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import InputError, configured_agent
+from memory_semantic import InputError, configured_agent, limits
 
 if TYPE_CHECKING:
-    from memory_semantic import StorageConfig
+    from memory_semantic import MemoryStorage, maintenance
 
 MODULE = "tool-memory-semantic"
 # The settings that name the agent, and are none of its store's.
 _IDENTITY = ("agent_identity", "agent_id")
+# What holds for every agent is asked for one, whichever it is.
+_ANYBODY = "anybody"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
@@ -35,18 +37,20 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def storage(self) -> "StorageConfig":
-        """The checked settings. Raises InputError for one that is wrong."""
-        from memory_semantic import StorageConfig
+    def storage(self, agent: str = _ANYBODY, **changes: Any) -> "MemoryStorage":
+        """The storage of `agent`, with some settings changed. Raises InputError for a setting that
+        is wrong, or does not exist.
+        """
+        from memory_semantic import MemoryStorage, core_settings
 
-        return StorageConfig.parse(self.core)
+        return MemoryStorage(agent, {**core_settings(self.config, own=_IDENTITY), **changes})
 
     @property
-    def core(self) -> dict[str, Any]:
-        """The settings without the agent's name. Raises InputError for one that does not exist."""
-        from memory_semantic import core_settings
+    def place(self) -> "maintenance.Place":
+        """Where stores are kept, whosever they are."""
+        from memory_semantic import maintenance
 
-        return core_settings(self.config, own=_IDENTITY)
+        return maintenance.place(self.storage().backend)
 
     def named_agent(self) -> tuple[str, str] | None:
         """The identity that sessions have here, if any, and who says so."""
@@ -60,8 +64,10 @@ class Settings:
         return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
 
 
-def load() -> Settings:
-    """What the files and the environment say now. Puts the keys of `keys.env` into the latter."""
+def load(root: str | None) -> Settings:
+    """What the files and the environment say now, with the stores in `root` if that is given. Puts
+    the keys of `keys.env` into the environment.
+    """
     settings = Settings(problems=list(load_keys()))
     overrides: dict[str, tuple[Any, str]] = {}
     tools: dict[str, tuple[Any, str]] = {}
@@ -84,6 +90,8 @@ def load() -> Settings:
     for key, (value, source) in (overrides | tools).items():
         settings.config[key] = _expanded(value)
         settings.sources[key] = source
+    if root is not None:
+        settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
     return settings
 
 

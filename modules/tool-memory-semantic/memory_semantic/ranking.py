@@ -44,11 +44,12 @@ _WORD = re.compile(r"\w+")
 _HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7a3"
 _CHARACTERS = f"{_HAN}{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc"
-_CJK = re.compile(f"[{_CHARACTERS}]")
-_RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
+# Compiled by `re` at first use: so many characters take some milliseconds.
+_CJK = f"[{_CHARACTERS}]"
+_RUN = f"{_CJK}+|[^{_CHARACTERS}]+"
 # What may be a word of one character, with or without an ending: a Han character with no other
 # beside it, and the first of at most three Hangul syllables.
-_SINGLE = re.compile(
+_SINGLE = (
     f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])"
     f"|(?<![{_HANGUL}])[{_HANGUL}](?=[{_HANGUL}]{{0,2}}(?![{_HANGUL}]))"
 )
@@ -83,7 +84,8 @@ def indexed(text: str) -> list[int]:
 def unreadable(text: str) -> bool:
     """Whether `text` is mostly Korean, Chinese or Japanese: the built-in model cannot read it."""
     tokens = _tokens(text)
-    return 2 * sum(1 for token in tokens if _CJK.search(token)) > len(tokens)
+    foreign = [token for token in tokens if not token.isascii() and re.search(_CJK, token)]
+    return 2 * len(foreign) > len(tokens)
 
 
 def weight_of(question: str, weight: float) -> float:
@@ -133,10 +135,10 @@ def _tokens(text: str) -> set[str]:
 
 def _pieces(word: str) -> list[str]:
     """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기 and 을; `naïve` gives itself."""
-    pieces: list[str] = _SINGLE.findall(word)
-    for run in _RUN.findall(word):
+    pieces: list[str] = re.findall(_SINGLE, word)
+    for run in re.findall(_RUN, word):
         pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-        pieces += pairs if _CJK.match(run) else [run]
+        pieces += pairs if re.match(_CJK, run) else [run]
     return pieces
 
 

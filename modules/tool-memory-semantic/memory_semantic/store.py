@@ -37,7 +37,7 @@ class StoreInfo(BaseModel):
     deleted memories may still be on disk.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, defer_build=True)
 
     agent: str
     model: EmbeddingModel = Field(alias="embedding")

@@ -32,40 +32,30 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
         findings = _examine(session, offline)
     elif repair:
         session.out.note("There is nothing that a repair could mend.")
-    if session.out.as_json:
-        session.out.json([finding._asdict() for finding in findings])
+    session.out.json([finding._asdict() for finding in findings])
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
 
 
 def _examine(session: Session, offline: bool) -> list["Finding"]:
     """Everything that is found, shown at once."""
-    from memory_semantic.maintenance import Finding
-
     from .. import examination
 
-    found: list[Finding] = []
-
-    def add(finding: Finding) -> None:
-        found.append(finding)
-        if not session.out.as_json:
-            session.out.finding(*finding)
-
-    async def look() -> None:
-        async for finding in examination.findings(
-            session.settings, storage, session.out.progress, offline=offline
-        ):
-            add(finding)
-
-    why = None
     try:
-        storage = session.storage
+        storage, why = session.storage, ""
     except (click.UsageError, InputError) as error:  # whose, or where, cannot be known
         storage, why = None, str(error)
-    run(look())
-    if why:
-        add(Finding("problem", "store", f"Not looked at. {why}"))
-    return found
+
+    async def look() -> list["Finding"]:
+        found = []
+        async for finding in examination.findings(
+            session.settings, storage, why, session.out.progress, offline=offline
+        ):
+            session.out.finding(*finding)
+            found.append(finding)
+        return found
+
+    return run(look())
 
 
 def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:

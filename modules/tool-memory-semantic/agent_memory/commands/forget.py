@@ -66,10 +66,9 @@ def forget(
 def _forget(
     session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
 ) -> None:
-    if doomed and not session.out.as_json:
-        session.out.memories(doomed[:_SHOWN])
-        if len(doomed) > _SHOWN:
-            session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
+    session.out.memories(doomed[:_SHOWN])
+    if len(doomed) > _SHOWN:
+        session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
     sentence = ""
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
@@ -81,9 +80,8 @@ def _forget(
         sentence, warning = run(session.place.gone(storage.config, doomed))
         if warning:
             session.out.warn(warning)
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
-    elif doomed:
+    session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
+    if doomed:
         session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")

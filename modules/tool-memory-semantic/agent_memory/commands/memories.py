@@ -9,11 +9,11 @@ import click
 from memory_semantic import AgentMemoryError, InputError
 
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
-from ..output import local_time, memory_json, readable_size
-from ..session import Session, fail, place_in, run
+from ..output import local_time, readable_size
+from ..session import Session, fail, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory
+    from memory_semantic import Memory, Store
 
 # A list of agents does not wait long for one that is at work.
 _PATIENCE_SECONDS = 2
@@ -22,31 +22,31 @@ _PATIENCE_SECONDS = 2
 @command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
     """List the agents that have a store here."""
-    place, doubt = place_in(session.settings), session.settings.storage().doubt
+    place, doubt = session.settings.place, session.settings.storage().config.doubt
     rows = [_agent(session, agent) for agent in place.agents()]
-    if session.out.as_json:
-        session.out.json(rows)
-    elif rows:
-        session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
-    else:
+    session.out.json(rows)
+    session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
+    if not rows:
         session.out.note(f"No agent has a memory in {place.where} yet.")
-    if doubt and not rows:
-        session.out.warn(doubt)
+        if doubt:
+            session.out.warn(doubt)
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
-    from memory_semantic import MemoryStorage, maintenance
+    from memory_semantic import maintenance
+
+    def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
+        return store.count(), store.info.model.model, store.newest(1)
 
     try:
-        storage = MemoryStorage(agent, {**session.settings.core, "lock_timeout": _PATIENCE_SECONDS})
-        newest = run(storage.get_recent(1))
-        info = run(storage.info())
+        storage = session.settings.storage(agent, lock_timeout=_PATIENCE_SECONDS)
+        memories, model, newest = run(storage.run(facts, (0, None, [])))
         return {
             "agent": agent,
-            "memories": run(storage.count()),
+            "memories": memories,
             "bytes": maintenance.place(storage.backend).size(),
-            "model": info.model.model if info else None,
-            "last_stored": memory_json(newest[0])["timestamp"] if newest else None,
+            "model": model,
+            "last_stored": newest[0].timestamp if newest else None,
         }
     except AgentMemoryError as error:
         return {"agent": agent, "problem": str(error)}
@@ -55,13 +55,12 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
 def _cells(row: dict[str, Any]) -> list[str]:
     if "problem" in row:
         return [row["agent"], "?", "?", "?", f"run: agent-memory doctor --agent {row['agent']}"]
-    last = row["last_stored"]
     return [
         row["agent"],
         f"{row['memories']:,}",
         "-" if row["bytes"] is None else readable_size(row["bytes"]),
         row["model"] or "-",
-        local_time(datetime.fromisoformat(last)) if last else "-",
+        local_time(row["last_stored"]) if row["last_stored"] else "-",
     ]
 
 
@@ -78,11 +77,12 @@ def search(
     found = run(session.existing.search(query, limit, since, tags))
     for memory in found:
         memory.content, _ = session.storage.masked(memory.content)
-    if session.out.as_json or session.out.piped:
-        session.memories(found)
-        return
-    for memory in found:
-        session.out.memory(memory)
+    session.out.json(found)
+    if session.out.piped:
+        session.out.memories(found)
+    else:
+        for memory in found:
+            session.out.memory(memory)
     if not found:
         session.out.note(f"{session.agent} has no such memories.")
 
@@ -97,10 +97,8 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
     status = "already known: time renewed, tags merged" if stored.known else "stored"
     masked += masked_tags
-    if session.out.as_json:
-        result = {"agent": session.agent, "memory_id": stored.id, "status": status}
-        session.out.json({**result, "embedding_model": stored.model, "masked_secrets": masked})
-        return
+    result = {"agent": session.agent, "memory_id": stored.id, "status": status}
+    session.out.json({**result, "embedding_model": stored.model, "masked_secrets": masked})
     session.out.line(f"{stored.id}  {status} for {session.agent}")
     session.out.masked(masked)
 
@@ -126,7 +124,9 @@ def list_(
     asked = None if everything else limit + 1
     found = run(session.existing.get_recent(asked, since, tags=tags))
     more = not everything and len(found) > limit
-    session.memories(found[:limit] if more else found)
+    shown = found[:limit] if more else found
+    session.out.json(shown)
+    session.out.memories(shown)
     if more:
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
@@ -138,17 +138,15 @@ def list_(
 def show(session: Session, memory_id: str) -> None:
     """Show one memory in full."""
     [memory] = by_id(session, [memory_id])
-    if session.out.as_json:
-        session.out.json(memory_json(memory))
-    else:
-        session.out.memory(memory, whole=True)
+    session.out.json(memory)
+    session.out.memory(memory, whole=True)
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
-    found = []
+    found, storage = [], session.existing
     for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):
-        memory = run(session.existing.get(f"mem-{given}"))
+        memory = run(storage.get(f"mem-{given}"))
         if memory is None:
             fail(f"{session.agent} has no memory mem-{given}. Nothing was changed.")
         found.append(memory)

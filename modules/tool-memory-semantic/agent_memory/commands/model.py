@@ -24,10 +24,8 @@ def fetch(session: Session, name: str) -> None:
 
     found = models.fetch(name, show_progress=not session.out.as_json)
     size = sum(found.files.values())
-    if session.out.as_json:
-        facts = {"model": found.model, "version": found.version, "bytes": size}
-        session.out.json({**facts, "dimensions": found.dimensions, "folder": str(found.path)})
-        return
+    facts = {"model": found.model, "version": found.version, "bytes": size}
+    session.out.json({**facts, "dimensions": found.dimensions, "folder": str(found.path)})
     session.out.line(
         f"{found.model} is here: {readable_size(size)}, {found.dimensions} dimensions."
     )
@@ -45,29 +43,23 @@ def list_(session: Session, everything: bool) -> None:
 
     names = {real: name for name, real in models.RECOMMENDED.items()}
     here = {each.model for each in models.all_fetched()}
-    rows = []
-    for each in models.listed():
-        if everything or each.model in here | names.keys():
-            state = "not fetched" if each.model not in here else "fetched"
-            if each.model in here and models.missing(each.model):
-                state = "damaged"
-            rows.append({**each._asdict(), "name": names.get(each.model, ""), "state": state})
-    if session.out.as_json:
-        session.out.json(rows)
-        return
-    session.out.table(
-        ("STATE", "SIZE", "LICENCE", "NAME", "MODEL"),
-        [
-            (
-                str(row["state"]),
-                readable_size(int(row["size"])),
-                str(row["license"]),
-                str(row["name"]) or "-",
-                str(row["model"]),
-            )
-            for row in rows
-        ],
+
+    def state(name: str) -> str:
+        if name not in here:
+            return "not fetched"
+        return "damaged" if models.missing(name) else "fetched"
+
+    rows = [
+        {**each._asdict(), "name": names.get(each.model, ""), "state": state(each.model)}
+        for each in models.listed()
+        if everything or each.model in here | names.keys()
+    ]
+    session.out.json(rows)
+    cells = (
+        [row["state"], readable_size(row["size"]), row["license"], row["name"] or "-", row["model"]]
+        for row in rows
     )
+    session.out.table(("state", "size", "licence", "name", "model"), cells)
 
 
 model.add_command(fetch)

@@ -1,23 +1,17 @@
 """Move a store between this machine and a Qdrant server: `move`."""
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import AgentMemoryError, limits
 
 from ..options import BadInputError, command, yes_option
-from ..output import counted
+from ..output import counted, listed
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage
     from memory_semantic.maintenance import Move
-
-T = TypeVar("T")
-
-_SHOWN = 10  # of what is missing
 
 
 @command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
@@ -35,11 +29,12 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     """
     from memory_semantic import maintenance
 
-    settings = session.settings.storage()
-    new = _storage(session, to)
+    settings = session.storage.config
+    new = session.settings.storage(session.agent, qdrant_url=to)
     to = new.config.qdrant_url
     others = [each for each in (limits.HERE, settings.qdrant_url) if each != to]
-    old = _storage(session, source or (others or [to])[0])
+    source = source or (others or [to])[0]
+    old = session.settings.storage(session.agent, qdrant_url=source)
     ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
     here, there = ours.where, theirs.where
     if here == there:
@@ -51,21 +46,18 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     _announce(session, planned)
     confirm("Start?", yes)
     number = len(planned.memories)
-    problems = _resumable(_copied(session, planned))
+    problems = _copied(session, planned)
     if problems:
-        shown = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
-        fail(f"{len(problems):,} memories did not arrive as they are.{shown}")
-    if not session.out.as_json:
-        agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
-        session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
+        fail(f"{len(problems):,} memories did not arrive as they are.{listed(problems)}")
+    agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
+    session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
     if remove_source:
         _remove(session, planned, yes)
-    if session.out.as_json:
-        places = {"from": here, "to": there, "source_removed": remove_source}
-        counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
-        session.out.json({"agent": session.agent, **counts, **places})
-    elif not remove_source:
+    else:
         session.out.note(f"It is in {here} too, until: move … --remove-source")
+    places = {"from": here, "to": there, "source_removed": remove_source}
+    counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
+    session.out.json({"agent": session.agent, **counts, **places})
     if settings.qdrant_url != to:
         set_this = session.settings.to_set(qdrant_url=to)
         session.out.warn(f"Sessions use it once their settings say so. {set_this}")
@@ -89,13 +81,23 @@ def _announce(session: Session, planned: "Move") -> None:
         )
 
 
-async def _copied(session: Session, planned: "Move") -> list[str]:
+def _copied(session: Session, planned: "Move") -> list[str]:
     """What did not arrive as it is."""
     number = len(planned.memories)
-    with session.out.progress("Copying", number) as progress:
-        await planned.copy(progress.done)
-    with session.out.progress("Comparing", number) as progress:
-        return await planned.compare(progress.done)
+    again = "The store is whole where it was. Run it again to resume."
+
+    async def copy_and_compare() -> list[str]:
+        with session.out.progress("Copying", number) as progress:
+            await planned.copy(progress.done)
+        with session.out.progress("Comparing", number) as progress:
+            return await planned.compare(progress.done)
+
+    try:
+        return run(copy_and_compare())
+    except KeyboardInterrupt:
+        fail(f"Interrupted. {again}")
+    except AgentMemoryError as error:
+        fail(f"{error}\n{again}")
 
 
 def _remove(session: Session, planned: "Move", yes: bool) -> None:
@@ -113,21 +115,4 @@ def _remove(session: Session, planned: "Move", yes: bool) -> None:
         session.out.warn(
             f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
         )
-    if not session.out.as_json:
-        session.out.line(f"Deleted in {here}.")
-
-
-def _storage(session: Session, url: str) -> "MemoryStorage":
-    from memory_semantic import MemoryStorage
-
-    return MemoryStorage(session.agent, {**session.settings.core, "qdrant_url": url})
-
-
-def _resumable(work: Coroutine[Any, Any, T]) -> T:
-    again = "The store is whole where it was. Run it again to resume."
-    try:
-        return run(work)
-    except KeyboardInterrupt:
-        fail(f"Interrupted. {again}")
-    except AgentMemoryError as error:
-        fail(f"{error}\n{again}")
+    session.out.line(f"Deleted in {here}.")

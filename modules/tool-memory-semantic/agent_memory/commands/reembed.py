@@ -45,7 +45,8 @@ def reembed(
     """
     from memory_semantic import EmbeddingGenerator
 
-    storage, config, place = session.existing, session.settings.storage(), session.place
+    storage, place = session.existing, session.place
+    config = storage.config
     base_url = base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
@@ -60,10 +61,8 @@ def reembed(
         )
         confirm("Start?", yes)
     number = with_progress(session, lambda show: place.rebuild(wanted, generator, show))
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "memories": number, "model": model})
-    else:
-        session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    session.out.json({"agent": session.agent, "memories": number, "model": model})
+    session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:
         session.storage.generator(run(storage.info()))
     except StorageError as error:

@@ -74,7 +74,7 @@ def share(
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
     choice = _chosen(session, ids, tags, since, to)
-    if choice.new and not session.out.as_json:
+    if choice.new:
         _announce(session, choice)
     if choice.new and not dry_run:
         confirm(f"Copy {counted(len(choice.new))} of {session.agent} to {to}?", yes)
@@ -85,12 +85,11 @@ def share(
 def _chosen(
     session: Session, ids: Sequence[str], tags: Sequence[str], since: datetime | None, to: str
 ) -> _Choice:
-    from memory_semantic import MemoryStorage
     from memory_sharing.copies import sharing
 
     source = session.existing
     asked = by_id(session, ids) if ids else run(source.get_recent(None, since, tags=tags))
-    found = run(sharing(source, MemoryStorage(to, session.settings.core)))
+    found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not
         fail(f"{session.agent} has no memory. Nothing was changed.")
     new = run(found.new(asked)) if asked else []
@@ -133,16 +132,14 @@ def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
     new = [copied for copied in choice.copied if not copied.known]
     known = choice.known + len(choice.copied) - len(new)
     masked = sum(copied.masked for copied in new)
-    if session.out.as_json:
-        report: dict[str, Any] = {"agent": session.agent, "to": choice.target}
-        if dry_run:
-            report["would_copy"] = [memory.id for memory in choice.new]
-        else:
-            report["copied"] = [{"id": copied.id, "copy": copied.copy} for copied in new]
-        made = choice.sharing.creates and bool(choice.new if dry_run else new)
-        counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
-        session.out.json({**report, **counts})
-        return
+    report: dict[str, Any] = {"agent": session.agent, "to": choice.target}
+    if dry_run:
+        report["would_copy"] = [memory.id for memory in choice.new]
+    else:
+        report["copied"] = [{"id": copied.id, "copy": copied.copy} for copied in new]
+    made = choice.sharing.creates and bool(choice.new if dry_run else new)
+    counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
+    session.out.json({**report, **counts})
     if not choice.new and not known:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
         return

@@ -1,5 +1,6 @@
 """Look at all of it, in the terminal and as a page: `stats` and `tags`."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,12 +34,10 @@ def stats(session: Session, html: str | None) -> None:
     usage = run(storage.stats())
     info = run(storage.info())
     size = session.place.size()
-    if session.out.as_json:
-        model = info.model._asdict() if info else None
-        facts = {"agent": session.agent, "bytes": size, "embedding": model}
-        facts |= {"usage": usage.model_dump(mode="json")} if usage else {}
-        session.out.json({**facts, **charts.as_json(numbers)})
-        return
+    model = info.model._asdict() if info else None
+    facts = {"agent": session.agent, "bytes": size, "embedding": model}
+    facts |= {"usage": usage.model_dump(mode="json")} if usage else {}
+    session.out.json({**facts, **asdict(numbers)})
     for name, value in (
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
@@ -76,11 +75,9 @@ def _write_page(session: Session, file: str) -> None:
             places = projection.project(vectors, progress.done)
     usage = run(session.existing.stats())
     write_page(file, session.agent, model, memories, places, usage)
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
-    else:
-        number = f"{counted(len(memories))} of {session.agent}"
-        session.out.line(f"{number} written to {file}. Open it in a browser.")
+    session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    number = f"{counted(len(memories))} of {session.agent}"
+    session.out.line(f"{number} written to {file}. Open it in a browser.")
 
 
 @command("tags", "tags --json")
@@ -89,19 +86,10 @@ def tags(session: Session) -> None:
 
     Each with how many memories carry it, and when the newest of them was stored.
     """
-    from memory_semantic import timestamp_text
-
     by_tag = charts.by_tag(run(session.existing.get_recent(None)))
     rows = [(tag, len(memories), memories[0].timestamp) for tag, memories in by_tag.items()]
-    if session.out.as_json:
-        session.out.json(
-            [
-                {"tag": tag, "memories": number, "last_stored": timestamp_text(last)}
-                for tag, number, last in rows
-            ]
-        )
-    elif rows:
-        cells = ([f"{number:,}", local_time(last), tag] for tag, number, last in rows)
-        session.out.table(("memories", "last stored", "tag"), cells)
-    else:
+    session.out.json([{"tag": tag, "memories": n, "last_stored": last} for tag, n, last in rows])
+    cells = ([f"{number:,}", local_time(last), tag] for tag, number, last in rows)
+    session.out.table(("memories", "last stored", "tag"), cells)
+    if not rows:
         session.out.note(f"{session.agent} has no memory with a tag.")

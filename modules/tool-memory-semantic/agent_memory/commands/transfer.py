@@ -13,14 +13,13 @@ from memory_semantic import AgentMemoryError, InputError, limits
 
 from .. import files, formats, interchange
 from ..options import command, tag_label, yes_option
-from ..output import counted
+from ..output import counted, listed
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage, Stored
 
 _BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
-_FAULTS = 10  # of a file, before it is "and more"
 
 
 @dataclass
@@ -60,10 +59,8 @@ def export(session: Session, file: str, yes: bool) -> None:
     if Path(file).is_file():
         confirm(f"{file} exists. Replace it?", yes)
     files.write(file, content)
-    if session.out.as_json:
-        session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
-    else:
-        session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
+    session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
+    session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
 
 
 @command("import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
@@ -85,7 +82,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
             data = formats.read_all(stream.read)
         found, masked = interchange.read(data, file, storage, tags)
     except formats.ImportFileError as error:
-        fail(f"{file} cannot be imported; nothing was changed.{_listed(error.faults)}")
+        fail(f"{file} cannot be imported; nothing was changed.{listed(error.faults)}")
     tally, done = _Tally(), 0
     try:
         with session.out.progress("Importing", len(found)) as progress:
@@ -98,21 +95,17 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
     outcomes = list(tally.outcomes.values())
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    if session.out.as_json:
-        counts |= {"renamed": tally.renamed, "masked_secrets": masked}
-        session.out.json({"agent": session.agent, **counts})
-    else:
-        said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-        number = len(outcomes) + len(tally.faults)
-        session.out.line(f"{counted(number)} for {session.agent}: {said}")
-        if tally.renamed:
-            owners = "theirs" if tally.renamed > 1 else "its id"
-            session.out.line(
-                f"{tally.renamed:,} got a new id, because another memory has {owners}."
-            )
-        session.out.masked(masked)
+    rest = {"renamed": tally.renamed, "masked_secrets": masked}
+    session.out.json({"agent": session.agent, **counts, **rest})
+    said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    number = len(outcomes) + len(tally.faults)
+    session.out.line(f"{counted(number)} for {session.agent}: {said}")
+    if tally.renamed:
+        owners = "theirs" if tally.renamed > 1 else "its id"
+        session.out.line(f"{tally.renamed:,} got a new id, because another memory has {owners}.")
+    session.out.masked(masked)
     if tally.faults:
-        fail(f"{len(tally.faults):,} could not be imported:{_listed(tally.faults)}")
+        fail(f"{len(tally.faults):,} could not be imported:{listed(tally.faults)}")
 
 
 def _written(path: Path) -> datetime:
@@ -140,8 +133,3 @@ async def _restore(
             return
         for each in found:
             await _restore(storage, [each], written, tally)
-
-
-def _listed(faults: list[str]) -> str:
-    more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
-    return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
