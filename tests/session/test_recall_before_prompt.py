@@ -23,6 +23,7 @@ from memory_hooks import recall
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_hooks.tokens import estimate
 from memory_semantic import MemoryStorage
+from memory_semantic.limits import COPIED_FROM
 from memory_semantic.memory import utc_now
 from memory_semantic.settings import core_settings
 
@@ -96,6 +97,12 @@ async def test_each_request_begins_with_the_one_before(
     assert len(talk.requests) == 4 and len(talk.recalled) == 3
     for before, after in pairwise(talk.asked()):
         assert after[: len(before)] == before
+
+
+async def test_a_copy_says_whom_it_is_from(memory: dict[str, Any], old: MemoryStorage) -> None:
+    await old.store(DECISION, metadata={COPIED_FROM: "alice"})
+    talk = await converse(memory, QUESTION)
+    assert f", from alice] {DECISION}" in talk.recalled[0]
 
 
 @each_loop

@@ -18,7 +18,7 @@ from typing import Any
 from amplifier_core import HookResult
 from memory_semantic.errors import AgentMemoryError
 from memory_semantic.identity import project_of
-from memory_semantic.limits import MAX_RESULTS
+from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.plaintext import without_tags
@@ -212,7 +212,9 @@ def _line(memory: Memory, masked: bool) -> str:
     content = _REMINDER_TAG.sub("&lt;", " ".join(content.split()))  # it cannot end the message
     if len(content) > MAX_SHOWN_CHARS:
         content = content[:MAX_SHOWN_CHARS] + "…"
-    return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}] {content}\n"
+    source = memory.metadata.get(COPIED_FROM)
+    copied = f", from {source}" if source else ""
+    return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"
 
 
 def cosine(memory: Memory) -> float:
