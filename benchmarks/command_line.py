@@ -58,6 +58,7 @@ def main() -> None:
     memories = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"HOME": folder, "AGENT_MEMORY_QDRANT_URL": "local"}
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # people do not compile at each run
         storage = MemoryStorage("sam", {"embedding_model": "local"})
         asyncio.run(fill(storage, memories))
         [newest] = asyncio.run(storage.get_recent(1))

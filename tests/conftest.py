@@ -1,5 +1,6 @@
 """Every test has an empty home, no key, no identity, and no network but this machine's own."""
 
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from qdrant_server import QdrantServer
 
 MakeStorage = Callable[..., MemoryStorage]
+
+# A shell's background job ignores Ctrl-C, and so would every command that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Clock:
