@@ -74,7 +74,8 @@ def test_the_copy_is_removed_after_an_error(snapshot: Path, temporary: Path) -> 
 
 # Stops in the midst of the work on the copy, and says so.
 PAUSED = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 from memory_semantic.files.store import FileStore
 from agent_memory.cli import cli
 def newest(*arguments):
