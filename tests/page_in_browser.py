@@ -20,8 +20,8 @@ NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 SETTLED = """() => new Promise((done) => {
     requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)));
 })"""
-# Where each point of the map is in the window, and the pixel there; and the pixels where the ring of
-# an opened memory would be, and the keyboard's.
+# Where each point of the map is in the window, and the pixel there; and the pixels where the ring
+# of an opened memory would be, and the keyboard's.
 POINTS = """() => {
     const canvas = document.getElementById("map");
     const { left, top } = canvas.getBoundingClientRect();
