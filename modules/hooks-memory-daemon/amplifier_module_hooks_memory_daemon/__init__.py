@@ -26,7 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "url": "http://127.0.0.1:8765/mcp",
     "token": "${MEMORY_DAEMON_TOKEN}",  # expanded here, in case the host does not do it
     "agent_id": "amplifier",
-    "channel": None,  # None: the token's widest; the bundle holds what this channel may see
+    "channel": None,  # then the token's widest; the bundle holds what this channel may see
     "sensitivity": "none",
     "max_tokens": 8_000,  # of the bundle; 0 for none
     "record_tool_results": True,
@@ -79,7 +79,7 @@ class _Recorder:
             messages = await self._session.get("context").get_messages()
             turn = max((i for i, each in enumerate(messages) if each["role"] == "user"), default=0)
             said = [each["content"] for each in messages[turn:] if each["role"] == "assistant"]
-            # Only the text of blocks, not what the model thought.
+            # Of blocks, only the text, not what the model thought.
             said = [[b.get("text") for b in c] if isinstance(c, list) else c for c in said]
             self._record("message", "agent", _text(said))
         else:
@@ -145,7 +145,7 @@ class _Recorder:
         except Exception as error:  # whose message may hold what was to be recorded
             failed, text = True, type(error).__name__
         if failed and text not in self._warnings:
-            logger.warning("The call of %s on the memory daemon failed: %s", tool, text[:300])
+            logger.warning("Calling %s on the memory daemon failed: %s", tool, text[:300])
             self._warnings.add(text)
         return None if failed else text
 

@@ -82,12 +82,17 @@ def token() -> None:
 
 @token.command("make")
 @click.option("--tenant", default="default", show_default=True)
-@click.option("--channel", type=click.Choice(CHANNELS), default="private", help="The widest.")
+@click.option(
+    "--channel",
+    type=click.Choice(CHANNELS),
+    default="private",
+    help="The widest channel it may use.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(MIN_BUNDLE_TOKENS, BUNDLE_TOKENS),
     default=BUNDLE_TOKENS,
-    help="The most in a bundle.",
+    help="The largest bundle it may get.",
 )
 def token_make(tenant: str, channel: Channel, max_tokens: int) -> None:
     """Make a token and print it. It will not be shown again."""

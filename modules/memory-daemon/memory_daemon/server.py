@@ -139,7 +139,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
             " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
         ) from error
-    # An answer's head and body are sent separately: the body would wait 40 ms for the head's ACK.
+    # Head and body are sent separately. Without this, the body would wait 40 ms for the head's ACK.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with database_of(settings) as dsn, Database(dsn) as database:
         background = [
