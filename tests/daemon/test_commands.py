@@ -1,4 +1,4 @@
-"""What its operator does with the daemon: serve, forget, tokens, doctor, upgrades."""
+"""What the operator of a daemon does: serve, forget, tokens, doctor, upgrades."""
 
 import asyncio
 import os

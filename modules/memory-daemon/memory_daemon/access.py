@@ -70,7 +70,7 @@ class Tokens:
         return token
 
     def revoke(self, digest: str) -> None:
-        """Revoke the token whose SHA-256 begins with `digest`. Raises Refused unless exactly one does."""
+        """Revoke the one token whose SHA-256 begins with `digest`. Raises Refused otherwise."""
         known = self.all()
         found = [each for each in known if each.startswith(digest)]
         if len(found) != 1:
