@@ -173,7 +173,7 @@ async def test_records_the_same_event_id_once(daemon: DaemonProcess, sam: Agent)
     answers = await asyncio.gather(*(sam.record("hello", event_id="e1") for _ in range(4)))
     assert first["status"] == "recorded" and {a["status"] for a in answers} == {"known"}
     refusal = await sam.refused("record_event", text="something else", event_id="e1")
-    assert "another event with the event_id e1" in refusal and "Nothing was recorded" in refusal
+    assert "Another event has the event_id e1" in refusal and "Nothing was recorded" in refusal
     assert len(daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant)) == 1
 
 
