@@ -12,14 +12,14 @@ from click.testing import CliRunner, Result
 
 EXECUTABLE = Path(sys.executable).with_name("agent-memory")
 
-# For root no permission counts, unless it gives up the right to that.
+# Root ignores file permissions, unless it gives up that right.
 AS_ANYBODY = (
     ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
 )
 
 
 def invoke(*arguments: str, input: str | None = None, code: int = 0) -> Result:
-    """What a command printed in this process; its exit code must be `code`."""
+    """Run a command in this process; its exit code must be `code`."""
     result = CliRunner().invoke(cli, arguments, input=input)
     unexpected = result.exception and not isinstance(result.exception, SystemExit)
     assert not unexpected and result.exit_code == code, (result.output, result.exception)
@@ -27,7 +27,7 @@ def invoke(*arguments: str, input: str | None = None, code: int = 0) -> Result:
 
 
 def settings(**config: str) -> Path:
-    """Write Amplifier's settings with this config of the memory tools; returns their file."""
+    """Write Amplifier's settings with this config for the memory tools; returns the file."""
     path = Path("~/.amplifier/settings.yaml").expanduser()
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
@@ -45,7 +45,7 @@ class Command:
         return invoke(*self._all(arguments), input=input, code=code)
 
     def json(self, *arguments: str, code: int = 0) -> Any:
-        """The JSON that a command printed."""
+        """The JSON that a command prints."""
         return json.loads(self.run(*arguments, "--json", code=code).stdout)
 
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
@@ -62,8 +62,8 @@ class Command:
     def limited(
         self, limits: str, *arguments: str, **environment: str
     ) -> "subprocess.CompletedProcess[str]":
-        """A command in a separate process that `ulimit` has given these limits, ended after at
-        most a minute.
+        """A command in a separate process, under these limits of `ulimit`; it is killed after a
+        minute.
         """
         limited = f'ulimit {limits} && exec "$@"'
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""Every test has an empty home, no key, no identity, and no network but this machine's own."""
+"""Every test has an empty home, no key, no identity, and no network beyond this machine."""
 
 import signal
 import socket
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 MakeStorage = Callable[..., MemoryStorage]
 
-# A shell's background job ignores Ctrl-C, and so would every command that the tests start.
+# A shell's background jobs ignore Ctrl-C, and so would every command that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Clock:
-    """A clock that stands still until it is told to move."""
+    """A clock that moves only when told to."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
@@ -58,7 +58,7 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests inspect and damage the files of a store right after a call."""
+    """Close stores at once: tests inspect and damage their files right after a call."""
     monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 0)
 
 

@@ -1,4 +1,4 @@
-"""A session with a memory hook, and everything that could be observed of it."""
+"""A session with a memory hook, and everything that can be observed of it."""
 
 import json
 import time
@@ -16,8 +16,8 @@ each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 @dataclass
 class Conversation:
-    """Its messages, those of the hook, requests to the model, events, what the person was shown,
-    how long each prompt took.
+    """Its messages, those from the hook, requests to the model, events, what the person was shown,
+    and how long each prompt took.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -46,8 +46,8 @@ async def converse(
     display: bool = True,
     **options: Any,
 ) -> Conversation:
-    """A conversation with these prompts; what is no text is called with the session. It goes on
-    `after` the messages of an earlier one, with or without a `display` for the person.
+    """A conversation with these prompts; a function among them is called with the session. It
+    continues `after` earlier messages, with or without a `display` for the person.
     """
     talk = Conversation()
 

@@ -1,6 +1,6 @@
-"""Texts with credentials, and harmless ones, to measure masking with.
+"""Texts with credentials, and harmless ones, to measure masking.
 
-The credentials are made up when this runs, in the form that their issuers describe.
+The credentials are generated when this runs, in the form that their issuers describe.
 """
 
 import random
@@ -11,7 +11,7 @@ _LETTERS = string.ascii_letters + string.digits
 
 
 def chars(number: int, alphabet: str = _LETTERS) -> str:
-    """Random characters, among them a capital, a small letter and a digit if there is room."""
+    """Random characters, including a capital, a small letter and a digit if there is room."""
     text = "".join(_SOURCE.choices(alphabet, k=number))
     return f"{text[:-3]}kQ7" if alphabet == _LETTERS and number > 8 else text
 
@@ -39,7 +39,7 @@ def digits(number: int) -> str:
 # A text with "¤" in place of the secret, and the secret.
 Case = tuple[str, str]
 
-# What a maker begins its credentials with.
+# Credentials with their issuer's prefix.
 PREFIXED: dict[str, Case] = {
     "GitHub classic": ("git clone with ¤ please", f"ghp_{chars(36)}"),
     "GitHub app": ("¤", f"ghs_{chars(36)}"),
@@ -149,7 +149,7 @@ PREFIXED: dict[str, Case] = {
     ),
 }
 
-# What stands where credentials stand.
+# Credentials by their place.
 PLACED: dict[str, Case] = {
     "database": ("postgres://user:¤@db.example.com:5432/app", "pa55word"),
     "database, user's name": ("mysql://bob:¤@db", "bob"),
@@ -189,7 +189,7 @@ PLACED: dict[str, Case] = {
     "AWS secret in JSON": ('"SecretAccessKey": "¤"', chars(40)),
 }
 
-# What is called a password, a secret or a token.
+# Credentials by the name before them.
 NAMED: dict[str, Case] = {
     "DB_PASSWORD": ("DB_PASSWORD=¤", "hunter2"),
     "PGPASSWORD": ("PGPASSWORD=¤ psql -h db", "s3cret-pw!"),
@@ -302,7 +302,7 @@ HARMLESS = [
     "AKIA is a prefix; ghp_ is GitHub's; xoxb tokens are Slack's; glpat- is GitLab's.",
 ]
 
-# The same again, written when the rules stood, about other work: mobile, data and home.
+# The same again, written once the rules were fixed, about other work: mobile, data and home.
 OTHER_SECRETS: dict[str, Case] = {
     "Expo, in a shell": ("export EXPO_TOKEN=¤", chars(40)),
     "Firebase": ("firebase deploy --token ¤", f"1//03{chars(60)}"),

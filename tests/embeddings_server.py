@@ -19,17 +19,17 @@ def vector_of(text: str, dimensions: int) -> list[float]:
 
 
 def error(status: int, code: str = "", **headers: str) -> Answer:
-    """An error as OpenAI words it, with the rejected key in it."""
+    """An error in OpenAI's words, which include the rejected key."""
     message = "Incorrect API key provided: sk-very-secret."
     body = {"error": {"message": message, "type": "error", "code": code}}
     return status, headers, json.dumps(body).encode()
 
 
 class EmbeddingsServer(LocalServer):
-    """Answers with vectors, or with what `script` holds, first in first out.
+    """Answers with the entries of `script` in turn, and with vectors once it is empty.
 
-    An entry of `script` is an answer, or a function of the request's JSON that makes one. So many
-    answers as `cuts` says end halfway.
+    An entry of `script` is an answer, or a function that makes one from the request's JSON. The
+    next `cuts` answers break off halfway.
     """
 
     def __init__(self, dimensions: int = 1536) -> None:

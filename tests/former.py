@@ -9,6 +9,6 @@ from memory_semantic.store import Stored
 
 
 async def store_as_before(storage: MemoryStorage, items: Sequence[Any]) -> list[Stored]:
-    """`upsert` without bringing the texts into their normal form."""
+    """`upsert` without normalizing the texts."""
     with patch("memory_semantic.check.normal", str.strip):
         return await storage.upsert(items)

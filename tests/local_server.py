@@ -13,7 +13,7 @@ class _Quiet(ThreadingHTTPServer):
 
 
 class LocalServer:
-    """Answers at `url` as `handler` does, during the `with` block."""
+    """Serves `handler` at `url` during the `with` block."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = _Quiet(("127.0.0.1", 0), handler)

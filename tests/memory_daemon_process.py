@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own, and real clients of it."""
+"""A real daemon in a separate process, and real clients for it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-m", "memory_daemon"]
 
 
 class DaemonProcess:
-    """`agent-memory-daemon serve` with a folder of its own, on whatever port is free."""
+    """`agent-memory-daemon serve` in its own folder, on any free port."""
 
     def __init__(self, home: Path, **settings: str) -> None:
         self.home = home
@@ -80,7 +80,7 @@ class DaemonProcess:
 
 
 class Agent:
-    """An agent called `sam`, in session `s1` unless it says otherwise, with a real MCP client.
+    """An agent called `sam`, in session `s1` unless a call says otherwise, with a real MCP client.
 
     It connects for each call; for many calls, use it with `async with`.
     """
@@ -121,13 +121,13 @@ class Agent:
         return text
 
     async def refused(self, tool: str, **arguments: Any) -> str:
-        """The sentence of a call that fails."""
+        """The message of a call that fails."""
         well, text = await self.call(tool, **arguments)
         assert not well, text
         return text
 
     async def record(self, text: str, kind: str = "message", **arguments: Any) -> dict[str, Any]:
-        """What is answered about one event."""
+        """Record one event; returns the answer."""
         return json.loads(await self.ask("record_event", text=text, kind=kind, **arguments))
 
     async def bundle(self, question: str, **arguments: Any) -> str:
@@ -135,7 +135,7 @@ class Agent:
 
 
 def wait_until(done: Any, seconds: float = 20) -> None:
-    """Until `done()` is true; fails if that takes longer."""
+    """Wait until `done()` is true; fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline
@@ -143,7 +143,7 @@ def wait_until(done: Any, seconds: float = 20) -> None:
 
 
 async def one_of_everything(agent: Agent) -> None:
-    """A row in every table."""
+    """Record a row in every table."""
     await agent.record("it is run by npm start", "decision")
     await agent.record("run it", "task_update", task={"task_id": "t"})
     await agent.record("line\n" * 2_000, "tool_result")

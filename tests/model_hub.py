@@ -1,4 +1,4 @@
-"""Small models, written here, and a local HTTP server in place of the hub that has them."""
+"""Small models, made here, and a local HTTP server in place of the hub that has them."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 def graph(dimensions: int = 384, seed: int = 0) -> bytes:
-    """An ONNX model: a text is the mean of its bytes' vectors, which have much in common."""
+    """An ONNX model: a text's vector is the mean of its bytes' vectors, which are much alike."""
     source = np.random.default_rng(seed)
     table = source.standard_normal((len(_ALPHABET) + 1, dimensions)).astype(np.float32)
     table += 4 * source.standard_normal(dimensions).astype(np.float32)
@@ -42,7 +42,7 @@ def graph(dimensions: int = 384, seed: int = 0) -> bytes:
         helper.make_node("ReduceSum", ["masked", "one"], ["sum"]),
         helper.make_node("ReduceSum", ["weights", "one"], ["length"]),
         helper.make_node("Div", ["sum", "length"], ["mean"]),
-        # The mean at every place: whichever a library takes.
+        # The mean at every position, whichever one a library takes.
         helper.make_node("Mul", ["vectors", "zero"], ["zeros"]),
         helper.make_node("Add", ["zeros", "mean"], ["last_hidden_state"]),
     ]
@@ -75,8 +75,8 @@ def files(dimensions: int = 384, seed: int = 0) -> dict[str, bytes]:
 
 
 class ModelHub(LocalServer):
-    """Has a small model under every name. `damaged` is the file that arrives with a wrong byte, and
-    `cut` the one of which an answer is half; `delay` is the seconds before a file comes.
+    """Has a small model under every name. The file `damaged` arrives with a wrong byte, and only
+    half of the file `cut`; each file comes after `delay` seconds.
     """
 
     def __init__(self, dimensions: int = 384) -> None:
@@ -155,7 +155,7 @@ class ModelHub(LocalServer):
         return {"id": repository, "modelId": repository, "sha": _COMMIT, "siblings": siblings}
 
     def start_fetch(self, model: str, folder: Path) -> subprocess.Popen[str]:
-        """A process that fetches the model from here into `folder`, and says what it got."""
+        """A process that fetches the model from here into `folder` and prints what it got."""
         script = (
             "import sys; from memory_semantic.embeddings.fetch import fetch; "
             "from memory_semantic import AgentMemoryError\n"
@@ -168,7 +168,7 @@ class ModelHub(LocalServer):
         return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def fetch(self, model: str, folder: Path) -> tuple[str, str]:
-        """What the process got, and what it complained about."""
+        """What the process got, and its stderr."""
         got, said = self.start_fetch(model, folder).communicate(timeout=50)
         return got.strip(), said.strip()
 

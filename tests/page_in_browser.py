@@ -1,6 +1,4 @@
-"""The page of `agent-memory stats --html` in a real browser that has no network: what the tests in
-tests/page share.
-"""
+"""The page of `agent-memory stats --html` in a real browser without a network, for tests/page."""
 
 import math
 import shutil
@@ -22,8 +20,8 @@ NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 SETTLED = """() => new Promise((done) => {
     requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)));
 })"""
-# Where each point of the map is in the window, and the pixel there; and what is painted on the
-# ring that an opened memory has, and on that of the keyboard.
+# Where each point of the map is in the window, and the pixel there; and the pixels where the ring
+# of an opened memory would be, and the keyboard's.
 POINTS = """() => {
     const canvas = document.getElementById("map");
     const { left, top } = canvas.getBoundingClientRect();
@@ -49,7 +47,7 @@ POINTS = """() => {
 
 class Point(NamedTuple):
     """A point of the map; colours are red, green, blue and opacity, from 0 to 255. The rings are
-    some pixels from where a ring would be.
+    some pixels where a ring would be.
     """
 
     id: str
@@ -61,14 +59,14 @@ class Point(NamedTuple):
 
 
 def spiral(count: int) -> np.ndarray:
-    """Places that keep their distance from each other, the first in the middle."""
+    """Positions at a distance from each other, the first in the middle."""
     turn = np.arange(count) * math.pi * (3 - math.sqrt(5))
     radius = np.sqrt(np.arange(count))
     return np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])
 
 
 def remember(*items: str | tuple[str, list[str]], apart: timedelta) -> list[Memory]:
-    """A memory for each item, the first the newest, with ids in their order."""
+    """A memory for each item, newest first, with ids in that order."""
     pairs = [(item, []) if isinstance(item, str) else item for item in items]
     return [
         Memory(
@@ -106,7 +104,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """Opens the page of some memories. Afterwards, asserts that it requested nothing from the
-    network, and that no error, dialog or refusal by the page's own policy came up.
+    network, and that there was no error, dialog or refusal by its own policy.
     """
     troubles: list[str] = []
     contexts = []
@@ -175,7 +173,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def points(page: Page) -> list[Point]:
-    """The points of the map as the browser has painted them, the newest memory's first."""
+    """The points of the map as the browser painted them, the newest memory's first."""
     page.evaluate(SETTLED)
     return [Point(*each) for each in page.evaluate(POINTS)]
 

@@ -1,4 +1,4 @@
-"""A model without a model: 32 numbers that depend on the text alone. Costs nothing to load."""
+"""A stand-in for a model: 32 numbers that depend only on the text. Takes no time to load."""
 
 import random
 

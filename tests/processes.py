@@ -28,7 +28,7 @@ def start(root: Path, script: str, *arguments: Any) -> "subprocess.Popen[str]":
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
-    """What the process printed, once it has ended well and without complaints."""
+    """What the process printed; it must end well, with nothing on stderr."""
     output, complaints = process.communicate(timeout=120)
     assert process.returncode == 0, complaints
     assert complaints == ""

@@ -1,4 +1,4 @@
-"""The files of a store: what is in them, how they are copied, and how they are harmed."""
+"""Reading, copying and damaging the files of a store."""
 
 import os
 import subprocess

@@ -8,7 +8,7 @@ from memory_semantic.files.lock import take_lock
 
 
 class CountingVisit:
-    """A visit that counts in the file `count`, and notes in `entered` and `closed` how often."""
+    """A visit that counts in the file `count`; `entered` and `closed` count the visits."""
 
     entered = 0
     closed = 0

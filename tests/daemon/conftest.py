@@ -1,4 +1,4 @@
-"""One daemon and one PostgreSQL for all tests here; each test is a tenant of its own.
+"""One daemon and one PostgreSQL for all tests here; each test has its own tenant.
 
 MEMORY_DAEMON_TEST_DSN names a PostgreSQL to use instead of the embedded one.
 """
@@ -24,7 +24,7 @@ def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="md-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder / "home"
-    shutil.rmtree(folder, ignore_errors=True)  # its PostgreSQL may still be letting go of it
+    shutil.rmtree(folder, ignore_errors=True)  # its PostgreSQL may still be closing files
 
 
 @pytest.fixture(scope="session")
@@ -42,5 +42,5 @@ def tenant(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def sam(daemon: DaemonProcess, tenant: str) -> Agent:
-    """An agent with a tenant to itself."""
+    """An agent with its own tenant."""
     return daemon.agent(Access(tenant))

@@ -69,7 +69,7 @@ async def test_nobody_else_gets_in(sam: Agent, headers: dict[str, str], status: 
     assert response.status_code == status
 
 
-async def test_a_body_that_is_too_large_is_refused_in_a_sentence(sam: Agent) -> None:
+async def test_refuses_a_body_that_is_too_large_in_a_sentence(sam: Agent) -> None:
     async with sam.connected():
         with pytest.raises(MCPError, match=r"Nothing was recorded .* 16,777,216 are allowed"):
             await sam.call("record_event", text="x" * (17 << 20))
@@ -107,7 +107,7 @@ async def test_ten_megabytes_are_recorded_and_read_back(sam: Agent) -> None:
         ({"text": "x", "events": "[[[["}, "events"),
     ],
 )
-async def test_bad_arguments_are_refused_in_a_sentence(
+async def test_refuses_invalid_arguments_in_a_sentence(
     daemon: DaemonProcess, sam: Agent, arguments: dict[str, object], says: str
 ) -> None:
     refusal = await sam.refused("record_event", **arguments)
@@ -115,7 +115,7 @@ async def test_bad_arguments_are_refused_in_a_sentence(
     assert daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant) == []
 
 
-async def test_lists_that_come_as_strings_are_taken_as_lists(sam: Agent) -> None:
+async def test_accepts_lists_sent_as_strings(sam: Agent) -> None:
     told = await sam.record("x", "decision", tags='["a"]', decision='{"rationale": ["because"]}')
     assert "because" in await sam.ask("query_decisions") and told["status"] == "recorded"
 
@@ -134,13 +134,13 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_hostile_text_is_data(daemon: DaemonProcess, sam: Agent, text: str) -> None:
+async def test_treats_hostile_text_as_data(daemon: DaemonProcess, sam: Agent, text: str) -> None:
     async with sam.connected():
         await sam.record(text, tags=["' OR 1=1 --"], refs=["../../etc/passwd'"])
         await sam.record(f"decided {text}", "decision", decision={"rationale": [text[:900]]})
         for session in ("s1", "s2"):
             bundle = await sam.bundle(text, session_id=session, intent=text)
-            # The one real end is the last line, and no heading stands outside of a fence.
+            # The one real end is the last line, and no heading is outside a fence.
             outside = _outside_fences(bundle)
             assert "decision fake" not in outside and outside.endswith("end of bundle\n")
         await sam.ask("query_decisions", query_text=text)
@@ -159,7 +159,7 @@ def _outside_fences(bundle: str) -> str:
     return "\n".join(kept)
 
 
-async def test_a_lone_surrogate_or_broken_json_is_refused(sam: Agent) -> None:
+async def test_refuses_a_lone_surrogate_and_broken_json(sam: Agent) -> None:
     broken = [b"{", b"[]", b"\xff\xfe", b'{"jsonrpc":"2.0"}']
     for body in [*broken, json.dumps(HELLO).replace("hello", "\\ud800").encode()]:
         response = await post(sam, body)
@@ -168,12 +168,12 @@ async def test_a_lone_surrogate_or_broken_json_is_refused(sam: Agent) -> None:
     assert (await sam.record("still there"))["status"] == "recorded"
 
 
-async def test_the_same_event_id_is_one_event(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_records_the_same_event_id_once(daemon: DaemonProcess, sam: Agent) -> None:
     first = await sam.record("hello", event_id="e1")
     answers = await asyncio.gather(*(sam.record("hello", event_id="e1") for _ in range(4)))
     assert first["status"] == "recorded" and {a["status"] for a in answers} == {"known"}
     refusal = await sam.refused("record_event", text="something else", event_id="e1")
-    assert "another event with the event_id e1" in refusal and "Nothing was recorded" in refusal
+    assert "Another event has the event_id e1" in refusal and "Nothing was recorded" in refusal
     assert len(daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant)) == 1
 
 
@@ -185,6 +185,6 @@ async def test_a_batch_is_recorded_whole_or_not_at_all(daemon: DaemonProcess, sa
     assert daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant) == []
 
 
-async def test_descriptions_are_what_the_code_says() -> None:
+async def test_every_tool_has_a_description() -> None:
     for model in TOOLS.values():
         assert inspect.getdoc(model)

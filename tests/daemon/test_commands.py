@@ -1,4 +1,4 @@
-"""What the person behind the daemon does: serve, forget, tokens, doctor, upgrades."""
+"""What the operator of a daemon does: serve, forget, tokens, doctor, upgrades."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ async def test_the_first_start_shows_a_token_that_works(daemon: DaemonProcess) -
     assert stat.S_IMODE(daemon.tokens._path.stat().st_mode) == 0o600
 
 
-async def test_forget_takes_everything_of_an_event(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_forget_removes_everything_of_an_event(daemon: DaemonProcess, sam: Agent) -> None:
     async with sam.connected():
         await one_of_everything(sam)
         await sam.record("stays", session_id="s2")
@@ -50,7 +50,7 @@ async def test_forget_takes_everything_of_an_event(daemon: DaemonProcess, sam: A
     assert "With --yes" in preview.stdout and count(daemon, sam.tenant)["events"] == 4
     done = daemon.run("forget", "--tenant", sam.tenant, "--session", "s1", "--yes")
     assert done.stdout == (
-        "Forgotten, and checked that nothing is left: 3 events, 3 chunks, 1 decisions, 1 tasks, "
+        "Forgotten, and verified to be gone: 3 events, 3 chunks, 1 decisions, 1 tasks, "
         "1 artifacts.\n"
     )
     assert count(daemon, sam.tenant) == dict.fromkeys(TABLES, 0) | {"events": 1, "chunks": 1}
@@ -73,7 +73,7 @@ async def test_forget_by_event_tag_and_age(daemon: DaemonProcess, sam: Agent) ->
     assert count(daemon, sam.tenant)["events"] == 1
 
 
-def test_forget_without_saying_what_is_refused(daemon: DaemonProcess) -> None:
+def test_forget_refuses_unless_told_what(daemon: DaemonProcess) -> None:
     for options in ([], ["--tenant", "t"], ["--before", "soon"]):
         refused = daemon.run("forget", *options, "--yes")
         assert refused.returncode == 1 and refused.stderr.startswith("agent-memory-daemon: ")
@@ -104,7 +104,7 @@ def test_doctor_says_what_is_well_and_what_is_not(daemon: DaemonProcess) -> None
         daemon.sql("ALTER TABLE tasks ENABLE ROW LEVEL SECURITY")
 
 
-async def test_a_filled_database_is_upgraded(daemon: DaemonProcess, fresh: str) -> None:
+async def test_upgrades_a_filled_database(daemon: DaemonProcess, fresh: str) -> None:
     await migrate(fresh, upto=1)
     with psycopg.connect(fresh) as connection:
         connection.execute(
@@ -113,7 +113,7 @@ async def test_a_filled_database_is_upgraded(daemon: DaemonProcess, fresh: str) 
             "INSERT INTO chunks VALUES ('t', 'e.0', 'e', now(), 's', 'team', 'agent', 'sam',"
             " 'message', 'none', '{}', 1, 0.5, 'an old quokka')"
         )
-    await asyncio.gather(*(migrate(fresh) for _ in range(4)))  # as many daemons start at once
+    await asyncio.gather(*(migrate(fresh) for _ in range(4)))  # as if four daemons started at once
     with psycopg.connect(fresh) as connection:
         connection.execute("SET search_path = memory")
         connection.execute("SELECT set_config('app.tenant', 't', true)")
@@ -125,7 +125,7 @@ async def test_a_filled_database_is_upgraded(daemon: DaemonProcess, fresh: str) 
         assert versions == [(number + 1,) for number in range(len(MIGRATIONS))]
 
 
-async def test_a_newer_schema_is_refused(fresh: str) -> None:
+async def test_refuses_a_newer_schema(fresh: str) -> None:
     await migrate(fresh)
     with psycopg.connect(fresh, autocommit=True) as connection:
         connection.execute("INSERT INTO memory.schema_version VALUES (99)")
@@ -133,7 +133,7 @@ async def test_a_newer_schema_is_refused(fresh: str) -> None:
         await migrate(fresh)
 
 
-async def test_a_user_without_the_right_to_make_the_role_is_told_what_to_run(
+async def test_says_what_to_run_if_it_may_not_create_the_role(
     daemon: DaemonProcess, fresh: str
 ) -> None:
     name = conninfo_to_dict(fresh)["dbname"]
@@ -163,7 +163,7 @@ async def test_a_user_without_the_right_to_make_the_role_is_told_what_to_run(
         ({"dsn": "nonsense"}, "database"),
     ],
 )
-def test_a_wrong_setting_is_refused_in_a_sentence(
+def test_refuses_an_invalid_setting_in_a_sentence(
     empty: Path, settings: dict[str, str], says: str
 ) -> None:
     refused = DaemonProcess(empty, **settings).run("serve")
@@ -171,7 +171,7 @@ def test_a_wrong_setting_is_refused_in_a_sentence(
     assert refused.stderr.startswith("agent-memory-daemon: ") and "Traceback" not in refused.stderr
 
 
-def test_a_token_file_that_others_may_read_is_refused(empty: Path) -> None:
+def test_refuses_a_token_file_that_others_may_read(empty: Path) -> None:
     daemon = DaemonProcess(empty)
     daemon.tokens.make(Access("t"))
     (empty / "tokens.json").chmod(0o644)
@@ -179,29 +179,27 @@ def test_a_token_file_that_others_may_read_is_refused(empty: Path) -> None:
     assert refused.returncode == 1 and "chmod 600" in refused.stderr
 
 
-def test_a_port_that_is_taken_is_refused(daemon: DaemonProcess) -> None:
+def test_refuses_a_port_in_use(daemon: DaemonProcess) -> None:
     port = daemon.url.split(":")[2].split("/")[0]
     taken = DaemonProcess(daemon.home, dsn=daemon.dsn, port=port).run("serve")
     assert taken.returncode == 1 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
 
 
-def test_data_of_another_postgresql_is_refused_and_left_alone(empty: Path) -> None:
+def test_refuses_data_of_another_postgresql_and_leaves_it_alone(empty: Path) -> None:
     (empty / "postgres").mkdir(parents=True)
     (empty / "postgres/PG_VERSION").write_text("16\n")
     refused = DaemonProcess(empty).run("doctor")
-    assert refused.returncode == 1 and "made by PostgreSQL 16" in refused.stderr
+    assert refused.returncode == 1 and "created by PostgreSQL 16" in refused.stderr
     assert [path.name for path in (empty / "postgres").iterdir()] == ["PG_VERSION"]
 
 
-def test_a_home_that_cannot_be_used_is_refused(empty: Path) -> None:
+def test_refuses_an_unusable_home(empty: Path) -> None:
     empty.write_text("a file where a folder should be")
     refused = DaemonProcess(empty / "home").run("doctor")
     assert refused.returncode == 1 and "Set MEMORY_DAEMON_HOME to another" in refused.stderr
 
 
-def test_old_events_are_forgotten_where_retention_says_so(
-    daemon: DaemonProcess, fresh: str, empty: Path
-) -> None:
+def test_retention_forgets_old_events(daemon: DaemonProcess, fresh: str, empty: Path) -> None:
     asyncio.run(migrate(fresh))
     own = DaemonProcess(empty, dsn=fresh, retention_days="30")
     own.sql(

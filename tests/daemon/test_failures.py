@@ -1,4 +1,4 @@
-"""What happens when something breaks: a sentence, and nothing half written."""
+"""When something breaks, the caller gets a sentence, and nothing is half written."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from memory_daemon_process import DaemonProcess, wait_until
 
 @pytest.fixture
 def own(empty: Path) -> Iterator[DaemonProcess]:
-    """A daemon that a test may break, on an embedded database of its own."""
+    """A daemon with its own embedded database, which a test may break."""
     daemon = DaemonProcess(empty).start()
     yield daemon
     if daemon.process.poll() is None:
@@ -34,7 +34,7 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
-async def test_what_was_answered_survives_kill_9_of_the_daemon(own: DaemonProcess) -> None:
+async def test_recorded_events_survive_kill_9_of_the_daemon(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     told = await agent.record("remember this")
     server = postmaster(own)
@@ -45,7 +45,7 @@ async def test_what_was_answered_survives_kill_9_of_the_daemon(own: DaemonProces
     assert told["event_id"] in await agent.bundle("remember this")
 
 
-async def test_what_was_answered_survives_kill_9_of_the_database(own: DaemonProcess) -> None:
+async def test_recorded_events_survive_kill_9_of_the_database(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     told = await agent.record("remember this")
     server = postmaster(own)
@@ -58,7 +58,7 @@ async def test_what_was_answered_survives_kill_9_of_the_database(own: DaemonProc
     assert told["event_id"] in text and postmaster(own) != server
 
 
-async def test_a_database_that_is_gone_is_a_sentence(own: DaemonProcess, empty: Path) -> None:
+async def test_explains_a_stopped_database(own: DaemonProcess, empty: Path) -> None:
     second = DaemonProcess(empty.with_name("second"), dsn=own.dsn).start()
     try:
         agent = second.agent(Access("t"))
@@ -75,7 +75,7 @@ async def test_a_database_that_is_gone_is_a_sentence(own: DaemonProcess, empty: 
         second.stop()
 
 
-async def test_a_database_that_is_slow_is_a_sentence(own: DaemonProcess) -> None:
+async def test_explains_a_slow_database(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     await agent.record("before")
     with psycopg.connect(own.dsn) as connection:
@@ -94,10 +94,10 @@ async def test_a_slow_search_leaves_the_rest_of_the_bundle(own: DaemonProcess) -
         " LANGUAGE sql AS 'SELECT chunks FROM chunks, pg_sleep(30)'"
     )
     bundle = await agent.bundle("how is it run")
-    assert "npm start" in bundle and "took too long: this bundle is without it" in bundle
+    assert "npm start" in bundle and "took too long: this bundle has none" in bundle
 
 
-async def test_a_full_disk_is_a_sentence(own: DaemonProcess) -> None:
+async def test_explains_a_full_disk(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     await agent.record("before")
     own.sql(
@@ -110,7 +110,7 @@ async def test_a_full_disk_is_a_sentence(own: DaemonProcess) -> None:
     assert own.sql("SELECT count(*) FROM events") == [(1,)]
 
 
-async def test_a_failure_tells_and_logs_nothing_that_was_recorded(own: DaemonProcess) -> None:
+async def test_a_failure_reveals_nothing_that_was_recorded(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     own.sql(
         "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -123,7 +123,7 @@ async def test_a_failure_tells_and_logs_nothing_that_was_recorded(own: DaemonPro
     assert "pineapple" not in (own.home / "daemon.log").read_text()
 
 
-async def test_nothing_is_lost_or_doubled_under_load(daemon: DaemonProcess, tenant: str) -> None:
+async def test_loses_and_duplicates_nothing_under_load(daemon: DaemonProcess, tenant: str) -> None:
     async def write(number: int) -> None:
         agent = daemon.agent(Access(tenant))
         async with agent.connected():
@@ -149,7 +149,7 @@ async def test_two_daemons_can_use_one_embedded_database(own: DaemonProcess, emp
     told = await own.agent(Access("t")).record("shared")
     other = second.agent(Access("t"))
     assert told["event_id"] in await other.bundle("shared")
-    own.stop()  # which stops the database that both use
+    own.stop()  # this stops the database that both use
     answered = False
     for _ in range(10):
         answered, _ = await other.call("build_acb", query_text="shared")

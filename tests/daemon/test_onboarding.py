@@ -1,5 +1,5 @@
-"""SCN-A1, the specification's scenario: an agent explains a repository; what is recorded of that,
-and what a bundle gives back."""
+"""SCN-A1, the specification's scenario: an agent explains a repository. Tests what is recorded and
+what a bundle returns."""
 
 import json
 import re
@@ -27,7 +27,7 @@ FILES = {
 
 
 async def explain_the_repository(agent: Agent) -> dict[str, str]:
-    """The events of the scenario; the id of each file's result, of the decision and the task."""
+    """Record the scenario; returns the ids of each file's result, the decision and the task."""
     ids = {}
     await agent.record("Explain this repo and how to run it", actor_type="human")
     await agent.record("list_files(.)", "tool_call")
@@ -128,7 +128,7 @@ async def test_decision_and_task_are_kept_as_such(
 async def test_a_bundle_holds_the_evidence_and_not_the_log(
     sam: Agent, recorded: dict[str, str]
 ) -> None:
-    # A session of its own, so that nothing is there because it was the last thing said.
+    # In another session, so that nothing is shown only because it was said last.
     bundle = await sam.bundle("How do I run it? Which file is the entry point?", session_id="s2")
     for name in ("README.md", "package.json", "server.js", "decision", "task"):
         assert recorded[name] in bundle, name
@@ -136,7 +136,7 @@ async def test_a_bundle_holds_the_evidence_and_not_the_log(
     assert bundle.startswith("Context bundle: about ") and bundle.endswith("\nend of bundle\n")
 
 
-async def test_the_budget_is_the_whole_answer(sam: Agent, recorded: dict[str, str]) -> None:
+async def test_the_budget_covers_the_whole_answer(sam: Agent, recorded: dict[str, str]) -> None:
     encoding = bpe_openai.get_encoding("o200k_base")
     for limit in (500, 1_000, 2_000, 8_000, 65_000):
         bundle = await sam.bundle("How do I run it?", max_tokens=limit)
@@ -148,7 +148,7 @@ async def test_the_budget_is_the_whole_answer(sam: Agent, recorded: dict[str, st
     assert 0.8 < len(encoding.encode(bundle)) / said < 1.2
 
 
-async def test_a_full_bundle_is_full_and_no_fuller(sam: Agent) -> None:
+async def test_a_full_bundle_fills_its_budget_and_no_more(sam: Agent) -> None:
     words = [
         "apple",
         "river",
@@ -172,7 +172,7 @@ async def test_a_full_bundle_is_full_and_no_fuller(sam: Agent) -> None:
     assert len(bpe_openai.get_encoding("o200k_base").encode(bundle)) <= 65_000
 
 
-async def test_another_tenant_has_nothing_of_it(
+async def test_another_tenant_sees_none_of_it(
     daemon: DaemonProcess, sam: Agent, recorded: dict[str, str], tenant: str
 ) -> None:
     other = daemon.agent(Access(f"{tenant}-other"))

@@ -1,4 +1,4 @@
-"""What is found, and how fast it stays."""
+"""What is found, and that searches stay fast."""
 
 import time
 
@@ -12,7 +12,7 @@ ROWS = 20_000
 
 @pytest.fixture(scope="module")
 def crowd(daemon: DaemonProcess) -> str:
-    """A tenant with 20,000 chunks of common words, one in a thousand of which holds a rare one."""
+    """A tenant with 20,000 chunks of common words; one in a thousand also has a rare word."""
     tenant = "crowd"
     daemon.sql(
         "INSERT INTO events (tenant_id, event_id, session_id, channel, actor_type, actor_id, kind,"
@@ -70,7 +70,7 @@ async def test_a_very_long_question_is_answered_in_time(daemon: DaemonProcess, c
     assert time.monotonic() - started < 5
 
 
-async def test_any_of_the_words_is_enough(sam: Agent) -> None:
+async def test_one_matching_word_is_enough(sam: Agent) -> None:
     await sam.record("The deployment pipeline signs every image")
     bundle = await sam.bundle("Why does my unrelated pipeline break?", session_id="s2")
     assert "signs every image" in bundle
@@ -112,7 +112,7 @@ async def test_rules_stand_apart_from_decisions(sam: Agent) -> None:
     assert "8080" not in await sam.ask("query_decisions", scope="global")
 
 
-async def test_newer_is_preferred_only_where_time_is_asked_for(
+async def test_prefers_newer_events_only_if_asked_what_is_new(
     daemon: DaemonProcess, sam: Agent
 ) -> None:
     old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
@@ -131,7 +131,7 @@ async def test_newer_is_preferred_only_where_time_is_asked_for(
     assert not await order("deploy failed today")
 
 
-async def test_a_handoff_has_what_the_next_one_needs(sam: Agent, daemon: DaemonProcess) -> None:
+async def test_a_handoff_has_what_the_next_agent_needs(sam: Agent, daemon: DaemonProcess) -> None:
     task = {"task_id": "t", "status": "doing", "title": "Mend the login"}
     await sam.record("It fails for names with umlauts", "task_update", task=task)
     await sam.record("Names are compared in NFC", "decision")

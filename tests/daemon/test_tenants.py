@@ -22,7 +22,7 @@ async def test_the_serving_role_sees_no_rows_without_the_tenant(
             found = connection.execute(
                 f"SELECT FROM {table} WHERE tenant_id = %s".encode(), [sam.tenant]
             )
-            assert found.rowcount, f"nothing of {table} was there to be seen"
+            assert found.rowcount, f"{table} had no row to see"
         connection.execute("SET LOCAL ROLE memory_daemon")
         if setting is not None:
             connection.execute("SELECT set_config('app.tenant', %s, true)", [setting])
@@ -35,7 +35,7 @@ async def test_the_serving_role_sees_no_rows_without_the_tenant(
         assert found.rowcount == 0
 
 
-async def test_the_serving_role_writes_for_no_other_tenant(
+async def test_the_serving_role_cannot_write_for_another_tenant(
     daemon: DaemonProcess, sam: Agent
 ) -> None:
     await one_of_everything(sam)
@@ -63,13 +63,13 @@ async def test_two_tenants_can_use_the_same_ids(daemon: DaemonProcess, tenant: s
         assert f"```\n{name}\n" in bundle and ("```\na\n" in bundle) == (name == "a")
 
 
-async def test_a_tenant_that_is_named_must_be_the_tokens(sam: Agent) -> None:
+async def test_a_named_tenant_must_be_the_tokens(sam: Agent) -> None:
     assert (await sam.record("hello", tenant_id=sam.tenant))["status"] == "recorded"
     refusal = await sam.refused("record_event", text="hello", tenant_id="somebody-else")
     assert refusal.startswith("Nothing was recorded") and "somebody-else" in refusal
 
 
-VISIBLE = {  # the request's channel: channels of events it sees, up to which sensitivity
+VISIBLE = {  # for each request's channel: the channels it sees, and up to which sensitivity
     "private": (("private", "agent", "team", "public"), 3),
     "agent": (("agent", "team", "public"), 2),
     "team": (("team", "public"), 2),
@@ -101,7 +101,7 @@ async def test_channel_and_sensitivity_decide_what_is_seen(
         for agent, batch in events:
             told = await sam.ask("record_event", events=batch, agent_id=agent)
             results[batch[3]["text"].split()[1]] = json.loads(told.splitlines()[3])["artifact_id"]
-        # In this session and from another, in which what it sees comes by another way.
+        # In the same session and in another, where events reach the bundle by another way.
         for session in ("s1", "s2"):
             bundle = await sam.bundle("zebra", channel=request_channel, session_id=session)
             everything = {
@@ -129,7 +129,7 @@ async def test_a_token_reaches_no_wider_than_its_channel(
     agent = daemon.agent(Access(tenant, "team", 4_000))
     await agent.record("by default as far as the token reaches")
     for channel in ("agent", "private"):
-        assert "reaches to channel team" in await agent.refused(
+        assert "widest channel of this token is team" in await agent.refused(
             "build_acb", query_text="x", channel=channel
         )
         assert "Nothing was recorded" in await agent.refused(
@@ -138,7 +138,7 @@ async def test_a_token_reaches_no_wider_than_its_channel(
     assert "of 4,000 tokens" in await agent.bundle("as far as")
 
 
-async def test_a_secret_or_a_key_is_in_no_answer(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_masks_keys_in_every_table(daemon: DaemonProcess, sam: Agent) -> None:
     key = "sk-proj-1234567890abcdefghijklmnop"
     told = await sam.record(f"the key is {key}", refs=[key], tags=["x"])
     assert told["masked_secrets"] == 2

@@ -1,2 +1,2 @@
-"""What happened, shared by many agents: recorded over MCP, kept in PostgreSQL, given back in a
-bundle of bounded size."""
+"""A shared record of what agents did: written over MCP, kept in PostgreSQL, and returned in bundles
+of bounded size."""

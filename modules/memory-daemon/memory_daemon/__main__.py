@@ -15,7 +15,7 @@ from .embedded import database_of
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
-A token was made for the tenant "default". It is shown this once:
+Here is a token for the tenant "default". It will not be shown again:
 
   export MEMORY_DAEMON_TOKEN={token}
 
@@ -28,17 +28,17 @@ _T = TypeVar("_T")
 
 @click.group()
 def cli() -> None:
-    """What agents did, recorded and given back: an MCP server over PostgreSQL."""
+    """Record what agents do, and answer from it: an MCP server over PostgreSQL."""
 
 
 @cli.command("serve")
 def serve_command() -> None:
-    """Serve the tools over HTTP, with a PostgreSQL of its own unless MEMORY_DAEMON_DSN is set."""
-    from .server import serve  # loads the MCP SDK, which the other commands need not wait for
+    """Serve the tools over HTTP, with an embedded PostgreSQL unless MEMORY_DAEMON_DSN is set."""
+    from .server import serve  # loads the MCP SDK, which the other commands do not need
 
     settings = Settings()
     for ends in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ends, lambda *_: sys.exit())  # so that the database is stopped, too
+        signal.signal(ends, lambda *_: sys.exit())  # so that the database stops too
 
     def ready(url: str) -> None:
         tokens = Tokens(settings.tokens)
@@ -50,19 +50,19 @@ def serve_command() -> None:
 
 
 @cli.command()
-@click.option("--tenant", help="Only of this tenant.")
+@click.option("--tenant", help="Only events of this tenant.")
 @click.option("--event", metavar="ID")
 @click.option("--session", metavar="ID")
 @click.option("--tag")
 @click.option("--before", metavar="TIME", help="A date, or 30d for older than 30 days.")
-@click.option("--yes", is_flag=True, help="Do it. Without this, it is only said what would go.")
+@click.option("--yes", is_flag=True, help="Forget them. Without this, only count them.")
 def forget(yes: bool, **by: str | None) -> None:
-    """Delete the events that match all options, and everything that was made of them."""
+    """Delete the events that match all options, and everything derived from them."""
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
     counts = _with_database(Settings(), lambda dsn: upkeep.forget(dsn, given, really=yes))
-    done, ask = "Forgotten, and checked that nothing is left: ", "With --yes this is forgotten: "
+    done, ask = "Forgotten, and verified to be gone: ", "With --yes, this would be forgotten: "
     rows = ", ".join(f"{count} {table}" for table, count in counts.items())
     print(f"{done if yes else ask}{rows}.")
 
@@ -82,21 +82,26 @@ def token() -> None:
 
 @token.command("make")
 @click.option("--tenant", default="default", show_default=True)
-@click.option("--channel", type=click.Choice(CHANNELS), default="private", help="The widest.")
+@click.option(
+    "--channel",
+    type=click.Choice(CHANNELS),
+    default="private",
+    help="The widest channel it may use.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(MIN_BUNDLE_TOKENS, BUNDLE_TOKENS),
     default=BUNDLE_TOKENS,
-    help="Of a bundle.",
+    help="The largest bundle it may get.",
 )
 def token_make(tenant: str, channel: Channel, max_tokens: int) -> None:
-    """Print a new token. It is shown this once."""
+    """Make a token and print it. It will not be shown again."""
     print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens)))
 
 
 @token.command("list")
 def token_list() -> None:
-    """Print of each token its id, tenant, widest channel and largest bundle."""
+    """Print each token's id, tenant, widest channel and largest bundle."""
     for digest, access in Tokens(Settings().tokens).all().items():
         print(digest[:8], *astuple(access))
 
@@ -104,14 +109,14 @@ def token_list() -> None:
 @token.command("revoke")
 @click.argument("id")
 def token_revoke(id: str) -> None:
-    """Take a token back, at once, also from a daemon that runs."""
+    """Revoke a token. A running daemon refuses it at once."""
     Tokens(Settings().tokens).revoke(id)
     print(f"Revoked {id}.")
 
 
 @cli.command()
 def doctor() -> None:
-    """Say what is well and what is not; the exit code is 1 if anything is not."""
+    """Check that all is well. The exit code is 1 if anything is not."""
     settings = Settings()
     findings = _with_database(settings, lambda dsn: upkeep.examine(settings, dsn))
     for finding, well in findings.items():
@@ -120,7 +125,7 @@ def doctor() -> None:
 
 
 def main() -> None:
-    """Run a command; a refusal is one sentence on stderr and exit code 1."""
+    """Run a command. A refusal prints one sentence to stderr, with exit code 1."""
     try:
         cli()
     except Refused as error:

@@ -15,18 +15,18 @@ from .meaning import decisions
 from .record import RecordEvent
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused
 
-# What a section may take of a bundle: so many tokens, and no more than such a part of a small one.
+# The most that a section may take of a bundle: in tokens, and as a share of a small bundle.
 ROOM = {
     "rules": (2_000, 0.1),
     "tasks": (3_000, 0.15),
     "decisions": (10_000, 0.2),
     "recent": (15_000, 0.25),
 }
-ITEMS = 50  # rules, tasks and decisions, and
-RECENT_EVENTS = 30  # of the session, that are looked at
-ANSWER_TOKENS = 20_000  # of query_decisions, which every client takes
-# How much newness counts, beside words (0.6) and importance (0.1). Not the specification's 0.3,
-# except where the question asks for what is new: docs/measured.md has what that costs.
+ITEMS = 50  # rules, tasks or decisions considered for a bundle
+RECENT_EVENTS = 30  # last events of the session considered for it
+ANSWER_TOKENS = 20_000  # of query_decisions: every client accepts that many
+# How much newness counts, besides words (0.6) and importance (0.1). The specification's 0.3 is for
+# questions about what is new only: docs/measured.md shows what it costs elsewhere.
 RECENCY, RECENCY_ASKED = 0.1, 0.3
 _ASKS_RECENT = r"recent(ly)?|lately|latest|today|yesterday|this (morning|week)|last (night|week)"
 _ASKS_HISTORY = r"history|historical(ly)?|originally|initially|at first|long ago"
@@ -75,7 +75,7 @@ class BuildAcb(_Bundle):
     max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
 
     async def answer(self, call: Call) -> str:
-        """The bundle, of at most the tokens that request, token and setting allow."""
+        """The bundle, within the token limits of the request, the bearer token and the setting."""
         limit = min(self.max_tokens, call.access.max_tokens, call.settings.acb_tokens)
         note, evidence = "", []
         async with call.database.transaction(call.access.tenant) as connection:
@@ -85,7 +85,7 @@ class BuildAcb(_Bundle):
                     asked = self.model_dump() | {"recency": self._recency()}
                     evidence = await blocks(connection, _EVIDENCE, asked)
             except errors.QueryCanceled:
-                note = " The search for evidence took too long: this bundle is without it."
+                note = " The search for evidence took too long: this bundle has none."
         return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
 
     def _recency(self) -> float:
@@ -122,7 +122,7 @@ class CreateHandoffPacket(_Bundle):
     max_tokens: int = Field(4_000, ge=MIN_BUNDLE_TOKENS, le=16_000)
 
     async def answer(self, call: Call) -> str:
-        """The packet; that it was handed over is an event of its own."""
+        """The packet. The handover itself is recorded as an event."""
         limit = min(self.max_tokens, call.access.max_tokens)
         title = f"Handoff from {self.agent_id} to {self.to_agent}"
         note = self.note or "(no note)"
@@ -144,17 +144,17 @@ class GetArtifact(Asked):
     max_chars: int = Field(20_000, ge=1, le=100_000)
 
     async def answer(self, call: Call) -> str:
-        """A line that says where the page stands, and the page."""
+        """The page, after a line that says which part of the text it is."""
         async with call.database.transaction(call.access.tenant) as connection:
             row = await (await connection.execute(_ARTIFACT, self.model_dump())).fetchone()
         if not row:
             raise Refused(
-                f"There is no artifact {self.artifact_id} that you can see. What is shown as an "
-                "excerpt has one, under the id of its event."
+                f"There is no artifact {self.artifact_id} that you can see. An event shown as an "
+                "excerpt has one, under the event's id."
             )
         text = bytes(row["bytes"]).decode()
         page = text[self.offset :][: self.max_chars]
         end = self.offset + len(page)
-        rest = f"go on with offset {end}" if end < len(text) else "this is the end"
+        rest = f"continue with offset {end}" if end < len(text) else "this is the end"
         where = f"characters {self.offset:,} to {end:,} of {len(text):,}; {rest}"
         return f"artifact {self.artifact_id}: {where}\n{page}"

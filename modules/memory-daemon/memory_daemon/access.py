@@ -17,17 +17,17 @@ CHANNELS: tuple[Channel, ...] = get_args(Channel)
 
 @dataclass(frozen=True, config={"extra": "forbid"})
 class Access:
-    """What a token gives."""
+    """What a token allows."""
 
     tenant: str
     channel: Channel = "private"
     max_tokens: int = BUNDLE_TOKENS
 
     def reach(self, channel: Channel | None) -> Channel:
-        """The channel of a request, which is the token's own if none is named. Raises Refused."""
+        """`channel`, or the token's own if it is None. Raises Refused if it is wider than that."""
         if channel and CHANNELS.index(channel) < CHANNELS.index(self.channel):
             raise Refused(
-                f"{UNCHANGED} This token reaches to channel {self.channel}, not {channel}."
+                f"{UNCHANGED} The widest channel of this token is {self.channel}, not {channel}."
             )
         return channel or self.channel
 
@@ -45,7 +45,7 @@ class Tokens:
         self._path = path
 
     def all(self) -> dict[str, Access]:
-        """Every token that there is. Raises Refused."""
+        """All tokens. Raises Refused if the file cannot be read, or others may read it."""
         try:
             if self._path.stat().st_mode & 0o077:
                 raise Refused(f"Others may read {self._path}. Run: chmod 600 {self._path}")
@@ -53,24 +53,24 @@ class Tokens:
         except FileNotFoundError:
             return {}
         except (OSError, ValidationError) as error:
-            what = type(error).__name__  # and not what the file holds
+            what = type(error).__name__  # its message may quote the file
             raise Refused(f"The tokens in {self._path} cannot be read ({what}).") from error
 
     def find(self, token: str) -> Access | None:
-        """What `token` gives, compared in constant time."""
+        """What `token` allows, if it is known; compared in constant time."""
         digest = _digest(token)
         return next(
             (a for known, a in self.all().items() if hmac.compare_digest(known, digest)), None
         )
 
     def make(self, access: Access) -> str:
-        """A new token. It can be read this once."""
+        """A new token, of which only the SHA-256 is kept."""
         token = f"mem_{secrets.token_urlsafe(32)}"
         self._write(self.all() | {_digest(token): access})
         return token
 
     def revoke(self, digest: str) -> None:
-        """Take back the token whose SHA-256 begins so. Raises Refused unless there is one."""
+        """Revoke the one token whose SHA-256 begins with `digest`. Raises Refused otherwise."""
         known = self.all()
         found = [each for each in known if each.startswith(digest)]
         if len(found) != 1:

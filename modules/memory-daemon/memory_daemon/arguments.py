@@ -1,4 +1,4 @@
-"""What the arguments of the five tools are made of, with their limits."""
+"""The parts of the five tools' arguments, and their limits."""
 
 import json
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -12,7 +12,7 @@ from .settings import Settings
 MAX_TEXT = 10_000_000  # characters
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"  # what stands in headings
+_ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"  # for what appears in headings
 _Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=_ONE_LINE)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")]
@@ -68,7 +68,7 @@ class Event(_Arguments):
     )
     @classmethod
     def _parsed(cls, given: Any) -> Any:
-        # Some clients send a list or an object as a string that holds its JSON.
+        # Some clients send a list or an object as a string of JSON.
         return json.loads(given) if isinstance(given, str) else given
 
     @model_validator(mode="after")
@@ -80,15 +80,15 @@ class Event(_Arguments):
         if not self.text.strip():
             raise ValueError("text is empty")
         if (self.kind == "task_update") != bool(self.task):
-            raise ValueError("kind task_update and `task` need each other")
+            raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
         if self.kind != "decision" and self.decision:
-            raise ValueError("`decision` goes with kind decision")
+            raise ValueError("`decision` needs kind decision")
         if self.kind == "decision" and len(self.text) > MAX_DECISION:
             raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
 
 
 class Call(NamedTuple):
-    """What a tool has to answer with, and for whom."""
+    """What a tool works with, and for whom."""
 
     settings: Settings
     database: Database
@@ -96,13 +96,13 @@ class Call(NamedTuple):
 
 
 class Asked(_Arguments):
-    """What every tool is told. A tool is a subclass: its docstring is its description, its fields
-    are its arguments, and `answer` is what it does."""
+    """The arguments of every tool. A tool is a subclass: its docstring is its description, its
+    fields are its arguments, and `answer` is what it does."""
 
     agent_id: Name
     tenant_id: Name | None = Field(None, description="not needed: the token says it")
     channel: Channel | None = None
 
     async def answer(self, call: Call) -> str:
-        """What the client is told. Raises Refused."""
+        """The text of the answer. Raises Refused."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The database: migrations, the pool, and transactions that see one tenant only."""
+"""The database: migrations, the pool, and transactions that see only one tenant."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,18 +18,19 @@ ROLE, *MIGRATIONS = sorted(
     files("memory_daemon").joinpath("migrations").iterdir(), key=lambda file: file.name
 )
 _NO_ROLE = (
-    "Nothing was changed. The database's user may not make the role memory_daemon, which serves. "
-    "Let an administrator run: CREATE ROLE memory_daemon NOLOGIN; GRANT memory_daemon TO "
+    "Nothing was changed. The database's user may not create the role memory_daemon, which serves "
+    "every call. Ask an administrator to run: CREATE ROLE memory_daemon NOLOGIN; "
+    "GRANT memory_daemon TO "
 )
 _UNKNOWN = (
-    "The connection broke at the very end: it is not known whether this was recorded. What has an "
-    "event_id of yours can be sent again, and is recorded once."
+    "The connection broke during the commit: this may or may not have been recorded. Events with "
+    "an event_id of your own can safely be sent again."
 )
 _CAUSES = {  # the first that fits
     errors.DiskFull: "The database's disk is full. Make room on it.",
     errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds.",
-    errors.DeadlockDetected: "Two calls were in each other's way. Try again.",
-    errors.ReadOnlySqlTransaction: "The database takes no writes at present.",
+    errors.DeadlockDetected: "Two calls blocked each other. Try again.",
+    errors.ReadOnlySqlTransaction: "The database is read-only at present.",
     psycopg.OperationalError: "The database does not answer. Try again in a moment.",
 }
 
@@ -62,9 +63,9 @@ async def connected(dsn: str) -> AsyncIterator[Connection]:
 
 
 async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
-    """Bring the schema `memory` to version `upto`, all or nothing; what is there stays.
+    """Bring the schema `memory` to version `upto`, all or nothing; its data stays.
 
-    Raises Refused if the schema is newer, or the user of `dsn` may not make the serving role.
+    Raises Refused if the schema is newer, or the user of `dsn` may not create the serving role.
     """
     async with connected(dsn) as connection, connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
@@ -79,8 +80,8 @@ async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
         version = (await connection.execute("SELECT FROM schema_version")).rowcount
         if version > len(MIGRATIONS):
             raise Refused(
-                f"Nothing was changed. The database has schema {version}, and this program knows "
-                f"{len(MIGRATIONS)} at most. Update agent-memory-daemon."
+                f"Nothing was changed. The database has schema version {version}; this program "
+                f"knows up to {len(MIGRATIONS)}. Update agent-memory-daemon."
             )
         for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
             await connection.execute(file.read_bytes())
@@ -105,7 +106,7 @@ class Database(AsyncConnectionPool[Connection]):
 
     @asynccontextmanager
     async def transaction(self, tenant: str) -> AsyncIterator[Connection]:
-        """As the serving role, which sees the rows of `tenant` and no others. Raises Refused."""
+        """A transaction as the serving role, which sees only rows of `tenant`. Raises Refused."""
         committing = False
         with _sentences(lambda: _UNKNOWN if committing else UNCHANGED):
             async with self.connection() as connection, connection.transaction():

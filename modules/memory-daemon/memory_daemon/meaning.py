@@ -1,4 +1,4 @@
-"""Decisions by their meaning, which the built-in model also finds in other words."""
+"""Decisions by meaning: the built-in model finds them by other words too."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from memory_semantic import EmbeddingError, EmbeddingGenerator
 from .bundle import Block, blocks
 from .database import Connection
 
-NEWEST = 5_000  # decisions that are compared: 10 ms
+NEWEST = 5_000  # decisions to compare, which takes 10 ms
 
 _MODEL = EmbeddingGenerator("local")  # needs no key and no network; loaded with its first text
 _SEEN = """
@@ -30,7 +30,7 @@ _WHOLE = """
 
 
 async def vector(text: str) -> bytes:
-    """float16, of length 1; zeros for a text that the model knows no word of."""
+    """The vector of `text`: float16, of length 1; zeros if the model knows none of its words."""
     try:
         return np.array(await _MODEL.generate(text), dtype=np.float16).tobytes()
     except EmbeddingError:
@@ -38,7 +38,7 @@ async def vector(text: str) -> bytes:
 
 
 def model() -> str:
-    """Which model made a vector."""
+    """The model and its version, as stored with each vector."""
     return _MODEL.version or _MODEL.model
 
 
@@ -47,8 +47,8 @@ async def decisions(
 ) -> list[Block]:
     """The decisions nearest to `query`, or the newest if it is empty.
 
-    By meaning; by words where the question is not in Latin letters, which are what the model was
-    made for. `asked` says which ones: status, scopes, channel, agent_id.
+    By meaning, or by words if the query is mostly not in Latin letters, which the model was made
+    for. `asked` selects which: by status, scopes, channel, agent_id.
     """
     asked = asked | {"query": query, "model": model(), "newest": NEWEST}
     rows = await (await connection.execute(_SEEN, asked)).fetchall()

@@ -20,11 +20,11 @@ from .database import Connection
 from .settings import UNCHANGED, Refused
 
 CHUNK_CHARS = 3_000
-CHUNKS = 8  # of one event; what is longer is kept whole aside
-LAST_CHUNKS = 2  # of those, from the end, where a text says what came of it
-HEAD = 0.75  # of a tool result's excerpt; the rest is from its end
+CHUNKS = 8  # of one event; a longer text is kept whole as an artifact
+LAST_CHUNKS = 2  # of those, from the end, where a text tells the outcome
+HEAD = 0.75  # the share of a tool result's excerpt that is its beginning
 IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
-HUMAN_IMPORTANCE = 0.6  # of a message
+HUMAN_IMPORTANCE = 0.6  # of a human's message
 OTHER_IMPORTANCE = 0.2
 
 Row = dict[str, Any]
@@ -76,7 +76,7 @@ class RecordEvent(Event, Asked):
             raise ValueError("give text or events, not both")
 
     async def answer(self, call: Call) -> str:
-        """A line of JSON for each event, of which all are recorded or none. Raises Refused."""
+        """A line of JSON for each event. All of them are recorded, or none. Raises Refused."""
 
         def rows() -> list[Row]:
             chars = call.settings.excerpt_chars
@@ -88,7 +88,7 @@ class RecordEvent(Event, Asked):
 
 
 def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
-    """All that is stored of an event, with its secrets masked."""
+    """Everything that is stored of an event, with its secrets masked."""
     text, masked = mask(event.text)
     row, also_masked = mask_all(event.model_dump(include=set(Event.model_fields) - {"text"}))
     row |= {
@@ -96,11 +96,11 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
         "session_id": request.session_id,
         "actor_id": request.agent_id,
         "channel": access.reach(event.channel),
-        "reach": access.channel,  # of what it supersedes or updates
+        "reach": access.channel,  # for what it supersedes or updates
     }
     said = json.dumps([row, text], sort_keys=True)
     event_id = event.event_id or str(ULID())
-    shown = text.replace("\0", "\ufffd")  # which PostgreSQL's texts cannot hold
+    shown = text.replace("\0", "\ufffd")  # a PostgreSQL text cannot hold NUL
     chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
     usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
@@ -125,8 +125,8 @@ async def _record(connection: Connection, row: Row) -> Row:
         await _record_parts(connection, row)
     elif not (await connection.execute(_SAME, row)).rowcount:
         raise Refused(
-            f"{UNCHANGED} There is another event with the event_id {event_id}. Give this one an id "
-            "of its own, or none."
+            f"{UNCHANGED} Another event has the event_id {event_id}. Give this one a different id, "
+            "or none."
         )
     return {
         "event_id": event_id,
@@ -161,14 +161,14 @@ async def _record_parts(connection: Connection, row: Row) -> None:
         task = row | row["task"] | {"title": title, "given_title": row["task"]["title"]}
         changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
         if not changed.rowcount:
-            raise Refused(f"{UNCHANGED} The task {task['task_id']} is another agent's.")
+            raise Refused(f"{UNCHANGED} Task {task['task_id']} is another agent's.")
 
 
 def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str], bool]:
-    """The chunks in which a text is searched and shown, and whether they are all of it.
+    """The chunks by which a text is found and shown, and whether they are all of it.
 
-    A tool's result is one chunk of `chars` characters and a line that says what is missing. Other
-    text is cut at blank lines, into at most 8 chunks of 3,000 characters.
+    A tool result is one chunk: `chars` characters and a line that says how much is left out. Other
+    text is cut at blank lines into at most 8 chunks of 3,000 characters.
     """
     head, first, last = int(chars * HEAD), CHUNKS - LAST_CHUNKS, LAST_CHUNKS
     if kind != "tool_result":
@@ -188,7 +188,7 @@ def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str],
 def _cut(text: str) -> list[str]:
     chunks = []
     while len(text) > CHUNK_CHARS:
-        # At a blank line, else at a line's end, else at a blank; never after almost nothing.
+        # At a blank line, else at a line's end, else at a space; never in the first third.
         ends = (text.rfind(gap, CHUNK_CHARS // 3, CHUNK_CHARS) for gap in ("\n\n", "\n", " "))
         end = next((end for end in ends if end > 0), CHUNK_CHARS)
         chunks.append(text[:end])

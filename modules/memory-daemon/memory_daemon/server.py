@@ -71,7 +71,7 @@ def application(settings: Settings, database: Database) -> Starlette:
         except Refused as error:
             text = str(error)
         except Exception as error:
-            # Where it was and not what it says, which may be something recorded.
+            # Where it failed, not what it says: that may be something recorded.
             places = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
             text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
@@ -93,7 +93,7 @@ def application(settings: Settings, database: Database) -> Starlette:
         max_request_body_size=BODY_BYTES,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
         auth=AuthSettings(
-            issuer_url=AnyHttpUrl("http://127.0.0.1"),  # asked by nobody: tokens are made here
+            issuer_url=AnyHttpUrl("http://127.0.0.1"),  # never contacted: tokens are made here
             resource_server_url=None,
             validate_token_resource=False,
         ),
@@ -105,7 +105,7 @@ def application(settings: Settings, database: Database) -> Starlette:
 
 async def _answer(settings: Settings, database: Database, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
-        raise Refused(f"{UNCHANGED} There is no tool {name}. There are: {', '.join(TOOLS)}.")
+        raise Refused(f"{UNCHANGED} There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
     try:
         request = TOOLS[name].model_validate(given)
     except ValidationError as error:
@@ -119,7 +119,7 @@ async def _answer(settings: Settings, database: Database, name: str, given: dict
 
 
 async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:
-    # In a form that clients show, which the SDK's own answer is not.
+    # In a form that clients display, unlike the SDK's own answer.
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length) <= BODY_BYTES:
         return await go_on(request)
@@ -129,7 +129,7 @@ async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Res
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serve until a signal ends it; `ready` is told the address. Raises Refused."""
+    """Serve until a signal ends it; `ready` is called with the address. Raises Refused."""
     Tokens(settings.tokens).all()
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -139,7 +139,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
             " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
         ) from error
-    # Head and body of an answer are sent apart. The body would wait 40 ms for the head's receipt.
+    # Head and body are sent separately. Without this, the body would wait 40 ms for the head's ACK.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with database_of(settings) as dsn, Database(dsn) as database:
         background = [

@@ -8,37 +8,37 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 BUNDLE_TOKENS = 65_000  # the specification's
-MIN_BUNDLE_TOKENS = 500  # less holds the headings and nothing else
+MIN_BUNDLE_TOKENS = 500  # less has room for the headings only
 BODY_BYTES = 16 << 20  # of one HTTP request: a text of 10 MB, escaped
 UNCHANGED = "Nothing was recorded or changed."
 
 
 class Refused(Exception):
-    """A sentence for whoever asked: what is wrong, what was and was not changed, what to do."""
+    """A sentence for the caller: what is wrong, what was and was not changed, what to do."""
 
 
 def explained(error: ValidationError) -> str:
-    """The first things that are wrong, without the values, which may be private."""
+    """The first few problems, without the values, which may be private."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
     return "; ".join(line.removeprefix(": ") for line in lines) + "."
 
 
 class Settings(BaseSettings):
-    """How the daemon runs, from variables named MEMORY_DAEMON_…; raises Refused.
+    """How the daemon runs, from variables named MEMORY_DAEMON_…. Raises Refused if one is invalid.
 
-    Without a `dsn` it has a PostgreSQL of its own under `home`.
+    Without a `dsn` it runs an embedded PostgreSQL under `home`.
     """
 
     model_config = SettingsConfigDict(env_prefix="MEMORY_DAEMON_", env_ignore_empty=True)
 
     dsn: str = ""
-    # PostgreSQL refuses to run as root, and what it runs as instead cannot enter root's home.
+    # PostgreSQL refuses to run as root, and the user it runs as instead cannot enter root's home.
     home: Path = Path("~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemon")
     tokens: Path = Path("tokens.json")  # in `home`
     host: str = "127.0.0.1"
     port: int = Field(8765, ge=0, le=65_535)
-    allowed_hosts: str = ""  # names by which other machines reach it, with blanks between
+    allowed_hosts: str = ""  # names by which other machines reach it, separated by spaces
     acb_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
     excerpt_chars: int = Field(4_000, ge=200, le=20_000)
     retention_days: int | None = Field(None, ge=1, le=36_500)
@@ -47,7 +47,7 @@ class Settings(BaseSettings):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            raise Refused(f"A setting MEMORY_DAEMON_… is wrong. {explained(error)}") from None
+            raise Refused(f"A MEMORY_DAEMON_… setting is invalid. {explained(error)}") from None
         self.home = self.home.expanduser().absolute()
         self.tokens = self.home / self.tokens.expanduser()
         if self.host not in ("127.0.0.1", "localhost", "::1") and not self.allowed_hosts:

@@ -1,4 +1,4 @@
-"""Forgetting, and finding out whether all is well."""
+"""Forgetting, and checking that all is well."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from .access import Tokens
 from .database import MIGRATIONS, Connection, connected
 from .settings import Refused, Settings
 
-_RETENTION_SECONDS = 3_600  # between looks at what is too old
+_RETENTION_SECONDS = 3_600  # between checks for what is too old
 _ID = {  # the column in which each table has the event's id
     "events": "event_id",
     "chunks": "event_id",
@@ -24,12 +24,12 @@ _BY = {
     "tag": "%(tag)s = ANY(tags)",
     "before": "ts < %(before)s",
 }
-_CHECKS = {  # each is true where all is well
+_CHECKS = {  # each is true if all is well
     "PostgreSQL is 15 or newer": "current_setting('server_version_num')::int >= 150000",
-    "the schema is this program's": "(SELECT max(version) FROM schema_version) = %(schema)s",
+    "the schema fits this program": "(SELECT max(version) FROM schema_version) = %(schema)s",
     "row level security is on for every table": "(SELECT count(*) = 5 FROM pg_class WHERE"
     " relnamespace = 'memory'::regnamespace AND relname = ANY(%(tables)s) AND relrowsecurity)",
-    "the frequencies of words are known, or few": "(SELECT count(*) < 1000 FROM (SELECT FROM chunks"
+    "word frequencies are known, or not needed": "(SELECT count(*) < 1000 FROM (SELECT FROM chunks"
     " LIMIT 1000) c) OR EXISTS (SELECT FROM pg_stats WHERE schemaname = 'memory' AND tablename ="
     " 'chunks' AND attname = 'tsv' AND most_common_elems IS NOT NULL)",
 }
@@ -38,9 +38,9 @@ _CHECKS = {  # each is true where all is well
 async def forget(dsn: str, by: dict[str, str], *, really: bool = True) -> dict[str, int]:
     """Delete the events that match all of `by`: tenant, event, session, tag, before.
 
-    Answers with the rows of each table, which are only counted if not `really`. Afterwards it is
-    checked that none is left, and the database tidies up, its statistics of words too. Its backups
-    and its write-ahead log are its owner's. Raises Refused.
+    Returns the number of rows in each table; unless `really`, they are only counted. Afterwards it
+    checks that none is left, vacuums the tables and updates the word statistics. Backups and the
+    write-ahead log are up to the database's owner. Raises Refused.
     """
     values = by | ({"before": _moment(by["before"])} if "before" in by else {})
     where = " AND ".join(_BY[name] for name in by)
@@ -74,11 +74,11 @@ def _moment(given: str) -> datetime:
     try:
         return datetime.fromisoformat(given).astimezone()
     except ValueError:
-        raise Refused(f"{given} is no time. Take 30d, or a date such as 2026-01-31.") from None
+        raise Refused(f"{given} is not a time. Use 30d, or a date such as 2026-01-31.") from None
 
 
 async def retain(dsn: str, days: int | None) -> None:
-    """Forget what is older than so many days, now and every hour; nothing if it is None."""
+    """Forget events older than `days`, now and every hour; None forgets nothing."""
     while days:
         with contextlib.suppress(Refused):
             await forget(dsn, {"before": f"{days}d"})
@@ -86,7 +86,7 @@ async def retain(dsn: str, days: int | None) -> None:
 
 
 async def examine(settings: Settings, dsn: str) -> dict[str, bool]:
-    """What was looked at, and whether it is well. Raises Refused."""
+    """What was checked, and whether it is well. Raises Refused."""
     tokens = Tokens(settings.tokens).all()
     findings = {f"{len(tokens)} tokens in {settings.tokens}": bool(tokens)}
     checks = ", ".join(f'{check} AS "{finding}"' for finding, check in _CHECKS.items())
@@ -97,5 +97,5 @@ async def examine(settings: Settings, dsn: str) -> dict[str, bool]:
         await connection.execute("SET LOCAL ROLE memory_daemon")
         for table in _ID:
             found = await connection.execute(f"SELECT FROM {table} LIMIT 1".encode())
-            findings[f"no row of {table} is seen without a tenant"] = found.rowcount == 0
+            findings[f"no row of {table} is visible without a tenant"] = found.rowcount == 0
     return findings

@@ -1,16 +1,16 @@
--- What happened, and what is kept of it for retrieval. Everything hangs on `events`: forgetting an
--- event takes its chunks, artifact, decision and task along.
+-- What happened, and what is kept of it for retrieval. Everything depends on `events`: forgetting
+-- an event removes its chunks, artifact, decision and task.
 
--- English words by their stems. Chinese, Japanese and Korean have no blanks between words (or glue
--- particles to them), so runs of those letters count as pairs of letters too.
+-- English words by their stems. Chinese and Japanese have no spaces between words, and Korean glues
+-- particles to them, so runs of those letters count as pairs of letters too.
 CREATE FUNCTION memory_tsv(body text) RETURNS tsvector IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
   SELECT to_tsvector('english', regexp_replace(body, '([A-Za-z0-9_])([가-힣ぁ-ヿ一-鿿])', '\1 \2', 'g'))
     || to_tsvector('simple', coalesce((SELECT string_agg(substr(run[1], i, 2), ' ')
        FROM regexp_matches(body, '([가-힣ぁ-ヿ一-鿿]+)', 'g') run,
             generate_series(1, greatest(length(run[1]) - 1, 1)) i), '')) $$;
 
--- The whole policy: may a request on channel `request` by agent `agent` see such a row? A secret
--- is seen by none.
+-- The whole policy: may a request on channel `request` by agent `agent` see such a row?
+-- Nobody sees a secret.
 CREATE FUNCTION visible(channel text, sensitivity text, actor text, request text, agent text)
 RETURNS boolean IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
   SELECT CASE request
@@ -31,7 +31,7 @@ CREATE TABLE events (
   channel channel NOT NULL, actor_type text NOT NULL CHECK (actor_type IN ('human', 'agent', 'tool')),
   actor_id text NOT NULL, kind kind NOT NULL, sensitivity sensitivity NOT NULL DEFAULT 'none',
   tags text[] NOT NULL DEFAULT '{}', content jsonb NOT NULL, refs text[] NOT NULL DEFAULT '{}',
-  request_hash bytea NOT NULL, -- tells an event that is sent again from another with its id
+  request_hash bytea NOT NULL, -- tells an event sent again from another with the same id
   PRIMARY KEY (tenant_id, event_id)); -- so that no tenant can take another's ids
 CREATE INDEX ON events (tenant_id, ts);
 CREATE INDEX ON events (tenant_id, session_id, ts);
@@ -54,7 +54,7 @@ CREATE INDEX ON chunks (tenant_id, kind);
 CREATE INDEX ON chunks (tenant_id, event_id);
 
 CREATE TABLE decisions (
-  tenant_id text NOT NULL, decision_id text COLLATE "C" NOT NULL, -- that of its event
+  tenant_id text NOT NULL, decision_id text COLLATE "C" NOT NULL, -- its event's id
   ts timestamptz NOT NULL, status text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'superseded')),
   superseded_by text COLLATE "C", scope text NOT NULL CHECK (scope IN ('project', 'user', 'global')),
   channel channel NOT NULL, sensitivity sensitivity NOT NULL, actor_id text NOT NULL, decision text NOT NULL,
@@ -77,15 +77,15 @@ CREATE TABLE tasks (
 CREATE INDEX ON tasks (tenant_id, event_id);
 
 CREATE TABLE artifacts (
-  tenant_id text NOT NULL, artifact_id text COLLATE "C" NOT NULL, -- that of its event
+  tenant_id text NOT NULL, artifact_id text COLLATE "C" NOT NULL, -- its event's id
   ts timestamptz NOT NULL, kind text NOT NULL CHECK (kind IN ('tool_output', 'blob')), bytes bytea NOT NULL,
   meta jsonb NOT NULL DEFAULT '{}', refs text[] NOT NULL DEFAULT '{}',
   channel channel NOT NULL, sensitivity sensitivity NOT NULL, actor_id text NOT NULL,
   PRIMARY KEY (tenant_id, artifact_id),
   FOREIGN KEY (tenant_id, artifact_id) REFERENCES events ON DELETE CASCADE);
 
--- The second wall between tenants. Not FORCE: the owner, who searches for the serving role (see
--- the next file), would then be kept from the index and from the statistics.
+-- The second wall between tenants. Not FORCE: the owner, who searches on behalf of the serving role
+-- (see the next file), could then not use the index or the statistics.
 DO $$ DECLARE name text; BEGIN
   FOREACH name IN ARRAY ARRAY['events', 'chunks', 'decisions', 'tasks', 'artifacts'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);

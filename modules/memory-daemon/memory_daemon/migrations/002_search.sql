@@ -1,16 +1,16 @@
--- The words of a question, any of which may stand in a text.
+-- The words of a question; a text matches if it has any of them.
 CREATE FUNCTION any_word(question text) RETURNS tsquery IMMUTABLE LANGUAGE sql AS $$
   SELECT string_agg(array_to_tsvector(ARRAY[word])::text, '|')::tsquery
   FROM unnest(tsvector_to_array(memory_tsv(question))) word $$;
 
--- The one search. The full-text operator is not leakproof, so under row level security the index
--- on it is not used (357 ms instead of 1.0 ms at 100,000 rows). Therefore the search runs as the owner, and takes the tenant
--- from the transaction's setting, as the policies do, never from an argument.
+-- The one search. The full-text operator is not leakproof, so under row level security its index is
+-- not used (357 ms instead of 1.0 ms at 100,000 rows). Therefore the search runs as the owner, and
+-- takes the tenant from the transaction's setting, as the policies do, never from an argument.
 --
 -- A chunk's words count by rarity: the sum over the question's words of ln(1 / frequency) x ts_rank,
--- with the frequencies that ANALYZE keeps. Candidates are bounded: those that hold the rarest words,
--- as many words as make about `budget` rows, the newest first; and of the newest `recent` chunks
--- those that hold any of the words.
+-- with the frequencies that ANALYZE keeps. The number of candidates is bounded: the newest `budget`
+-- chunks with any of the rarest words (as many words as occur in about `budget` chunks), and those
+-- of the newest `recent` chunks with any of the words.
 CREATE FUNCTION acb_candidates(question text, request text, agent text, recency double precision,
   budget int DEFAULT 5000, recent int DEFAULT 1000, top int DEFAULT 200)
 RETURNS TABLE (event_id text, ts timestamptz, actor_type text, actor_id text, kind text, refs text[],
@@ -25,7 +25,7 @@ BEGIN
   WITH listed AS (
     SELECT unnest(most_common_elems::text::text[]) AS word, unnest(most_common_elem_freqs) AS freq
     FROM pg_stats WHERE schemaname = 'memory' AND tablename = 'chunks' AND attname = 'tsv'),
-  known AS ( -- a word that is not listed is half as frequent as the rarest that is
+  known AS ( -- an unlisted word counts as half as frequent as the rarest listed one
     SELECT greatest(reltuples, 1) AS rows,
       coalesce((SELECT min(freq) FROM listed WHERE word IS NOT NULL) / 2, 0.01) AS floor
     FROM pg_class WHERE oid = 'memory.chunks'::regclass),
@@ -48,7 +48,7 @@ BEGIN
        AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT budget)
     UNION
     (SELECT chunk_id FROM
-      (SELECT * FROM -- of others' private ones it passes over so many and no more
+      (SELECT * FROM -- skips at most so many that it may not see
         (SELECT * FROM chunks WHERE tenant_id = tenant ORDER BY ts DESC LIMIT recent * 20) newest
        WHERE visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT recent) seen
      WHERE tsv @@ any_term)),
