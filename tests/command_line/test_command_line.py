@@ -196,7 +196,7 @@ class TestWhichAgent:
 class TestErrors:
     def test_an_agent_without_a_memory(self, command: Command) -> None:
         result = command.run("list", code=1)
-        assert "'sam' has no memory" in result.stderr and "agent-memory agents" in result.stderr
+        assert "'sam' has no store" in result.stderr and "agent-memory agents" in result.stderr
         assert not command.root.exists()
 
     def test_an_unknown_id(self, command: Command) -> None:

@@ -64,9 +64,9 @@ class TestWell:
         result = command.run("doctor")
         assert "✗" not in result.stdout and "!" not in result.stdout
         assert "12 memories: hashes, vectors and indexes agree" in result.stdout
-        assert "Amplifier's sessions here are 'sam'" in result.stdout
+        assert "Amplifier's sessions here run as 'sam'" in result.stdout
         assert (
-            "There is nothing that a repair could mend" in command.run("doctor", "--repair").stderr
+            "There is nothing that a repair could fix" in command.run("doctor", "--repair").stderr
         )
 
     def test_an_agent_without_a_memory(self, command: Command) -> None:
@@ -93,7 +93,7 @@ class TestSettings:
             settings(**config)
             result = CliRunner().invoke(cli, ["doctor", "--root", str(command.root)])
             assert result.exit_code == 1 and said in result.stdout
-            assert "Not looked at" in result.stdout and "settings.yaml" in result.stdout
+            assert "Not examined" in result.stdout and "settings.yaml" in result.stdout
 
     def test_a_setting_that_is_wrong(self, command: Command, memories: list[Memory]) -> None:
         settings(agent_identity="sam", lock_timeout="soon")
@@ -223,7 +223,7 @@ class TestCheckingApart:
         process = command.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
         output, complaints = process.communicate()
         assert process.returncode == 1 and "The check failed" in output
-        assert REPAIR not in output and "nothing that a repair could mend" in complaints
+        assert REPAIR not in output and "nothing that a repair could fix" in complaints
         assert not list(make_storage().folder.path.glob("damaged-*"))
 
 

@@ -126,7 +126,7 @@ def test_what_fails_halfway_is_resumed(
 
 def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], root: Path) -> None:
     result = command.run("share", "--tag", "db", "--to", "alice", "--dry-run")
-    assert "We chose PostgreSQL." in result.stdout and "one will be made" in result.stderr
+    assert "We chose PostgreSQL." in result.stdout and "one will be created" in result.stderr
     assert result.stdout.endswith("Would be copied to alice: 2.\n")
     planned = command.json("share", "--tag", "db", "--to", "alice", "--dry-run")
     assert planned["would_copy"] == [ids[2], ids[0]] and planned["store_created"]

@@ -458,8 +458,8 @@ class TestWrongFiles:
             (b"PK\x03\x04word/document.xml", "Unpack it"),
             (bz2.compress(b"fine"), "Unpack it"),
             (lzma.compress(b"fine"), "Unpack it"),
-            (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or not whole"),
-            (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or not whole"),
+            (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or incomplete"),
+            (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or incomplete"),
             (gzip.compress(b"\xff", mtime=0), "not UTF-8 text"),
         ],
     )

@@ -51,7 +51,7 @@ def test_the_parts_have_names(look: Look) -> None:
     page = look(TEAM)
     expect(page.locator("#words")).to_have_accessible_name("Search in texts and tags")
     expect(page.locator("#chips")).to_have_accessible_name("Filter by tag")
-    expect(page.locator("#map")).to_have_accessible_name(re.compile("mean something alike"))
+    expect(page.locator("#map")).to_have_accessible_name(re.compile("similar meaning"))
     expect(page.locator("#map")).to_have_accessible_description(re.compile("Arrow keys"))
     expect(page.locator("#time")).to_have_role("slider")
     expect(page.locator("#time")).to_have_accessible_name("Period to show")

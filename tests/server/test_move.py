@@ -326,7 +326,7 @@ class TestTheSourceIsRemoved:
         before = fill(here, 50)
         assert b"fact 3" in bytes_of(here.folder.path)
         said = move("--to", qdrant.url, "--remove-source")
-        assert f"Deleted in {here.config.storage_root}" in said.stdout
+        assert f"Deleted from {here.config.storage_root}" in said.stdout
         assert not here.folder.exists and memories(there) == before
         assert [path.name for path in here.folder.path.rglob("*")] == [".gitignore"]
 
@@ -373,7 +373,7 @@ class TestTheSourceIsRemoved:
         fill(there, 5)
         other = make_storage("alice", qdrant_url=qdrant.url)
         asyncio.run(other.store("hers"))
-        assert f"Deleted in {qdrant.url}" in move("--to", "local", "--remove-source").stdout
+        assert f"Deleted from {qdrant.url}" in move("--to", "local", "--remove-source").stdout
         left = qdrant.client.get_collections().collections
         assert [one.name for one in left] == ["agent-memory.alice.shard-1"]
         assert [a.alias_name for a in qdrant.client.get_aliases().aliases] == ["agent-memory.alice"]
@@ -610,16 +610,16 @@ class TestAnotherModelThere:
 class TestRefused:
     def test_where_it_is_already(self, here: MemoryStorage) -> None:
         fill(here, 1)
-        assert "That is where it is" in move("--to", "local", code=2).stderr
+        assert "The store is already there" in move("--to", "local", code=2).stderr
         again = ("--from", "http://127.0.0.1:9", "--to", "http://127.0.0.1:9")
-        assert "That is where it is" in move(*again, code=2).stderr
+        assert "The store is already there" in move(*again, code=2).stderr
 
     def test_where_there_is_none(
         self, here: MemoryStorage, qdrant: QdrantServer, root: Path
     ) -> None:
-        assert "'sam' has no memory in" in move("--to", qdrant.url, code=1).stderr
+        assert "'sam' has no store in" in move("--to", qdrant.url, code=1).stderr
         said = move("--to", "local", "--from", qdrant.url, "--remove-source", code=1)
-        assert f"has no memory in {qdrant.url}" in said.stderr
+        assert f"has no store in {qdrant.url}" in said.stderr
         assert nothing_on(qdrant) and not root.exists()
 
     @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://a", "http://a:secret@b", "x"])

@@ -12,7 +12,7 @@ def cause(error: Exception) -> str:
     """
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
-        done = "What was done before that is done."
+        done = "What was done before that stays done."
         return f"Standard output cannot be written: {_reason(error)}. {done}"
     what, advice = shortage_of(error) or ("", "")
     if isinstance(error, OSError) and (error.filename or not what):

@@ -38,9 +38,9 @@ class Session:
         if len(agents) == 1:
             return agents[0]
         doubt = self.settings.storage().config.doubt
-        none = f"None has a memory here yet. {doubt}".rstrip()
+        none = f"No agent has a store here yet. {doubt}".rstrip()
         there = f"There are {', '.join(agents)}." if agents else none
-        raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
+        raise click.UsageError(f"Whose memories? Name the agent with --agent. {there}")
 
     @cached_property
     def storage(self) -> "MemoryStorage":
@@ -52,7 +52,7 @@ class Session:
         """The agent's storage, which must exist."""
         if run(self.storage.info()) is None and not run(self.place.exists()):
             fail(
-                f"The agent {self.agent!r} has no memory in {self.place.where}. "
+                f"The agent {self.agent!r} has no store in {self.place.where}. "
                 "See: agent-memory agents"
             )
         return self.storage
