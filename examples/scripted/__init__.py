@@ -22,8 +22,8 @@ MEMORY_MODULES = (
     "hooks-memory-semantic-context",
     "hooks-memory-semantic-capture",
 )
-# Amplifier's own orchestrators are in no package registry. Sessions can also use those whose folders,
-# such as amplifier-module-loop-basic, are listed in the variable AMPLIFIER_LOOPS.
+# Amplifier's own orchestrators are in no package registry. Sessions can also use those whose
+# folders, such as amplifier-module-loop-basic, are listed in the variable AMPLIFIER_LOOPS.
 LOOPS = {"loop-scripted": Path(__file__).parent / "loop-scripted"} | {
     Path(folder).name.removeprefix("amplifier-module-"): Path(folder)
     for folder in os.environ.get("AMPLIFIER_LOOPS", "").split(os.pathsep)

@@ -1,4 +1,4 @@
-"""Nothing in a memory is more than text; any number of memories; the file."""
+"""A memory is never more than text; any number of memories; the file."""
 
 import errno
 import os

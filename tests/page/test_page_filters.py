@@ -123,7 +123,7 @@ def test_labels_of_time_do_not_touch(look: Look) -> None:
             page.context.close()
 
 
-def test_the_first_moment_of_all_has_its_bin(look: Look) -> None:
+def test_the_earliest_possible_time_has_its_bin(look: Look) -> None:
     memories = remember("later", "first", apart=timedelta(0))
     memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
     memories[0].timestamp = memories[1].timestamp + timedelta(days=1)

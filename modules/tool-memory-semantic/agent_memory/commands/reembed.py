@@ -29,7 +29,9 @@ ShowDone = Callable[[int, int], None]
     required=True,
     help='"local", one of `agent-memory model list`, or the name at the service.',
 )
-@click.option("--base-url", metavar="URL", help="The service's URL.  [default: see settings]")
+@click.option(
+    "--base-url", metavar="URL", help="The service's URL.  [default: as the settings say]"
+)
 @click.option(
     "--dimensions", metavar="N", type=click.IntRange(1), help="The vector length to ask for."
 )
