@@ -23,7 +23,7 @@ ANSWER = DECISIONS[0]
 
 
 async def run_session(agent: str, root: str, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Open a session as `agent` and let its model make `calls`, one per turn. Returns the outputs."""
+    """Open a session as `agent` and let its model make `calls`, one per turn; their outputs."""
     outputs = []
 
     async def show(event: str, data: dict[str, Any]) -> HookResult:
