@@ -20,7 +20,7 @@ def test_all_memories_are_there(look: Look) -> None:
     expect(page.locator("#count")).to_have_text("6 memories")
     assert listed(page) == ids(0, 1, 2, 3, 4, 5)
     assert len(points(page)) == clear_points(page) == bars(page) == 6
-    expect(page.locator("footer")).to_contain_text("plain text: keep it as private as they are")
+    expect(page.locator("footer")).to_contain_text("plain text: keep it private")
 
 
 def test_search(look: Look) -> None:

@@ -7,8 +7,8 @@ from memory_semantic import shortage_of
 
 
 def cause(error: Exception) -> str:
-    """What happened, in a sentence. An error's own text may quote a memory, so of an unexpected one
-    only its kind is given, and where it was raised.
+    """What happened, in a sentence. An error's own text may quote a memory, so an unexpected one is
+    described only by its kind and by where it was raised.
     """
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):

@@ -95,7 +95,7 @@ def command(
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Declare a command with the options that all commands have, and with examples in its help.
 
-    Errors end it with a sentence: exit code 1 if something failed, 2 if it was asked wrongly.
+    Errors end it with a sentence: exit code 1 if something failed, 2 if it was used wrongly.
     """
 
     def add(function: Callable[..., None]) -> click.Command:

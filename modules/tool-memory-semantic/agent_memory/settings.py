@@ -1,8 +1,8 @@
 """The settings that Amplifier would give the tools in this folder, read from its own files.
 
 They are read as by Amplifier's command line: from `~/.amplifier/settings.yaml`, then from
-`.amplifier/settings.yaml` and `.amplifier/settings.local.yaml` here, where later ones win; in each,
-`overrides`, then `modules.tools`. `${NAME}` and `${NAME:default}` are expanded, and
+`.amplifier/settings.yaml` and `.amplifier/settings.local.yaml` here, where later ones win; in them,
+first `overrides`, then `modules.tools`. `${NAME}` and `${NAME:default}` are expanded, and
 `~/.amplifier/keys.env` adds what the environment lacks. What a bundle sets is known only inside a
 session.
 """

@@ -99,15 +99,15 @@ class Sharing:
     async def _lacking(self, pairs: Sequence[_Pair]) -> list[_Pair]:
         keys = [pair.copy.key for pair in pairs]
         there: set[UUID] = set()
-        for start in range(0, len(keys), MAX_BATCH):  # vectors are read, too
+        for start in range(0, len(keys), MAX_BATCH):  # as vectors are read, too
             some = keys[start : start + MAX_BATCH]
             there |= await self.target.run(lambda store, some=some: set(store.get(some)), set())
         return [pair for pair in pairs if pair.copy.key not in there]
 
 
 async def sharing(source: MemoryStorage, target: MemoryStorage) -> Sharing | None:
-    """What copies from one store to the other; None if `source` has no store. A store created for
-    the target gets the same embedding model. Raises StorageError.
+    """The Sharing between two stores; None if `source` has no store. A store created for the target
+    gets the same embedding model. Raises StorageError.
     """
     ours, theirs = await source.info(), await target.info()
     if ours is None:

@@ -16,7 +16,7 @@ class SeveralStores(MemoryStorage):
     """The storage of an agent for one search, which also asks the stores of `others`.
 
     `found` is the result; the `agent_id` of each memory says whose store it is in. `not_searched`
-    says, by agent, why a store was left out. Nothing is written, and no store is created.
+    says, by agent, why a store was left out. No memory is written, and no store is created.
     """
 
     def __init__(self, agent_id: str, config: Mapping[str, Any], others: Sequence[str]) -> None:

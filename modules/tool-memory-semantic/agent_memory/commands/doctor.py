@@ -38,12 +38,12 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
 
 
 def _examine(session: Session, offline: bool) -> list["Finding"]:
-    """All findings, each shown as soon as it is there."""
+    """All findings, each shown as soon as it is found."""
     from .. import examination
 
     try:
         storage, why = session.storage, ""
-    except (click.UsageError, InputError) as error:  # nobody can know whose store, or where
+    except (click.UsageError, InputError) as error:  # it is unknown whose store, or where
         storage, why = None, str(error)
 
     async def look() -> list["Finding"]:

@@ -43,7 +43,7 @@ def reembed(
 
     Says what it will take, and asks. The store stays usable meanwhile. Safe to rerun: resumes after
     an interruption. With the model that the store already has, nothing is embedded: the store is
-    rebuilt, which gives one of an older version what it lacks.
+    rebuilt, which adds what a store of an older version lacks.
     """
     from memory_semantic import EmbeddingGenerator
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def stats(session: Session, html: str | None) -> None:
     """Show numbers, growth and tags over time.
 
-    With the setting `usage: true`, also shows which memories searches find, and how many they never
-    find.
+    With the setting `usage: true`, also shows which memories searches find, and how many they do
+    not find.
 
     With --html, writes a page for the browser: a list, the memories over time, and search; with the
     extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing

@@ -55,7 +55,7 @@ function chip(tag) {
 
 function showChips() {
   const focused = focusedTag("chips");
-  // The chosen and the coloured ones first; in the short form only as many as fit on a line, or a few.
+  // The chosen and the coloured ones first; in short form only as many as fit on a line, or a few.
   const order = [...new Set([...colours.keys(), ...filter.tags, ...tagCounts.keys()])];
   const chips = order.slice(0, allChips ? MOST_CHIPS : FEW_CHIPS).map(chip);
   const toggle = element("button", "quiet");
