@@ -451,7 +451,7 @@ class TestWrongFiles:
         [
             (
                 "fine\nna\u00efve".encode("latin-1"),
-                "line 2: it is not UTF-8 text. If it is text of",
+                "line 2: it is not UTF-8 text. If it is text in",
             ),
             ("without a mark".encode("utf-16-le"), "not UTF-8 text"),
             (bytes(range(256)), "not UTF-8 text"),
