@@ -704,5 +704,5 @@ class TestSaid:
         self, here: MemoryStorage, qdrant: QdrantServer, root: Path
     ) -> None:
         fill(here, 1)
-        assert f"It is in {root} too, until" in move("--to", qdrant.url).stderr
+        assert f"It stays in {root}, too, until" in move("--to", qdrant.url).stderr
         assert "too, until" not in move("--to", qdrant.url, "--remove-source").stderr
