@@ -1,7 +1,7 @@
 """How long a person waits for `agent-memory`: `uv run benchmarks/command_line.py [memories]`.
 
-Each command runs as a process of its own, on memories made with the built-in model. Printed are
-medians: until the first byte of output, and until the end. The page's time is that of a single run.
+Each command runs in its own process, on memories embedded by the built-in model. Prints medians:
+until the first byte of output, and until the end. The page is timed in a single run.
 """
 
 import asyncio

@@ -4,9 +4,9 @@
     uv run benchmarks/daemon.py --sizes 100000 1000000
 
 LoCoMo's data is not part of this repository: it is in github.com/snap-research/LoCoMo, in data/
-(CC BY-NC 4.0). Speed is measured by an MCP client in
-another process, on texts of the Python packages that are installed here, in chunks of some 870
-characters, with the first lines of docstrings as questions. Rows are loaded by COPY.
+(CC BY-NC 4.0). Speed is measured by an MCP client in another process, on the texts of the Python
+packages installed here, in chunks of about 870 characters, with the first lines of docstrings as
+questions. Rows are loaded with COPY.
 """
 
 import argparse
@@ -188,7 +188,7 @@ async def decisions(database: Database) -> dict[str, float]:
 
 
 def texts() -> Iterator[str]:
-    """Chunks of real text without end: when all is used up, cut at other places."""
+    """Endless chunks of real text: when all of it is used up, it is cut at other places."""
     files = sorted(Path(os.__file__).parent.rglob("*.py")) + sorted(
         Path(np.__file__).parent.parent.rglob("*.py")
     )

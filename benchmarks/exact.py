@@ -1,7 +1,7 @@
-"""Ranking by the formulas of `memory_semantic.ranking`, worked out for every memory.
+"""Ranking by the formulas of `memory_semantic.ranking`, computed for every memory.
 
-It needs no store, so that what a formula finds is known in seconds; `recall.py` holds beside it
-what a store answers.
+It needs no store, so what a formula finds is known in seconds; `recall.py` compares that with what
+a store answers.
 """
 
 import asyncio

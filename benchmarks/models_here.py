@@ -11,9 +11,9 @@
 # ///
 """What a model on this machine costs: `uv run benchmarks/models_here.py [NAME ...]`, two minutes.
 
-With names, models that were fetched; without, models built as the two recommended ones are, layer
-by layer, with random weights and vocabularies of their size: time and memory do not depend on what
-the weights are. What they find depends on it; that is measured by `recall.py --model`.
+With names, it measures models that were fetched; without, models built layer by layer like the two
+recommended ones, with random weights and vocabularies of the same size, because time and memory do
+not depend on the weights. What a model finds does; `recall.py --model` measures that.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ def bert(layers: int, vocabulary: int) -> bytes:
 
 
 def build(model: str) -> None:
-    """Put a model of the same shape where the real one would be fetched to."""
+    """Put a model of the same shape where the real one would be."""
     layers, vocabulary = SHAPES[model]
     described = fetch._all()[model]
     repository = described["sources"]["hf"].replace("/", "--")
@@ -138,7 +138,7 @@ def build(model: str) -> None:
 
 
 def text(tokens: int, number: int) -> str:
-    """A text of so many tokens."""
+    """A text of `tokens` tokens."""
     words = np.random.default_rng(number).integers(0, 30_000, tokens)
     return " ".join(f"w{word}" for word in words)
 

@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""The plots of the page, each for a page in black on white and for one in white on black."""
+"""The plots of the page, each for a light page and for a dark one."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -14,10 +14,10 @@
 """Does a search find the right memory? `uv run benchmarks/recall.py [--locomo FILE]`, a minute.
 
 On our own set and the four languages (see `recall/README.md`), and on LoCoMo's conversations if its
-file `locomo10.json` is given. `--model NAME` measures a model too that was fetched to this machine,
-`--endpoint URL MODEL` one of a service that is compatible with OpenAI's. Every ranking is worked
-out for all memories by its formula (`exact`); the default one is compared with what a store
-answers. `benchmarks/run.py --parts recall` measures the same and puts it on the page.
+file `locomo10.json` is given. `--model NAME` also measures a model that was fetched to this
+machine, `--endpoint URL MODEL` one of a service that is compatible with OpenAI's. Every ranking is
+computed for all memories by its formula (`exact`); the default is compared with a store's answers.
+`benchmarks/run.py --parts recall` measures the same and puts it on the page.
 """
 
 import argparse
@@ -182,7 +182,7 @@ def _recency(model: Model, whole: Set) -> dict[str, Any]:
 
 
 async def _store(model: Model, given: Set, expected: Sequence[Answer]) -> dict[str, Any]:
-    """What a store answers, as its users have it, beside what the formula says."""
+    """What a store answers its users, beside what the formula says."""
     answers = []
     with tempfile.TemporaryDirectory() as folder:
         settings = {"storage_root": folder, "embedding_model": model.generator.model}

@@ -2,9 +2,9 @@
 
 Run it with `uv run benchmarks/run.py --parts recall_hook`.
 
-Time is that of real prompts in a scripted session with the hook, less that of the same without it.
-Tokens are counted with the tokenizer of `tokens`. The threshold of closeness is measured on our own
-labelled set and on prompts that ask nothing of a memory.
+The time is that of real prompts in a scripted session with the hook, minus that of the same prompts
+without it. Tokens are counted with the tokenizer of `tokens`. The threshold of closeness is
+measured on our own labelled set and on prompts that no memory answers.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The page and its plots, from the results that run.py has saved. It measures nothing.
 
-Every figure and every comparison on the page is computed; what is written here is true whatever
-the figures are.
+Every figure and every comparison on the page is computed; the sentences here are true whatever the
+figures are.
 """
 
 from collections.abc import Callable, Iterable, Sequence

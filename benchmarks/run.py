@@ -14,9 +14,9 @@
 # ///
 """The whole benchmark suite: `uv run benchmarks/run.py`, or `--quick` for a look.
 
-Measures in parts, saves after each step what there is, and writes a page with plots. The full run
-takes half an hour, most of it at 100,000 memories, and writes to docs/; it wants a machine that
-does nothing else.
+Measures in parts, saves the results after each step, and writes a page with plots. The full run
+takes half an hour, most of it at 100,000 memories, and writes to docs/; the machine should do
+nothing else meanwhile.
 """
 
 import argparse

@@ -11,7 +11,7 @@ _RESAMPLES = 10_000
 
 
 class Question(NamedTuple):
-    """What is asked, of which kind it is, and the texts of the memories that answer it."""
+    """What is asked, the kind of question, and the texts of the memories that answer it."""
 
     kind: str
     text: str

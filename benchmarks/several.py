@@ -1,7 +1,7 @@
 """Several processes on one store: `uv run benchmarks/several.py 1 2 4`.
 
-This project and its alternatives, each in its own environment. A process adds a memory, asks for
-it, and so on. Prints a plain table.
+This project and its alternatives, each in its own environment. Each process adds a memory, asks for
+it, and repeats this. Prints a plain table.
 """
 
 import json

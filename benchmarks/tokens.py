@@ -1,11 +1,12 @@
 """What memory costs in tokens: `uv run benchmarks/tokens.py 10 1000`.
 
-On every request of a session, because the model is told of the tools, and for each call of one.
+It counts them for every request of a session, which describes the tools to the model, and for each
+call of a tool.
 
-Counted with the tokenizer of the built-in embedding model, which needs no network: Llama 2's. It
-counts about a fifth more than OpenAI's cl100k_base, on the texts of the recall set and on JSON
-alike (checked once). The usual rule of thumb, a quarter of the characters, is beside it: it agrees
-with cl100k_base on those texts, and counts only half of it on JSON. Prints a plain table.
+The tokenizer is that of the built-in embedding model, Llama 2's, which needs no network. It counts
+about a fifth more than OpenAI's cl100k_base, on the texts of the recall set and on JSON alike
+(checked once). The usual rule of thumb, a quarter of the characters, is shown beside it: it agrees
+with cl100k_base on those texts, and counts only half as many on JSON. Prints a plain table.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What recording costs a search, with the setting `usage` on: `uv run benchmarks/usage.py`.
 
-Searches with and without it take turns, in one process, so that they share the opening of a store;
-its writing alone is timed as well. Prints a line for each.
+Searches with and without it take turns in one process, so that they share the opening of a store;
+the recording alone is timed, too. Prints a line for each.
 """
 
 import asyncio

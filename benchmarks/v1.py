@@ -1,7 +1,7 @@
 """What version 1 promises in figures, measured on this machine: `uv run benchmarks/v1.py`.
 
-Vectors of 1536 dimensions come from a generator that costs next to nothing, so that the times are
-those of the store; the row that includes embedding says so. Prints a Markdown table.
+Vectors of 1536 dimensions come from a generator that takes almost no time, so the times are those
+of the store; the row that includes embedding says so. Prints a Markdown table.
 """
 
 import asyncio

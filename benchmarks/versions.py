@@ -2,9 +2,9 @@
 
     uv run benchmarks/versions.py --base /path/to/other/checkout
 
-Each version fills stores of its own; then they take turns row by row, so that whatever else the
-machine does meets both. Prints medians and ratios as a Markdown table; above 1 this checkout is the
-better one.
+Each version fills its own stores; then they take turns row by row, so that whatever else the
+machine does affects both. Prints medians and ratios as a Markdown table; above 1, this checkout is
+better.
 """
 
 import argparse

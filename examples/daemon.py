@@ -1,7 +1,7 @@
-"""A team's memory: an agent explains a repository, and another one is told what matters of it.
+"""A team's memory: one agent explains a repository, and another is told what matters of that.
 
-Run it with `uv run examples/daemon.py`. It starts a daemon with a PostgreSQL of its own in a
-temporary folder, and talks to it as any MCP client does.
+Run it with `uv run examples/daemon.py`. It starts a daemon with its own PostgreSQL in a temporary
+folder, and talks to it as any MCP client does.
 """
 
 import asyncio

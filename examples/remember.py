@@ -1,6 +1,6 @@
-"""An agent remembers: stored in one session, found by its meaning in the next.
+"""An agent remembers: what one session stores, the next finds by its meaning.
 
-Run it with `uv run examples/remember.py`. It uses a store of its own in a temporary folder.
+Run it with `uv run examples/remember.py`. It uses its own store in a temporary folder.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ ANSWER = DECISIONS[0]
 
 
 async def run_session(agent: str, root: str, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Open a session as `agent`, let its model make `calls`, one a turn; their outputs."""
+    """Open a session as `agent` and let its model make `calls`, one per turn; their outputs."""
     outputs = []
 
     async def show(event: str, data: dict[str, Any]) -> HookResult:

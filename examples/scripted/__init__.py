@@ -1,7 +1,7 @@
 """A real Amplifier session in which a script plays the model.
 
-The kernel is `amplifier-core`; it loads every module, the memory tools among them, from its folder
-and validates it, as it does in `amplifier` itself.
+The kernel is `amplifier-core`. It loads each module, the memory tools included, from its folder and
+validates it, as in `amplifier` itself.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from amplifier_core import AmplifierSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY_MODULE = REPOSITORY / "modules" / "tool-memory-semantic"
-# Its own id, and those of the others that the same folder holds.
+# The modules in that folder: the tools, and the others by their ids.
 MEMORY_MODULES = (
     MEMORY_MODULE.name,
     "tool-memory-semantic-sharing",
     "hooks-memory-semantic-context",
     "hooks-memory-semantic-capture",
 )
-# Amplifier's own orchestrators are in no package registry. Sessions also run with those whose
-# folders, such as amplifier-module-loop-basic, the variable AMPLIFIER_LOOPS lists.
+# Amplifier's own orchestrators are in no package registry. Sessions can also use those whose
+# folders, such as amplifier-module-loop-basic, are listed in the variable AMPLIFIER_LOOPS.
 LOOPS = {"loop-scripted": Path(__file__).parent / "loop-scripted"} | {
     Path(folder).name.removeprefix("amplifier-module-"): Path(folder)
     for folder in os.environ.get("AMPLIFIER_LOOPS", "").split(os.pathsep)
@@ -32,7 +32,7 @@ LOOPS = {"loop-scripted": Path(__file__).parent / "loop-scripted"} | {
 
 
 class _Folder:
-    """A module source, as the kernel asks for it: where the module's folder is."""
+    """A module source, as the kernel expects it: knows the module's folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class _Folder:
 
 
 class _Folders:
-    """A module source resolver: the memory tools from this repository, the rest from beside us."""
+    """A module source resolver: the memory modules are in this repository, the rest beside us."""
 
     def resolve(self, module_id: str, source_hint: Any = None, profile_hint: Any = None) -> _Folder:
         if module_id in MEMORY_MODULES:
@@ -63,9 +63,9 @@ async def scripted_session(
     hooks: dict[str, dict[str, Any]] | None = None,
     loop: str = "loop-scripted",
 ) -> AsyncIterator[AmplifierSession]:
-    """A session whose model answers with `turns`, and whose memory module has the config `memory`;
-    without one it has none. `session` is added to the session's own configuration, `tools` and
-    `hooks` are further modules with their config, `loop` is one of `LOOPS`.
+    """A session whose model answers with `turns`. `memory` is the config of the memory tools; None
+    leaves them out. `session` is added to the session's own configuration, `tools` and `hooks` are
+    further modules with their config, `loop` is one of `LOOPS`.
     """
     all_tools = ({MEMORY_MODULE.name: memory} if memory is not None else {}) | (tools or {})
     config = {
@@ -85,6 +85,6 @@ async def scripted_session(
         yield opened
     finally:
         await opened.cleanup()
-        # A thread of the kernel is still letting go of the last call. If the interpreter exits
-        # within that millisecond, amplifier-core 2.0.2 takes the process down with a signal.
+        # A thread of the kernel is still finishing the last call. If the interpreter exits within
+        # that millisecond, amplifier-core 2.0.2 kills the process with a signal.
         await asyncio.sleep(0.1)

@@ -31,7 +31,7 @@ def config(**values: str) -> str:
 
 
 def on_a_terminal(*arguments: str, columns: int = 80) -> str:
-    """What the command shows in a window of so many columns."""
+    """What the command shows in a window of this many columns."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     environment.pop("NO_COLOR", None)
@@ -78,7 +78,7 @@ def test_store_reads_standard_input(command: Command) -> None:
     assert command.json("list")[0]["content"] == "Two lines\nof a note"
 
 
-def test_list_is_newest_first_and_can_be_narrowed(
+def test_list_is_newest_first_and_can_be_filtered(
     command: Command, root: Path, make_storage: MakeStorage, clock: Clock
 ) -> None:
     storage = make_storage()
@@ -101,7 +101,7 @@ def test_list_is_newest_first_and_can_be_narrowed(
     assert len(result.stdout.splitlines()) == 20
 
 
-def test_a_credential_is_masked_in_what_is_stored_and_asked(command: Command) -> None:
+def test_credentials_are_masked_in_memories_and_questions(command: Command) -> None:
     key = "sk-" + "a1b2c3d4" * 5
     stored = command.json("store", f"The key is {key}", "--tag", f"tag {key}")
     assert stored["masked_secrets"] == 2
@@ -122,7 +122,7 @@ def test_agents_lists_each_store(command: Command, make_storage: MakeStorage) ->
     assert command.run("agents").stdout.startswith("alice\t2\t")
 
 
-def test_agents_goes_on_past_a_damaged_one(command: Command, root: Path) -> None:
+def test_agents_lists_the_others_beside_a_damaged_store(command: Command, root: Path) -> None:
     command.run("store", "one")
     command.run("store", "two", "--agent", "alice")
     (root / "alice/qdrant.db/manifest.json").write_text("{")
@@ -139,10 +139,10 @@ class TestWhichAgent:
         command.run("store", "something")
         assert "something" in self.run(root, "list")
 
-    def test_without_any_the_question_is_which(self, root: Path) -> None:
+    def test_without_any_it_asks_for_a_name(self, root: Path) -> None:
         assert "--agent" in self.run(root, "list", code=2)
 
-    def test_among_several_it_says_which_there_are(self, root: Path, command: Command) -> None:
+    def test_with_several_it_lists_them(self, root: Path, command: Command) -> None:
         command.run("store", "one")
         command.run("store", "two", "--agent", "alice")
         assert "alice, sam" in self.run(root, "list", code=2)
@@ -180,23 +180,23 @@ class TestWhichAgent:
         assert "memory of four" in self.run(root, "list")
         assert "memory of one" in self.run(root, "list", "--agent", "one")
 
-    def test_the_settings_say_where_and_by_which_model(self, tmp_path: Path) -> None:
+    def test_the_settings_choose_the_folder_and_the_model(self, tmp_path: Path) -> None:
         place = tmp_path / "elsewhere"
         settings(config(agent_identity="sam", storage_root=str(place), embedding_model="local"))
         result = CliRunner().invoke(cli, ["store", "here", "--json"])
         assert json.loads(result.stdout)["embedding_model"] == "local"
         assert (place / "sam/qdrant.db/manifest.json").exists()
 
-    def test_an_impossible_name_is_a_wrong_use(self, root: Path) -> None:
+    def test_an_invalid_name_is_a_usage_error(self, root: Path) -> None:
         assert "lower case: sam" in self.run(root, "list", "--agent", "Sam", code=2)
         settings(config(agent_identity="007"))
         assert "must be a text" in self.run(root, "list", code=2)
 
 
 class TestErrors:
-    def test_an_agent_without_a_memory(self, command: Command) -> None:
+    def test_an_agent_without_a_store(self, command: Command) -> None:
         result = command.run("list", code=1)
-        assert "'sam' has no memory" in result.stderr and "agent-memory agents" in result.stderr
+        assert "'sam' has no store" in result.stderr and "agent-memory agents" in result.stderr
         assert not command.root.exists()
 
     def test_an_unknown_id(self, command: Command) -> None:
@@ -220,27 +220,27 @@ class TestErrors:
             ["list", "--since", "0h"],
         ],
     )
-    def test_a_wrong_use_is_exit_code_2(self, command: Command, arguments: list[str]) -> None:
+    def test_a_usage_error_is_exit_code_2(self, command: Command, arguments: list[str]) -> None:
         result = command.run(*arguments, code=2)
         assert "Error: " in result.stderr and "Traceback" not in result.output
 
-    def test_a_setting_that_is_wrong(self, command: Command) -> None:
+    def test_an_invalid_setting(self, command: Command) -> None:
         settings(config(lock_timeout="soon"))
         assert "lock_timeout" in command.run("list", code=2).stderr
 
-    def test_a_broken_settings_file_is_said(self, command: Command) -> None:
+    def test_reports_a_broken_settings_file(self, command: Command) -> None:
         settings("overrides: [\n")
         process = command.start("store", "one", "--json")
         output, notes = process.communicate()
         assert json.loads(output)["status"] == "stored"
         assert "settings.yaml is skipped" in notes and "it is not YAML (line 2)" in notes
 
-    def test_settings_that_are_nested_too_deeply_are_said(self, command: Command) -> None:
+    def test_reports_settings_that_are_nested_too_deeply(self, command: Command) -> None:
         settings("overrides: " + "[" * 2_000)
         result = command.run("store", "one")
         assert "settings.yaml is skipped" in result.stderr and "too deeply" in result.stderr
 
-    def test_settings_may_have_aliases_but_cannot_stand_for_gigabytes(
+    def test_settings_may_have_aliases_but_cannot_expand_to_gigabytes(
         self, command: Command
     ) -> None:
         lines = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -258,7 +258,7 @@ class TestErrors:
         assert time.monotonic() - started < 30
 
     @pytest.mark.parametrize("empty", ["", " \t"])
-    def test_nothing_that_is_given_may_be_empty(self, root: Path, empty: str) -> None:
+    def test_rejects_empty_values(self, root: Path, empty: str) -> None:
         settings(config(agent_identity="sam", storage_root=str(root)))
         CliRunner().invoke(cli, ["store", "one"])
         needed = {"--to": "local", "--model": "local"}
@@ -328,7 +328,7 @@ class TestText:
             )
             assert "\x1b" not in shown and "\u202e" not in shown
 
-    def test_json_has_it_as_it_is(self, command: Command) -> None:
+    def test_json_has_the_text_unchanged(self, command: Command) -> None:
         stored = command.json("store", HOSTILE)
         assert command.json("show", stored["memory_id"])["content"] == HOSTILE
 
@@ -340,7 +340,7 @@ class TestText:
         assert max(map(len, lines)) <= 80
 
     @pytest.mark.parametrize("columns", [1, 20, 60])
-    def test_a_narrow_window_shows_a_text_too(
+    def test_a_narrow_window_shows_texts_too(
         self, command: Command, root: Path, columns: int
     ) -> None:
         tags = [f"--tag={'long tag ' * 4}{number}" for number in range(3)]
@@ -396,7 +396,7 @@ def command_completion(shell: str) -> str:
 
 
 def loaded_by(arguments: list[str], **environment: str) -> str:
-    """What takes long to load and was loaded by the command."""
+    """The slow modules that the command loaded."""
     code = (
         f"import sys\nsys.argv = ['agent-memory', *{arguments}]\n"
         "from agent_memory.__main__ import main\n"
@@ -414,12 +414,12 @@ def loaded_by(arguments: list[str], **environment: str) -> str:
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["completion", "bash"], *([name, "--help"] for name in COMMANDS)]
 )
-def test_help_comes_without_loading_what_works(arguments: list[str]) -> None:
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert loaded_by(arguments) == "[]"
 
 
 @pytest.mark.parametrize("words", ["agent-memory s", "agent-memory completion "])
-def test_completion_comes_without_loading_what_works(words: str) -> None:
+def test_completion_loads_nothing_heavy(words: str) -> None:
     environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
     assert loaded_by([], **environment) == "[]"
 

@@ -1,4 +1,4 @@
-"""Is it healthy: what is wrong is named with what mends it, and a repair mends it."""
+"""`doctor`: names each problem and what fixes it, and its repair does fix it."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def memories(make_storage: MakeStorage, clock: Clock) -> list[Memory]:
 
 
 def findings(command: Command, *arguments: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """By subject, those that are not well."""
+    """The findings that are not ok, by subject."""
     unwell: dict[str, list[dict[str, Any]]] = {}
     for finding in command.json("doctor", *arguments, code=code):
         if finding["state"] != "ok":
@@ -59,17 +59,17 @@ def file_in(storage: MemoryStorage, name: str) -> Path:
 
 
 class TestWell:
-    def test_a_healthy_one(self, command: Command, memories: list[Memory]) -> None:
+    def test_a_healthy_store(self, command: Command, memories: list[Memory]) -> None:
         settings(agent_identity="sam")
         result = command.run("doctor")
         assert "✗" not in result.stdout and "!" not in result.stdout
         assert "12 memories: hashes, vectors and indexes agree" in result.stdout
-        assert "Amplifier's sessions here are 'sam'" in result.stdout
+        assert "Amplifier's sessions here run as 'sam'" in result.stdout
         assert (
-            "There is nothing that a repair could mend" in command.run("doctor", "--repair").stderr
+            "There is nothing that a repair could fix" in command.run("doctor", "--repair").stderr
         )
 
-    def test_an_agent_without_a_memory(self, command: Command) -> None:
+    def test_an_agent_without_a_store(self, command: Command) -> None:
         [store] = findings(command)["store"]
         assert store["state"] == "warning" and "has no memory" in store["text"]
         assert not command.root.exists()
@@ -80,12 +80,12 @@ class TestSettings:
         [identity] = findings(command)["identity"]
         assert identity["state"] == "warning" and "settings.yaml" in identity["mend"]
 
-    def test_an_identity_that_cannot_be(self, command: Command, memories: list[Memory]) -> None:
+    def test_an_invalid_identity(self, command: Command, memories: list[Memory]) -> None:
         settings(agent_identity="Sam")
         [identity] = findings(command, code=1)["identity"]
         assert "lower case: sam" in identity["text"]
 
-    def test_without_an_agent_the_settings_are_looked_at(
+    def test_without_an_agent_the_settings_are_examined(
         self, command: Command, memories: list[Memory]
     ) -> None:
         command.run("store", "one", "--agent", "alice")
@@ -93,20 +93,22 @@ class TestSettings:
             settings(**config)
             result = CliRunner().invoke(cli, ["doctor", "--root", str(command.root)])
             assert result.exit_code == 1 and said in result.stdout
-            assert "Not looked at" in result.stdout and "settings.yaml" in result.stdout
+            assert "Not examined" in result.stdout and "settings.yaml" in result.stdout
 
-    def test_a_setting_that_is_wrong(self, command: Command, memories: list[Memory]) -> None:
+    def test_an_invalid_setting(self, command: Command, memories: list[Memory]) -> None:
         settings(agent_identity="sam", lock_timeout="soon")
         assert "lock_timeout" in findings(command, code=1)["store"][0]["text"]
 
-    def test_another_agent_than_the_sessions(
+    def test_an_agent_other_than_that_of_the_sessions(
         self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
         [identity] = findings(command)["identity"]
         assert "'sam' instead" in identity["text"]
 
-    def test_a_file_that_is_no_yaml(self, command: Command, memories: list[Memory]) -> None:
+    def test_a_settings_file_that_is_not_yaml(
+        self, command: Command, memories: list[Memory]
+    ) -> None:
         path = settings(agent_identity="sam")
         path.write_text("overrides: [\n")
         [problem] = findings(command, code=1)["settings"]
@@ -136,14 +138,16 @@ class TestModel:
         assert "could not be reached" in model["text"]
         assert findings(command, "--offline") == {}
 
-    def test_another_model_than_the_stores(self, command: Command, memories: list[Memory]) -> None:
+    def test_a_model_other_than_that_of_the_store(
+        self, command: Command, memories: list[Memory]
+    ) -> None:
         settings(agent_identity="sam", embedding_model="text-embedding-3-small")
         [model] = findings(command, code=1)["model"]
         assert "reembed --model text-embedding-3-small" in model["mend"]
 
 
 class TestFolder:
-    def test_what_others_can_read(
+    def test_files_that_others_can_read(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:
         folder = make_storage().folder.path
@@ -159,7 +163,7 @@ class TestFolder:
         [store] = findings(command, code=1)["store"]
         assert "chmod o-w" in store["text"] and store["mend"] == ""
 
-    def test_a_memory_in_use(
+    def test_a_store_in_use(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:
         database = make_storage().folder.database
@@ -190,7 +194,7 @@ class TestFolder:
         assert "reembed" in findings(command)["rebuild"][0]["mend"]
 
 
-# What every Python process of a test begins with.
+# The code that every Python process of a test runs first.
 FAILS_TO_SET = """
 import resource
 def setrlimit(*_):
@@ -200,7 +204,7 @@ resource.setrlimit = setrlimit
 
 
 class TestCheckingApart:
-    """The check runs in a process of its own, with a bound on its memory where one can be set."""
+    """The check runs in a separate process, with a limit on its memory if one can be set."""
 
     def test_a_limit_that_is_lower_already(self, command: Command, memories: list[Memory]) -> None:
         result = command.limited("-v 4000000", "doctor")
@@ -216,22 +220,22 @@ class TestCheckingApart:
         output, _ = process.communicate()
         assert process.returncode == 0 and "vectors and indexes agree" in output
 
-    def test_a_check_that_fails_is_no_damage(
+    def test_a_check_that_fails_is_not_damage(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage, tmp_path: Path
     ) -> None:
         (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
         process = command.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
         output, complaints = process.communicate()
         assert process.returncode == 1 and "The check failed" in output
-        assert REPAIR not in output and "nothing that a repair could mend" in complaints
+        assert REPAIR not in output and "nothing that a repair could fix" in complaints
         assert not list(make_storage().folder.path.glob("damaged-*"))
 
 
 class TestFoldersOfOurOwn:
-    """What a repair, a rebuild or a removal leaves is no stranger's."""
+    """The doctor knows what a repair, a rebuild or a removal leaves behind."""
 
     @pytest.mark.parametrize("name", ["damaged-20260101-000000", "rebuild", "rebuild.tmp"])
-    def test_a_memory_can_be_made_beside_them(
+    def test_a_store_can_be_created_beside_them(
         self, command: Command, make_storage: MakeStorage, name: str
     ) -> None:
         folder = make_storage().folder.path / name
@@ -261,7 +265,7 @@ DAMAGE = [
 
 
 class TestErasure:
-    """One that was interrupted: the memory is out of every answer, its bytes are not yet erased."""
+    """After an interruption the memory is in no answer, but its bytes are not erased yet."""
 
     @pytest.fixture
     def hidden(self, memories: list[Memory], make_storage: MakeStorage) -> Memory:
@@ -364,7 +368,7 @@ class TestRepair:
         assert asyncio.run(storage.get_recent(100)) == memories
         assert ENGINE in path.read_text()
 
-    def test_such_a_shard_keeps_its_model_whatever_the_settings_name(
+    def test_such_a_shard_keeps_its_model_whatever_the_settings_say(
         self, command: Command, make_storage: MakeStorage, server: EmbeddingsServer
     ) -> None:
         settings(embedding_model="m", base_url=server.base_url)
@@ -408,7 +412,7 @@ class TestRepair:
         texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
         assert texts == {memory.content for memory in memories} - {memories[3].content}
 
-    def test_what_was_forgotten_stays_so(
+    def test_what_was_forgotten_stays_forgotten(
         self, command: Command, memories: list[Memory], make_storage: MakeStorage
     ) -> None:
         storage = make_storage()

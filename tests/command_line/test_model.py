@@ -37,11 +37,11 @@ def test_a_fetched_model_is_listed_as_such(hub: ModelHub, tmp_path: Path) -> Non
     }
 
 
-def test_json_is_all_that_a_script_reads(hub: ModelHub, tmp_path: Path) -> None:
+def test_with_json_nothing_else_is_printed(hub: ModelHub, tmp_path: Path) -> None:
     said, progress = run(hub, tmp_path, "fetch", "english", "--json")
     assert json.loads(said)["model"] == ENGLISH and progress == ""
 
 
-def test_a_name_that_is_not_listed_is_a_wrong_use(hub: ModelHub, tmp_path: Path) -> None:
+def test_a_name_that_is_not_listed_is_a_usage_error(hub: ModelHub, tmp_path: Path) -> None:
     assert "Did you mean 'english'" in run(hub, tmp_path, "fetch", "englsh", code=2)[1]
     assert "agent-memory model list" in run(hub, tmp_path, "fetch", "no/such", code=2)[1]

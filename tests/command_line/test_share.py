@@ -17,7 +17,7 @@ from qdrant_server import QdrantServer
 
 @pytest.fixture
 def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
-    """Of three memories of sam's, the oldest first."""
+    """The ids of three memories of sam, oldest first."""
     found = []
     for text, tag in (("We chose PostgreSQL.", "db"), ("Deploys: Tuesday.", "ops"), ("Tea.", "db")):
         found.append(asyncio.run(storage.store(text, [tag], {"session": "s", "project": "p"})))
@@ -55,14 +55,14 @@ def test_a_copy_keeps_text_tags_and_time_and_says_whom_it_is_from(
     assert {**copy, "id": ids[0]} == original
 
 
-def test_tags_and_times_choose_too(command: Command, ids: list[str]) -> None:
+def test_memories_can_be_chosen_by_tag_and_time(command: Command, ids: list[str]) -> None:
     command.run("share", "--tag", "db", "--since", "2026-06-16", "--to", "alice", "--yes")
     assert listed(command, "alice").keys() == {"Tea."}
     command.run("share", "--tag", "db", "--tag", "ops", "--to", "alice", "--yes")
     assert listed(command, "alice").keys() == listed(command, "sam").keys()
 
 
-def test_what_the_other_has_already_is_left_as_it_is(
+def test_what_the_other_already_has_stays_unchanged(
     command: Command, ids: list[str], make_storage: MakeStorage
 ) -> None:
     alice = make_storage("alice")
@@ -77,7 +77,7 @@ def test_what_the_other_has_already_is_left_as_it_is(
     ] == (before)
 
 
-def test_vectors_are_copied_where_both_stores_have_one_model(
+def test_vectors_are_copied_if_both_stores_have_the_same_model(
     command: Command, make_storage: MakeStorage, server: EmbeddingsServer
 ) -> None:
     of_service = {"embedding_model": "m", "base_url": server.base_url}
@@ -93,7 +93,7 @@ def test_vectors_are_copied_where_both_stores_have_one_model(
     assert [memory.content for memory in asyncio.run(alice.search("two", 1))] == ["two"]
 
 
-def test_texts_are_embedded_where_the_other_store_has_another_model(
+def test_texts_are_embedded_if_the_other_store_has_another_model(
     command: Command, ids: list[str], make_storage: MakeStorage, server: EmbeddingsServer
 ) -> None:
     alice = make_storage("alice", embedding_model="m", base_url=server.base_url)
@@ -109,7 +109,7 @@ def test_texts_are_embedded_where_the_other_store_has_another_model(
     assert not server.requests  # of what is there already
 
 
-def test_what_fails_halfway_is_resumed(
+def test_a_copy_that_fails_halfway_is_resumed(
     command: Command, make_storage: MakeStorage, server: EmbeddingsServer
 ) -> None:
     asyncio.run(make_storage().store_many([(f"fact {number}", ["all"]) for number in range(130)]))
@@ -126,7 +126,7 @@ def test_what_fails_halfway_is_resumed(
 
 def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], root: Path) -> None:
     result = command.run("share", "--tag", "db", "--to", "alice", "--dry-run")
-    assert "We chose PostgreSQL." in result.stdout and "one will be made" in result.stderr
+    assert "We chose PostgreSQL." in result.stdout and "one will be created" in result.stderr
     assert result.stdout.endswith("Would be copied to alice: 2.\n")
     planned = command.json("share", "--tag", "db", "--to", "alice", "--dry-run")
     assert planned["would_copy"] == [ids[2], ids[0]] and planned["store_created"]
@@ -180,7 +180,7 @@ def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeSt
     assert command.json("share", memory_id, "--to", "alice", "--yes")["already_there"] == 1
 
 
-def test_lists_show_whom_a_memory_is_from_where_one_is_from_somebody(
+def test_lists_show_whom_memories_are_from_if_any_is_a_copy(
     command: Command, ids: list[str]
 ) -> None:
     assert len(command.run("list").stdout.splitlines()[0].split("\t")) == 4

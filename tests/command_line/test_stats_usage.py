@@ -44,7 +44,7 @@ def test_json_has_all_of_it(command: Command, ids: list[str]) -> None:
     assert len(usage["searches"]) == 30
 
 
-def test_a_search_of_the_command_counts(command: Command) -> None:
+def test_searches_by_the_command_count(command: Command) -> None:
     settings(usage="true")
     stored = command.json("store", "one")["memory_id"]
     command.run("search", "one")
@@ -54,7 +54,7 @@ def test_a_search_of_the_command_counts(command: Command) -> None:
     assert "1 in the last 30 days, median" in command.run("stats").stdout
 
 
-def test_what_is_forgotten_is_not_in_the_log(command: Command, root: Path) -> None:
+def test_forgotten_memories_are_not_in_the_log(command: Command, root: Path) -> None:
     settings(usage="true")
     gone, kept = (command.json("store", text)["memory_id"] for text in ("one", "two"))
     command.run("search", "one")
@@ -64,7 +64,7 @@ def test_what_is_forgotten_is_not_in_the_log(command: Command, root: Path) -> No
     assert "usage" not in command.run("doctor", "--offline").stdout
 
 
-def test_an_export_carries_nothing_of_it(command: Command, ids: list[str], tmp_path: Path) -> None:
+def test_an_export_does_not_contain_it(command: Command, ids: list[str], tmp_path: Path) -> None:
     command.run("export", str(tmp_path / "export.jsonl"))
     for line in (tmp_path / "export.jsonl").read_text().splitlines()[1:]:
         assert json.loads(line).keys() <= {"id", "timestamp", "tags", "content", "metadata"}
@@ -76,7 +76,7 @@ def test_the_page_has_it(command: Command, ids: list[str], tmp_path: Path) -> No
     assert '"recalled":2' in page.read_text() and '"recorded":"2026-08-14T' in page.read_text()
 
 
-def test_not_a_word_where_it_is_off(command: Command, tmp_path: Path) -> None:
+def test_says_nothing_of_it_when_it_is_off(command: Command, tmp_path: Path) -> None:
     command.run("store", "one")
     command.run("search", "one")
     assert "ecalled" not in command.run("stats").stdout and "usage" not in command.json("stats")

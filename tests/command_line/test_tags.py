@@ -30,7 +30,7 @@ def test_lists_more_tags_than_stats_draws(command: Command) -> None:
     assert len(command.json("tags")) == 12
 
 
-def test_says_where_no_memory_has_a_tag(command: Command) -> None:
+def test_says_if_no_memory_has_a_tag(command: Command) -> None:
     command.run("store", "one")
     assert command.json("tags") == []
     assert "no memory with a tag" in command.run("tags").stderr

@@ -1,4 +1,4 @@
-"""Take it to another machine: export, import, and what restoring a memory keeps."""
+"""Memories go to another machine: export, import, and what restoring a memory keeps."""
 
 import asyncio
 import bz2
@@ -65,7 +65,7 @@ class TestExportAndImport:
         assert (again["new"], again["merged"], again["unchanged"]) == (0, 0, 5)
         assert elsewhere.json("list") == command.json("list")
 
-    def test_a_memory_gets_a_new_id_where_another_has_its_own(
+    def test_a_memory_gets_a_new_id_if_another_has_its_id(
         self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
     ) -> None:
         fill(make_storage(), clock)
@@ -125,7 +125,7 @@ class TestExportAndImport:
         elsewhere.run("import", "-", input=piped)
         assert elsewhere.json("list") == command.json("list")
 
-    def test_an_existing_file_is_asked_for(self, command: Command, file: Path) -> None:
+    def test_asks_before_replacing_a_file(self, command: Command, file: Path) -> None:
         command.run("store", "one")
         file.write_text("dear")
         assert "Replace it?" in command.run("export", str(file), input="n\n", code=1).stderr
@@ -141,7 +141,7 @@ class TestExportAndImport:
             f"{path} cannot be used: No such file or directory; it was not written" in result.stderr
         )
 
-    def test_what_lies_beside_the_file_is_left_alone(self, command: Command, file: Path) -> None:
+    def test_other_files_in_the_folder_are_left_alone(self, command: Command, file: Path) -> None:
         command.run("store", "one")
         beside = file.with_name(f"{file.name}.tmp")
         beside.write_text("precious")
@@ -176,7 +176,7 @@ class TestExportAndImport:
         assert key not in elsewhere.run("list").output
         assert elsewhere.json("import", str(file))["unchanged"] == 1
 
-    def test_all_can_be_given_a_tag(self, elsewhere: Command, file: Path) -> None:
+    def test_all_can_get_a_tag(self, elsewhere: Command, file: Path) -> None:
         file.write_text("first\nsecond\n")
         elsewhere.run("import", str(file), "--tag", "notes")
         assert all(memory["tags"] == ["notes"] for memory in elsewhere.json("list"))
@@ -283,7 +283,7 @@ def test_the_first_and_the_last_moment_can_be_shown(
 
 
 class TestOtherFiles:
-    def test_plain_text_is_a_memory_a_line(self, elsewhere: Command, tmp_path: Path) -> None:
+    def test_plain_text_is_one_memory_per_line(self, elsewhere: Command, tmp_path: Path) -> None:
         notes = tmp_path / "notes.txt"
         notes.write_text("\ufeffWe deploy on Fridays.\n\n  Sam likes tabs. \r\n")
         os.utime(notes, (1_780_000_000, 1_780_000_000))
@@ -296,7 +296,7 @@ class TestOtherFiles:
         assert elsewhere.json("import", str(notes))["unchanged"] == 2
         assert elsewhere.json("list") == memories
 
-    def test_a_text_that_is_there_twice_is_one(self, elsewhere: Command, file: Path) -> None:
+    def test_a_text_that_occurs_twice_is_one_memory(self, elsewhere: Command, file: Path) -> None:
         first = {"id": "mem-00000001", "content": "a", "tags": ["x"]}
         second = {"id": "mem-00000002", "content": " a ", "tags": ["y"]}
         file.write_text("\n".join(map(json.dumps, [first, second])))
@@ -365,7 +365,7 @@ memories:
         assert {memory["content"] for memory in elsewhere.json("list")} == {first, "another"}
 
     @pytest.mark.parametrize("words", [("show",), ("search", "We chose PostgreSQL"), ("list",)])
-    def test_what_the_commands_print_as_json(
+    def test_the_json_that_the_commands_print(
         self, command: Command, elsewhere: Command, words: tuple[str, ...]
     ) -> None:
         stored = command.json("store", "We chose PostgreSQL.\n{really}", "--tag", "database")
@@ -438,7 +438,7 @@ class TestWrongFiles:
             ("memories:\n- 5", "memory 1: it is not an object"),
         ],
     )
-    def test_it_says_where_and_changes_nothing(
+    def test_faults_name_their_place_and_nothing_is_changed(
         self, elsewhere: Command, file: Path, text: str, said: str
     ) -> None:
         file.write_text(text)
@@ -451,15 +451,15 @@ class TestWrongFiles:
         [
             (
                 "fine\nna\u00efve".encode("latin-1"),
-                "line 2: it is not UTF-8 text. If it is text of",
+                "line 2: it is not UTF-8 text. If it is text in",
             ),
             ("without a mark".encode("utf-16-le"), "not UTF-8 text"),
             (bytes(range(256)), "not UTF-8 text"),
             (b"PK\x03\x04word/document.xml", "Unpack it"),
             (bz2.compress(b"fine"), "Unpack it"),
             (lzma.compress(b"fine"), "Unpack it"),
-            (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or not whole"),
-            (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or not whole"),
+            (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or incomplete"),
+            (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or incomplete"),
             (gzip.compress(b"\xff", mtime=0), "not UTF-8 text"),
         ],
     )
@@ -475,7 +475,7 @@ class TestWrongFiles:
         assert '{"content": ' in elsewhere.run("import", str(file), code=1).stderr
         assert not elsewhere.root.exists()
 
-    def test_what_never_ends(
+    def test_a_file_that_never_ends(
         self, elsewhere: Command, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(formats, "MAX_BYTES", 2**21)
@@ -483,19 +483,21 @@ class TestWrongFiles:
         for name in ("/dev/zero", str(file)):
             assert "larger than 2 MB" in elsewhere.run("import", name, code=1).stderr
 
-    def test_a_folder_is_a_wrong_use(self, elsewhere: Command, tmp_path: Path) -> None:
+    def test_a_folder_is_a_usage_error(self, elsewhere: Command, tmp_path: Path) -> None:
         assert "is a directory" in elsewhere.run("import", str(tmp_path), code=2).stderr
 
     LAUGHS = tuple(f"- &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
 
-    def test_yaml_that_stands_for_gigabytes(self, elsewhere: Command, tmp_path: Path) -> None:
+    def test_yaml_that_would_expand_to_gigabytes(self, elsewhere: Command, tmp_path: Path) -> None:
         file = tmp_path / "laughs.yaml"
         file.write_text("\n".join(["- &l0 [content, content]", *self.LAUGHS]))
         started = time.monotonic()
         assert "YAML aliases" in elsewhere.run("import", str(file), code=1).stderr
         assert time.monotonic() - started < 10
 
-    def test_yaml_of_a_number_that_takes_long(self, elsewhere: Command, tmp_path: Path) -> None:
+    def test_yaml_with_a_number_that_would_take_long(
+        self, elsewhere: Command, tmp_path: Path
+    ) -> None:
         file = tmp_path / "number.yaml"
         file.write_text(f"memories:\n- content: {'1:' * 200_000}1\n- content: 1:30\n")
         started = time.monotonic()
@@ -506,7 +508,7 @@ class TestWrongFiles:
         file.write_text('{"content": 1}\n' * 30)
         assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
 
-    def test_one_that_would_have_too_many_tags(self, elsewhere: Command, file: Path) -> None:
+    def test_a_memory_that_would_have_too_many_tags(self, elsewhere: Command, file: Path) -> None:
         elsewhere.run("store", "same", *(f"--tag={number}" for number in range(15)))
         tags = json.dumps([f"other {number}" for number in range(15)])
         lines = [
@@ -520,13 +522,13 @@ class TestWrongFiles:
         assert "Run it again" not in result.stderr
         assert {m["content"] for m in elsewhere.json("list")} == {"before", "same", "after"}
 
-    def test_an_empty_file_is_no_error(self, elsewhere: Command, file: Path) -> None:
+    def test_an_empty_file_is_not_an_error(self, elsewhere: Command, file: Path) -> None:
         file.write_text("")
         assert elsewhere.json("import", str(file))["new"] == 0
 
 
 class TestRestore:
-    """What the storage keeps of a memory that is put back."""
+    """What the storage keeps of a memory that is restored."""
 
     def memory(self, text: str, **fields: Any) -> Memory:
         moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -545,7 +547,7 @@ class TestRestore:
         ]
         assert await storage.check() == []  # so it kept its vector
 
-    async def test_one_without_a_time_keeps_what_the_store_has(
+    async def test_a_memory_without_a_time_keeps_that_of_the_store(
         self, make_storage: MakeStorage, clock: Clock
     ) -> None:
         storage, written = make_storage(), clock.now + timedelta(days=1)
@@ -555,7 +557,7 @@ class TestRestore:
         times = {memory.content: memory.timestamp for memory in await storage.get_recent(None)}
         assert times == {"known": clock.now, "new": written}
 
-    def test_a_memory_is_made_of_what_other_programs_write(self, make_storage: MakeStorage) -> None:
+    def test_reads_memories_that_other_programs_write(self, make_storage: MakeStorage) -> None:
         key = "sk-" + "a1b2c3d4" * 5
         fields = {
             "id": 7,

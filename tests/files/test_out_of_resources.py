@@ -88,7 +88,7 @@ def test_the_doctor_repairs_nothing(
     result = command.limited(limits, "doctor", "--repair", "--yes")
     assert result.returncode == 1 and said in result.stdout, result.stdout
     assert "damaged" not in result.stdout and "→ agent-memory doctor --repair" not in result.stdout
-    assert "nothing that a repair could mend" in result.stderr
+    assert "nothing that a repair could fix" in result.stderr
     assert {path.name for path in make_storage().folder.path.iterdir()} == {
         ".gitignore",
         "qdrant.db",

@@ -1,4 +1,4 @@
-"""Nothing in a memory is more than text; any number of memories; the file."""
+"""A memory is never more than text; any number of memories; the file."""
 
 import errno
 import os
@@ -187,7 +187,7 @@ def test_without_scripts_it_says_so(browser: Browser, tmp_path: Path) -> None:
     page = context.new_page()
     page.goto((tmp_path / "page.html").as_uri())
     notice = page.locator("noscript p")
-    assert notice.bounding_box() and "Allow scripts" in notice.inner_text()
+    assert notice.bounding_box() and "allow scripts" in notice.inner_text()
     expect(page.locator("main")).to_be_hidden()
     context.close()
 

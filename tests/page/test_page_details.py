@@ -115,7 +115,7 @@ def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
     expect(page.locator("#tags .chip", has_text="backup")).to_have_attribute("aria-pressed", "true")
 
 
-def test_how_often_a_memory_was_recalled(look: Look) -> None:
+def test_says_how_often_a_memory_was_recalled(look: Look) -> None:
     numbers = zip(ids(0, 1), (1200, 1), strict=True)
     recalled = [Recalled(id=id, times=times, last=NOW) for id, times in numbers]
     usage = UsageStats(first=NOW - timedelta(days=40), searches={}, recalled=recalled)
@@ -129,7 +129,7 @@ def test_how_often_a_memory_was_recalled(look: Look) -> None:
     assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
 
 
-def test_not_a_word_of_recalling_where_it_is_not_recorded(look: Look) -> None:
+def test_says_nothing_of_recalls_if_they_are_not_recorded(look: Look) -> None:
     page = look(TEAM, anchor="#mem-00000000")
     assert opened(page) == TEAM[0].content
     expect(page.locator("#recalled")).to_be_hidden()

@@ -20,7 +20,7 @@ def test_all_memories_are_there(look: Look) -> None:
     expect(page.locator("#count")).to_have_text("6 memories")
     assert listed(page) == ids(0, 1, 2, 3, 4, 5)
     assert len(points(page)) == clear_points(page) == bars(page) == 6
-    expect(page.locator("footer")).to_contain_text("plain text: treat it like the memory")
+    expect(page.locator("footer")).to_contain_text("plain text: keep it private")
 
 
 def test_search(look: Look) -> None:
@@ -123,7 +123,7 @@ def test_labels_of_time_do_not_touch(look: Look) -> None:
             page.context.close()
 
 
-def test_the_first_moment_of_all_has_its_bin(look: Look) -> None:
+def test_the_earliest_possible_time_has_its_bin(look: Look) -> None:
     memories = remember("later", "first", apart=timedelta(0))
     memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
     memories[0].timestamp = memories[1].timestamp + timedelta(days=1)

@@ -51,7 +51,7 @@ def test_the_parts_have_names(look: Look) -> None:
     page = look(TEAM)
     expect(page.locator("#words")).to_have_accessible_name("Search in texts and tags")
     expect(page.locator("#chips")).to_have_accessible_name("Filter by tag")
-    expect(page.locator("#map")).to_have_accessible_name(re.compile("mean something alike"))
+    expect(page.locator("#map")).to_have_accessible_name(re.compile("similar meaning"))
     expect(page.locator("#map")).to_have_accessible_description(re.compile("Arrow keys"))
     expect(page.locator("#time")).to_have_role("slider")
     expect(page.locator("#time")).to_have_accessible_name("Period to show")
@@ -124,7 +124,7 @@ def test_enter_opens_a_point_and_escape_closes_it(look: Look) -> None:
     expect(page.locator("#map")).to_be_focused()
 
 
-def test_points_that_are_filtered_out_are_passed_over(look: Look) -> None:
+def test_points_that_are_filtered_out_are_skipped(look: Look) -> None:
     page = look(TEAM, CROSS)
     page.fill("#words", "postgresql")
     page.focus("#map")
@@ -138,7 +138,7 @@ def test_points_that_are_filtered_out_are_passed_over(look: Look) -> None:
     assert opened(page) is None
 
 
-def test_a_point_that_is_reached_is_in_sight(look: Look) -> None:
+def test_the_point_that_the_keys_reach_is_in_sight(look: Look) -> None:
     page = look(TEAM, CROSS)
     page.focus("#map")
     for _ in range(4):
@@ -213,7 +213,7 @@ def test_a_tag_of_the_opened_memory_keeps_the_focus(look: Look) -> None:
     expect(tag).to_be_focused()
 
 
-def test_the_map_goes_on_from_what_was_opened_elsewhere(look: Look) -> None:
+def test_the_map_continues_from_a_memory_opened_elsewhere(look: Look) -> None:
     page = look(TEAM, CROSS)
     page.focus("#map")
     page.locator(".entry").nth(4).focus()

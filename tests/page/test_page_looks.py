@@ -32,7 +32,7 @@ def test_dark_mode_changes_the_colours_at_once(look: Look) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["reduce", "no-preference"])
-def test_nothing_moves_for_those_who_prefer_that(look: Look, wanted: str) -> None:
+def test_nothing_moves_for_those_who_prefer_less_motion(look: Look, wanted: str) -> None:
     page = look(TEAM, reduced_motion=wanted)
     seconds = page.eval_on_selector(".entry", "one => getComputedStyle(one).transitionDuration")
     assert (seconds == "0s") == (wanted == "reduce")

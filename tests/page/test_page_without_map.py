@@ -25,7 +25,7 @@ def test_all_but_the_map_is_there(look: Look) -> None:
     assert opened(page) is None
 
 
-def test_the_line_is_for_those_without_a_map(look: Look) -> None:
+def test_the_hint_is_only_for_those_without_a_map(look: Look) -> None:
     expect(look(TEAM).locator("#no-map")).to_be_hidden()
 
 

@@ -10,7 +10,7 @@ from command import Command
 
 
 def vectors(count: int, kinds: int = 5) -> np.ndarray:
-    """Unit vectors around as many directions as there are `kinds`, in turn."""
+    """Unit vectors around `kinds` directions, in turn."""
     random = np.random.default_rng(7)
     rows = random.normal(size=(kinds, 64))[np.arange(count) % kinds]
     rows = rows + 0.3 * random.normal(size=(count, 64))
@@ -33,7 +33,7 @@ def test_each_memory_has_its_own_place(
     assert capfd.readouterr() == ("", "") and not caplog.records
 
 
-def test_progress_is_told_often() -> None:
+def test_progress_is_reported_often() -> None:
     told: list[float] = []
     project(vectors(100), told.append)
     assert max(np.diff(told)) < 0.1
@@ -44,7 +44,7 @@ def test_the_same_memories_give_the_same_map() -> None:
     assert np.array_equal(project(rows, lambda _: None), project(rows, lambda _: None))
 
 
-def test_alike_is_near() -> None:
+def test_similar_memories_are_close_together() -> None:
     kind = np.arange(300) % 5
     places = project(vectors(300), lambda _: None)
     distances = np.linalg.norm(places[:, None] - places[None], axis=2)
@@ -52,7 +52,7 @@ def test_alike_is_near() -> None:
     assert (kind[distances.argmin(axis=1)] == kind).mean() > 0.95
 
 
-def test_the_page_is_written_without_it_where_it_is_not_installed(
+def test_the_page_is_written_without_a_map_if_it_is_not_installed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = Command(root)

@@ -82,7 +82,7 @@ def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
 
 class TestAsWithFiles:
     def test_agents(self, qdrant: QdrantServer) -> None:
-        assert f"No agent has a memory in {qdrant.url} yet" in run("agents").stderr
+        assert f"No agent has a store in {qdrant.url} yet" in run("agents").stderr
         run("store", "one")
         run("store", "two", "--agent", "alice")
         alice, sam = as_json("agents")
@@ -211,7 +211,7 @@ class TestDoctor:
         said = run("doctor").stdout
         assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
         assert "3 memories: hashes and vectors agree" in said
-        assert "nothing that a repair could mend" in run("doctor", "--repair").stderr
+        assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
 
     def test_an_agent_without_a_store(self, qdrant: QdrantServer) -> None:
         assert "has no memory at" in unwell()["store"]["text"] and collections(qdrant) == {}

@@ -265,7 +265,7 @@ class TestMeanwhile:
         fill(here, 200)
         qdrant.between(lambda: asyncio.run(here.store("late", ["new"])), only=UPSERT)
         result = move("--to", qdrant.url, "--remove-source", code=1)
-        assert "others have stored more" in result.stderr and here.folder.exists
+        assert "others stored more" in result.stderr and here.folder.exists
         move("--to", qdrant.url, "--remove-source")
         assert len(memories(there)) == 201 and memories(there)["late"].tags == ["new"]
 
@@ -275,7 +275,7 @@ class TestMeanwhile:
         fill(here, 3)
         qdrant.between(lambda: asyncio.run(here.store("fact 0", ["new"])), only=UPSERT)
         result = move("--to", qdrant.url, "--remove-source", code=1)
-        assert "others have stored more" in result.stderr and "new" in memories(here)["fact 0"].tags
+        assert "others stored more" in result.stderr and "new" in memories(here)["fact 0"].tags
 
     def test_what_is_stored_on_the_server_meanwhile_keeps_all_of_it_there(
         self, there: MemoryStorage, qdrant: QdrantServer
@@ -285,7 +285,7 @@ class TestMeanwhile:
         claim = "PUT /collections/agent-memory.sam.shard-2"
         qdrant.between(lambda: asyncio.run(there.store("late")), only=claim)
         said = move("--to", "local", "--remove-source", code=1)
-        assert "others have stored more" in said.stderr
+        assert "others stored more" in said.stderr
         assert len(memories(there)) == 4 and "late" in memories(there) and healthy(there)
 
     def test_a_store_made_there_with_another_model_is_not_mixed(
@@ -326,7 +326,7 @@ class TestTheSourceIsRemoved:
         before = fill(here, 50)
         assert b"fact 3" in bytes_of(here.folder.path)
         said = move("--to", qdrant.url, "--remove-source")
-        assert f"Deleted in {here.config.storage_root}" in said.stdout
+        assert f"Deleted from {here.config.storage_root}" in said.stdout
         assert not here.folder.exists and memories(there) == before
         assert [path.name for path in here.folder.path.rglob("*")] == [".gitignore"]
 
@@ -373,7 +373,7 @@ class TestTheSourceIsRemoved:
         fill(there, 5)
         other = make_storage("alice", qdrant_url=qdrant.url)
         asyncio.run(other.store("hers"))
-        assert f"Deleted in {qdrant.url}" in move("--to", "local", "--remove-source").stdout
+        assert f"Deleted from {qdrant.url}" in move("--to", "local", "--remove-source").stdout
         left = qdrant.client.get_collections().collections
         assert [one.name for one in left] == ["agent-memory.alice.shard-1"]
         assert [a.alias_name for a in qdrant.client.get_aliases().aliases] == ["agent-memory.alice"]
@@ -610,16 +610,16 @@ class TestAnotherModelThere:
 class TestRefused:
     def test_where_it_is_already(self, here: MemoryStorage) -> None:
         fill(here, 1)
-        assert "That is where it is" in move("--to", "local", code=2).stderr
+        assert "The store is already there" in move("--to", "local", code=2).stderr
         again = ("--from", "http://127.0.0.1:9", "--to", "http://127.0.0.1:9")
-        assert "That is where it is" in move(*again, code=2).stderr
+        assert "The store is already there" in move(*again, code=2).stderr
 
     def test_where_there_is_none(
         self, here: MemoryStorage, qdrant: QdrantServer, root: Path
     ) -> None:
-        assert "'sam' has no memory in" in move("--to", qdrant.url, code=1).stderr
+        assert "'sam' has no store in" in move("--to", qdrant.url, code=1).stderr
         said = move("--to", "local", "--from", qdrant.url, "--remove-source", code=1)
-        assert f"has no memory in {qdrant.url}" in said.stderr
+        assert f"has no store in {qdrant.url}" in said.stderr
         assert nothing_on(qdrant) and not root.exists()
 
     @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://a", "http://a:secret@b", "x"])
@@ -704,5 +704,5 @@ class TestSaid:
         self, here: MemoryStorage, qdrant: QdrantServer, root: Path
     ) -> None:
         fill(here, 1)
-        assert f"It is in {root} too, until" in move("--to", qdrant.url).stderr
+        assert f"It stays in {root}, too, until" in move("--to", qdrant.url).stderr
         assert "too, until" not in move("--to", qdrant.url, "--remove-source").stderr

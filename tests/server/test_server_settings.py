@@ -257,5 +257,5 @@ async def test_this_machine_may_be_written_with_capitals(
     for option, other in (("--to", "--from"), ("--from", "--to")):
         arguments = ["move", option, spelling, other, "local", "--agent", "sam"]
         result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
-        assert "That is where it is" in result.output
+        assert "The store is already there" in result.output
     assert qdrant.requests == []

@@ -61,7 +61,7 @@ def told(result: dict[str, Any]) -> str:
 
 
 def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """Of each memory that was found, the text and the other agent whose it is."""
+    """The text of each memory that was found, and the agent it belongs to, if another."""
     assert result["success"], result
     return [(each["content"], each.get("agent")) for each in result["output"]["memories"]]
 
@@ -234,7 +234,7 @@ async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
     assert not why and not (root / "nobody").exists()
 
 
-async def test_a_store_that_fails_unexpectedly_is_named_by_the_kind_of_error_alone(
+async def test_an_unexpected_failure_of_a_store_is_reported_only_by_its_kind(
     play: Any, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_storage().store("own")
@@ -279,14 +279,14 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     assert set(found(secrets)) == readable
     assert [bool(found(each)) for each in by_id] == [True, False, True, False]
 
-    # That is no leave for the others, whatever they have been given.
+    # That opens nothing for the others, whatever they have been given.
     for name in agents[1:]:
         [seen] = await play(search("secret", limit=20), agent=name)
         assert found(seen) == [(f"The secret of {name}.", None)]
         [seen] = await play(search("secret", limit=20), agent=name, config={})
         assert found(seen) == [(f"The secret of {name}.", None)]
 
-    # Writing goes to one's own store, or to that of an agent that is named.
+    # Memories are written only to one's own store, or to that of an agent that is named.
     stored, *_ = await play(
         ("memory_store", {"content": "new"}), share(ids["sam"], "alice"), config=config
     )

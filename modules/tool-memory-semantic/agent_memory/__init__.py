@@ -1,4 +1,4 @@
-"""The command `agent-memory`: what the person behind an agent does with its memories.
+"""The command `agent-memory`: how the person behind an agent sees and corrects its memories.
 
-It stands beside `memory_semantic` and uses it; nothing there knows of it.
+It uses `memory_semantic`, which knows nothing of it.
 """

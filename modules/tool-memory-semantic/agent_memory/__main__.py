@@ -4,17 +4,19 @@ import sys  # and nothing else, so that Ctrl-C finds `main` from the first momen
 
 
 def main() -> None:
-    """Run the command line. Without the extra `cli` it says how to get it (exit code 1)."""
+    """Run the command line, or, without the extra `cli`, say how to install it (exit code 1)."""
     try:
         _run()
-    except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
+    except KeyboardInterrupt:  # while loading; commands handle later ones themselves
         sys.exit("Interrupted before it began. Nothing was changed.")
     finally:
         _flush()
 
 
 def _flush() -> None:
-    """What cannot be written was told; Python would try again at its end, and tell it worse."""
+    """Flush, and drop what cannot be written: that has been reported, and Python, which would try
+    again on exit, would report it worse.
+    """
     import os
 
     try:
@@ -40,17 +42,17 @@ def _run() -> None:
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, Path(os.devnull).open("r+"))  # noqa: SIM115 - stays open
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a memory may hold what the locale has not
+        if isinstance(stream, io.TextIOWrapper):  # for characters that the locale lacks
             stream.reconfigure(errors="backslashreplace")
-    # A twentieth of the time of a short command each: looking for garbage while modules are loaded,
-    # and asking every package that is installed whether it is a plugin of pydantic.
+    # Each of these would take a twentieth of a short command's time: collecting garbage while
+    # modules load, and asking every installed package whether it is a plugin of pydantic.
     gc.set_threshold(100_000)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from .cli import cli
 
         cli(prog_name="agent-memory")
-    except Exception as error:  # while it loads, or of the help; a command tells its own
+    except Exception as error:  # from loading or from the help; commands report theirs
         from memory_semantic import shortage_of
 
         from .causes import cause

@@ -1,4 +1,4 @@
-"""What an error that is not ours is about, in a sentence for the person."""
+"""Says in a sentence what went wrong when an error is not one of ours."""
 
 from pathlib import Path
 from traceback import extract_tb, walk_tb
@@ -7,12 +7,12 @@ from memory_semantic import shortage_of
 
 
 def cause(error: Exception) -> str:
-    """What happened. The error's own words may be those of a memory: of what nobody expected, its
-    kind is told, and where it arose.
+    """What happened, in a sentence. An error's own text may quote a memory, so an unexpected one is
+    described only by its kind and by where it was raised.
     """
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
-        done = "What was done before that is done."
+        done = "What was done before that stays done."
         return f"Standard output cannot be written: {_reason(error)}. {done}"
     what, advice = shortage_of(error) or ("", "")
     if isinstance(error, OSError) and (error.filename or not what):

@@ -1,4 +1,4 @@
-"""The numbers of `stats`, and how they are drawn in a terminal."""
+"""The numbers that `stats` shows, and how they are drawn in a terminal."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from memory_semantic import Memory
 
 _TOP_TAGS = 10
-_PERIODS = 24  # as many rows as fit a window
-# Days from the start of a unit that surely lead into the next, and no further.
+_PERIODS = 24  # rows that fit a window
+# Days that lead from the start of a unit into the next one, never beyond it.
 _YEARS = {"year": 1, "decade": 10, "century": 100}
 _UNITS = {"day": 1, "week": 7, "month": 31} | {name: 366 * n for name, n in _YEARS.items()}
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -24,9 +24,9 @@ _BAR_WIDTH = 40
 
 @dataclass
 class Numbers:
-    """What `stats` counts. `periods` are the days, weeks, months, … (`unit`) from the first memory
-    to the last, each with how many were stored in it; `tags` the most used, each with the same for
-    its own.
+    """What `stats` counts. `periods` says for each day, week, month, … (`unit`) from the first
+    memory to the last how many were stored in it; `tags` says the same for each of the most used
+    tags.
     """
 
     memories: int
@@ -99,7 +99,7 @@ def draw(numbers: Numbers, out: Output) -> None:
 
 
 def span(numbers: Numbers) -> str:
-    """From when to when, in words."""
+    """The times of the first and the last memory, in words."""
     if not numbers.first or not numbers.last:
         return "nothing stored yet"
     return f"{local_time(numbers.first)} to {local_time(numbers.last)}"
@@ -110,7 +110,9 @@ def _spark(number: int, most: int) -> str:
 
 
 def _calendar(first: date, last: date) -> tuple[str, list[date]]:
-    """The finest unit of which few enough make up the whole time; else centuries."""
+    """The finest unit that covers the whole time in few enough periods, else centuries; and the
+    start of each period.
+    """
     unit, starts = "", []
     for unit, step in _UNITS.items():
         starts = [_start(first, unit)]

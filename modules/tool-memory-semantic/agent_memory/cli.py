@@ -1,11 +1,11 @@
-"""The command `agent-memory`: which file of `commands` holds which command."""
+"""The command `agent-memory`: which file in `commands/` holds which command."""
 
 from importlib import import_module
 
 import click
 
-# In the order of their use. A file is imported when one of its commands is asked for; what takes
-# long to import, it imports when it works.
+# In the order of use. A file is imported when one of its commands is asked for, and imports what is
+# slow to load only when the command runs.
 COMMANDS = {
     "agents": "memories",
     "search": "memories",
@@ -56,5 +56,5 @@ def cli() -> None:
       agent-memory export memories.jsonl
       agent-memory doctor
 
-    The agent is the one that Amplifier's settings name in this folder; --agent names another.
+    The agent is the one that Amplifier's settings name for this folder; --agent names another.
     """

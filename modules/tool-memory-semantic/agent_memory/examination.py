@@ -1,4 +1,4 @@
-"""Diagnose a store: everything that can be looked at, and what repairs it."""
+"""Examines all that an agent's memory depends on, and says what to do about each problem."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +17,7 @@ from memory_semantic.maintenance import Finding
 
 from .settings import Settings, files
 
-# What the embedding model is tried with: says nothing about anybody.
+# The text that the embedding model is tried with: it says nothing about anybody.
 _SAMPLE = "agent-memory doctor"
 _OTHER_LANGUAGES = (
     "For other languages: agent-memory model fetch multilingual, then agent-memory reembed --model "
@@ -33,13 +33,13 @@ async def findings(
     *,
     offline: bool,
 ) -> AsyncIterator[Finding]:
-    """Everything, in the order in which one thing rests on another. `progress` opens a display for
-    what takes long. Without a `storage` it ends with the settings, and with `why` there is none.
+    """All findings, each after those that it depends on. `progress` opens a display for what takes
+    long. Without a `storage`, only the settings are examined, and `why` says why there is none.
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
         yield finding
     if storage is None:
-        yield Finding("problem", "store", f"Not looked at. {why}")
+        yield Finding("problem", "store", f"Not examined. {why}")
         return
     place = maintenance.place(storage.backend)
     async for finding in place.findings(storage.config, progress):
@@ -71,9 +71,9 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
             "~/.amplifier/settings.yaml",
         )
     else:
-        yield Finding("ok", "identity", f"Amplifier's sessions here are {name!r}, says {source}")
+        yield Finding("ok", "identity", f"Amplifier's sessions here run as {name!r}, says {source}")
         if agent and agent != name:
-            yield Finding("warning", "identity", f"this looks at the memory of {agent!r} instead")
+            yield Finding("warning", "identity", f"this examines the store of {agent!r} instead")
 
 
 async def _about_model(storage: MemoryStorage, offline: bool) -> Finding:
@@ -103,7 +103,7 @@ def _mend_model(info: StoreInfo | None, configured: str | None) -> str:
     if info and configured and configured != info.model.model:
         return f"or change the store: agent-memory reembed --model {configured}"
     if info and info.model.model != limits.LOCAL_MODEL:
-        return "or go to the built-in model: agent-memory reembed --model local"
+        return "or switch to the built-in model: agent-memory reembed --model local"
     if info:
         return f"or change the store: agent-memory reembed --model {limits.DEFAULT_MODEL}"
     return ""

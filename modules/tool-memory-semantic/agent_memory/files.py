@@ -1,4 +1,4 @@
-"""Files that a person asks for: private, and whole or not there."""
+"""Writes the files that a person asks for: private, and whole or not at all."""
 
 import errno
 import os
@@ -7,17 +7,17 @@ from pathlib import Path
 
 
 def write(file: str, content: bytes) -> None:
-    """Put `content` into `file`, mode 0600, or leave what was there. A pipe or a device is written
-    to. Raises OSError, naming `file`.
+    """Write `content` to `file`, mode 0600; if that fails, what was there stays. A pipe or a device
+    is written to directly. Raises OSError, naming `file`.
     """
     try:
         target = Path(os.path.realpath(file))
-        if target.is_symlink():  # of links that lead to each other
+        if target.is_symlink():  # links that lead to each other
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():
             target.write_bytes(content)
             return
-        # A name that nobody can have prepared: the folder may be one that others write to.
+        # A name that nobody can predict: others may be able to write to the folder.
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(descriptor, "wb") as stream:

@@ -1,4 +1,4 @@
-"""The kinds of files that `import` reads: what may be memories in them, and where it stands."""
+"""The kinds of files that `import` reads: what may be memories in them, and at which place."""
 
 import codecs
 import gzip
@@ -13,12 +13,12 @@ from memory_semantic import InputError
 
 FORMAT = "agent-memory"
 VERSION = 1
-# 100,000 memories of 10,000 characters of English, and what belongs to them.
+# Enough for 100,000 memories of 10,000 English characters, with ids, times and tags.
 MAX_BYTES = 2**30
 _PIECE = 2**20
-# What the files of zip (and of offices), bzip2, xz, Zstandard and 7-Zip begin with.
+# How files of zip (and office documents), bzip2, xz, Zstandard and 7-Zip begin.
 _PACKED = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c")
-# How text tells its encoding. The mark of UTF-32 begins with that of UTF-16.
+# Byte order marks. That of UTF-32 comes first, because it begins with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -26,7 +26,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-ENCODING = "If it is text of another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
+ENCODING = "If it is text in another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
 # Far deeper than any list of memories.
 _MAX_DEPTH = 100
 _JSON = json.JSONDecoder()
@@ -42,8 +42,8 @@ class ImportFileError(InputError):
 
 
 def read_all(read: Callable[[int], bytes]) -> bytes:
-    """All that `read` gives. Raises ImportFileError if that is more than a file of memories can be,
-    as with a device, or what was packed to do harm.
+    """All that `read` returns. Raises ImportFileError if that is more than any file of memories
+    holds, as with a device, or with a file that was packed to do harm.
     """
     pieces, size = [], 0
     while piece := read(_PIECE):
@@ -56,7 +56,8 @@ def read_all(read: Callable[[int], bytes]) -> bytes:
 
 def entries(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
     """What may be memories in a file called `name`, each with its place there. Raises
-    ImportFileError for what is no such file, and RecursionError for JSON that is nested too deeply.
+    ImportFileError if the file is of no such kind, and RecursionError if its JSON is nested too
+    deeply.
     """
     name = name.lower().removesuffix(".gz")
     text = _text(_unpacked(data), name)
@@ -75,14 +76,14 @@ def entries(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
 
 def _unpacked(data: bytes) -> bytes:
     if data.startswith(_PACKED):
-        raise ImportFileError(["It is an archive, or packed other than with gzip. Unpack it."])
+        raise ImportFileError(["It is an archive, or not packed with gzip. Unpack it."])
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
         with gzip.open(BytesIO(data)) as file:
             return read_all(file.read)
     except (OSError, EOFError, zlib.error):
-        raise ImportFileError(["It is packed with gzip, but damaged or not whole."]) from None
+        raise ImportFileError(["It is packed with gzip, but damaged or incomplete."]) from None
 
 
 def _text(data: bytes, name: str) -> str:
@@ -90,7 +91,7 @@ def _text(data: bytes, name: str) -> str:
         raise ImportFileError(
             [
                 'It is a table. Make each row a line such as {"content": "…", "tags": ["…"]}, or, '
-                "if each line is to be a memory as it stands, call the file .txt."
+                "if each line is to become one memory, name the file .txt."
             ]
         )
     marked = next((each for mark, each in _MARKS.items() if data.startswith(mark)), "utf-8")
@@ -105,8 +106,8 @@ def _text(data: bytes, name: str) -> str:
 
 
 def _is_json(start: str) -> bool:
-    """Whether it begins as memories in JSON do, broken ones included; notes begin with brackets
-    and braces, too.
+    """Whether the text begins like memories in JSON, broken JSON included. A note may begin with a
+    bracket or a brace, too.
     """
     if not start.startswith(("{", "[")):
         return False
@@ -120,7 +121,7 @@ def _is_json(start: str) -> bool:
 
 
 def _json_entries(text: str) -> Iterator[tuple[str, Any]]:
-    """From objects one after another, on a line each or on several; lists of them count as well."""
+    """From JSON objects one after another, each on one line or on several, and lists of them."""
     promised = None
     seen = 0
     for line, value in _json_values(text):
@@ -154,7 +155,7 @@ def _json_values(text: str) -> Iterator[tuple[int, Any]]:
         line += text.count("\n", end, found.start())
         try:
             value, end = _JSON.raw_decode(text, found.start())
-        except ValueError:  # also for a number of thousands of digits
+        except ValueError:  # also for a number with thousands of digits
             raise ImportFileError([f"line {line}: it is not a whole JSON object."]) from None
         yield line, value
         line += text.count("\n", found.start(), end)
@@ -176,13 +177,13 @@ def _yaml_entries(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _yaml(text: str) -> Any:
-    """What the YAML holds: lists, dicts, texts and None. Numbers, dates and the like stay the texts
-    that people wrote. Aliases are refused: by them a file of 400 bytes can stand for gigabytes.
+    """What the YAML holds: lists, dicts, strings and None. Numbers, dates and the like stay as
+    people wrote them. Aliases are refused: with them, 400 bytes can stand for gigabytes.
     """
     import yaml
 
     top: list[Any] = []
-    open_: list[list[Any]] = [top]  # the keys and values of a mapping come in turn
+    open_: list[list[Any]] = [top]  # the keys and values of a mapping alternate
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):
@@ -195,7 +196,7 @@ def _yaml(text: str) -> Any:
                 open_[-1].append(None if empty else event.value)
             elif isinstance(event, yaml.CollectionStartEvent):
                 open_.append([])
-                if len(open_) > _MAX_DEPTH:  # of which the parser's time is the square
+                if len(open_) > _MAX_DEPTH:  # the parser's time grows with its square
                     raise RecursionError
             elif isinstance(event, yaml.CollectionEndEvent):
                 items: Any = open_.pop()
@@ -207,13 +208,13 @@ def _yaml(text: str) -> Any:
         place = f"line {mark.line + 1}: " if mark else ""
         raise ImportFileError([f"{place}it is not YAML."]) from None
     if len(top) > 1:
-        raise ImportFileError([f"It holds {len(top)} YAML documents. Make a file of each."])
+        raise ImportFileError([f"It holds {len(top)} YAML documents. Put each in its own file."])
     return top[0] if top else None
 
 
 def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
-    """The category becomes a tag; what it kept as context, which has no place here, is added to
-    the text, so that nothing is lost.
+    """The category becomes a tag. The context, for which there is no field here, is appended to the
+    text, so that nothing is lost.
     """
     tags = fields.get("tags") or []
     if isinstance(tags, str):

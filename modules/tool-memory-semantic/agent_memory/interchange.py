@@ -8,9 +8,9 @@ and each other line is a memory, oldest first:
 
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
-`metadata`, an object of texts, follows where there is any. `timestamp` is RFC 3339. Vectors are
-left out: the text is the truth, and the store that imports it makes its own. Without the first line
-a file of such lines is read too; only `content` is needed.
+`metadata`, an object of strings, follows if there is any. `timestamp` is RFC 3339. Vectors are left
+out: the text is the truth, and the importing store makes its own. A file of such lines is also read
+without the first one; only `content` is required.
 """
 
 import json
@@ -40,9 +40,9 @@ def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[str]:
 def read(
     data: bytes, name: str, storage: "MemoryStorage", tags: Sequence[str] = ()
 ) -> tuple[list[tuple[str, "Memory"]], int]:
-    """The memories in a file, to be restored to `storage`, each with its place in the file: of an
-    export, other JSON, YAML of the dev-memory bundle, or a text on each line; packed with gzip or
-    not, in UTF-8, or in UTF-16 with its mark. All of them are given `tags`.
+    """The memories in a file, each with its place there, to be restored to `storage`. The file is
+    an export, other JSON, YAML of the dev-memory bundle, or text with one memory per line; packed
+    with gzip or not; in UTF-8, or in UTF-16 or UTF-32 with a byte order mark. All get `tags`.
 
     Also returns how many credentials were masked. Raises ImportFileError, naming each place, if
     anything in the file cannot become a memory.
@@ -59,7 +59,7 @@ def read(
                 found.append((place, memory))
                 masked += number
     except RecursionError:
-        raise ImportFileError(["It is nested too deeply to be memories."]) from None
+        raise ImportFileError(["It is nested too deeply to hold memories."]) from None
     if faults:
         raise ImportFileError(faults)
     return found, masked

@@ -13,7 +13,7 @@ from memory_semantic import AgentMemoryError, InputError, limits
 
 from .causes import cause
 
-# Whatever a command does can be done again: it is then the same as done once.
+# Whatever a command does, doing it twice is the same as doing it once.
 _INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
 
 
@@ -24,8 +24,8 @@ class BadInputError(click.ClickException):
 
 
 class _Command(click.Command):
-    """A command that takes nothing empty: where a variable of the shell was meant, which is not
-    set, a default could be somebody's real memory.
+    """A command that refuses empty values. They come from shell variables that are not set; with a
+    default in their place, the command could work on somebody's real memories.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -41,7 +41,7 @@ class _Command(click.Command):
 
 
 class When(click.ParamType[datetime]):
-    """A date or a time of the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d)."""
+    """A date or a time by the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d)."""
 
     name = "when"
     _UNITS = {"h": "hours", "d": "days", "w": "weeks"}  # noqa: RUF012 - a constant
@@ -49,7 +49,7 @@ class When(click.ParamType[datetime]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """The moment. Fails as a wrong use of the option."""
+        """The moment that `value` names. Fails with a usage error."""
         try:
             if value[-1:] in self._UNITS and value[:-1].isdecimal():
                 number = int(value[:-1])
@@ -59,18 +59,18 @@ class When(click.ParamType[datetime]):
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.astimezone()
         except (ValueError, OverflowError):
-            self.fail("give a date such as 2026-01-31, or a time ago such as 12h, 7d, 4w.")
+            self.fail("give a date such as 2026-01-31, or how long ago, such as 12h, 7d, 4w.")
 
 
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The agents whose names begin so, for the shell."""
+    """The agents whose names begin with `incomplete`, for the shell."""
     try:
         from . import settings as amplifier
 
         settings = amplifier.load(ctx.params.get("root"))
-        settings.config["qdrant_url"] = limits.HERE  # a shell does not wait for a server
+        settings.config["qdrant_url"] = limits.HERE  # a shell must not wait for a server
         agents = settings.place.agents()
-    except Exception:  # nobody reads it there
+    except Exception:  # nobody would read it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
 
@@ -79,13 +79,13 @@ _AGENT = click.Option(
     ["--agent", "-a"],
     metavar="NAME",
     shell_complete=complete_agent,
-    help="Whose memory.  [default: as Amplifier's settings say, or the only one]",
+    help="Whose memories.  [default: as Amplifier's settings say, or the only one]",
 )
 _ROOT = click.Option(
     ["--root"],
     metavar="DIR",
     type=click.Path(file_okay=False, readable=False),
-    help="The folder where all memories lie.  [default: as the settings say]",
+    help="The folder that holds all stores.  [default: as the settings say]",
 )
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts.")
 
@@ -93,9 +93,9 @@ _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for 
 def command(
     *examples: str, of_agent: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with the options that all have, and examples in its help.
+    """Declare a command with the options that all commands have, and with examples in its help.
 
-    Errors end it with a sentence: exit code 1 for what went wrong, 2 for what was asked wrongly.
+    Errors end it with a sentence: exit code 1 if something failed, 2 if it was used wrongly.
     """
 
     def add(function: Callable[..., None]) -> click.Command:

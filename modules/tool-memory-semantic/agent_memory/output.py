@@ -1,6 +1,6 @@
 """What a person reads in the terminal, and what a script reads instead.
 
-Text of memories is never taken for markup or for terminal control: it may come from anywhere.
+The text of a memory is never taken for markup or terminal control: it may come from anywhere.
 """
 
 import json
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 # Columns are this far apart.
 _GAP = "  "
-_LEAST = 16  # columns of the window that the last one of a table is worth
-_BEGINNING = 400  # characters of a memory among others
-_FAULTS = 10  # that are told, before it is "and more"
+_LEAST = 16  # characters of width, at least, for the last column of a table
+_BEGINNING = 400  # characters shown of a memory, except by `show`
+_FAULTS = 10  # how many are listed, before "and … more"
 
 
 class Output:
-    """Standard output, for a person or with `as_json` for a script; notes go to standard error.
+    """Standard output, for a person or, with `as_json`, for a script; notes go to standard error.
 
-    A command says both, and what is not for who asked is left out: `json` is for scripts, `warn`
-    for both, and all else for people. `piped` means that a program reads it, of either kind.
+    A command says everything in both ways, and only what is for its reader is printed: `json` is
+    for scripts, `warn` for both, all else for people. `piped` means that a program reads the
+    output, JSON or not.
 
-    Written with click, which drops styles when nobody looks; rich, which takes longer to load,
+    Click prints, and drops styles unless a terminal shows them; rich, which takes longer to load,
     only draws the progress.
     """
 
@@ -51,18 +52,18 @@ class Output:
             click.echo(text, color=self._color)
 
     def note(self, text: str) -> None:
-        """A word beside the result: not part of what a script reads."""
+        """A remark that is not part of the result; scripts do not get it."""
         if not self.as_json:
             click.echo(click.style(text, dim=True), err=True, color=self._color)
 
     def warn(self, text: str) -> None:
-        """A word that a script should not miss either."""
+        """A remark that scripts, too, should not miss."""
         click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under their columns, cut to the window, or each cell on a line of its own in one too
-        narrow for that; tab-separated and whole when piped. Any text can be a cell: it is shown as
-        `first_line`. Of no rows nothing is shown.
+        """Rows below the names of their columns, cut to the window; one cell per line if it is too
+        narrow; whole and separated by tabs when piped. A cell may be any text, and is shown on one
+        line. Without rows, nothing is printed.
         """
         rows = [] if self.as_json else [[first_line(cell) for cell in row] for row in rows]
         if self.piped or not rows:
@@ -86,7 +87,7 @@ class Output:
             self.line(line if number else click.style(line, bold=True))
 
     def memories(self, memories: Sequence["Memory"]) -> None:
-        """Memories, a row each: id, time, tags, text; and whose copies they are, if any is one."""
+        """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from."""
         from_others = any(limits.COPIED_FROM in memory.metadata for memory in memories)
         columns = ["id", "stored", "tags", *(["from"] if from_others else []), "memory"]
         rows = []
@@ -152,13 +153,13 @@ class Output:
 
 
 class Progress:
-    """How far something is."""
+    """How much of the work is done."""
 
     def __init__(self, bar: Any, task: Any) -> None:
         self._bar, self._task = bar, task
 
     def done(self, number: float, total: float | None = None) -> None:
-        """`number` of the total are done; it may become known, or change, on the way."""
+        """`number` of the total are done. The total may become known, or change, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
 
@@ -186,8 +187,8 @@ def counted(number: int, what: str = "memory") -> str:
 
 
 def local(moment: datetime) -> datetime:
-    """`moment` as the clock on the wall showed it; in UTC within hours of the first moment that
-    there is, or the last, where other zones have none.
+    """`moment` in local time; in UTC if it is within hours of the first or the last moment that a
+    datetime can hold, where local time may not exist.
     """
     try:
         return moment.astimezone()
@@ -196,7 +197,7 @@ def local(moment: datetime) -> datetime:
 
 
 def local_time(moment: datetime) -> str:
-    """`moment` in words, to the minute."""
+    """`moment` in local time, to the minute: `2026-01-31 09:00`."""
     return local(moment).replace(tzinfo=None).isoformat(" ", "minutes")
 
 
@@ -215,7 +216,7 @@ def _json(value: "Memory | datetime") -> Any:
 
 
 def listed(faults: Sequence[str]) -> str:
-    """The first of them, each on a line of its own, and how many more there are."""
+    """The first faults, each on its own line, and how many more there are."""
     more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
     return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
 

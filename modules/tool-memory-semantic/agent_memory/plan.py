@@ -1,4 +1,4 @@
-"""What it will take to embed memories, said before it starts: tokens, money and time."""
+"""What embedding memories will take, said before it starts: tokens, money and time."""
 
 import time
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from .output import counted
 if TYPE_CHECKING:
     from memory_semantic import EmbeddingGenerator, Memory
 
-# OpenAI's prices of 2026, in dollars for a million tokens; other services set their own.
+# OpenAI's prices of 2026, in dollars per million tokens; other services set their own.
 PRICES = {
     "text-embedding-3-small": 0.02,
     "text-embedding-3-large": 0.13,
     "text-embedding-ada-002": 0.10,
 }
 _CHARS_PER_TOKEN = 4  # of English; a guess good enough for a price
-_WRITE_SECONDS = 0.0005  # a memory, as an import of 2,000 takes it
+_WRITE_SECONDS = 0.0005  # per memory, measured in an import of 2,000
 _SAMPLE = "How long does one text take?"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What embedding will take; `memories` are how many."""
+    """What embedding will take; `memories` is how many there are."""
 
     memories: int
     tokens: int
@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def sentence(self) -> str:
-        """The same for a person."""
+        """The plan in words, for a person."""
         cost = "" if self.dollars is None else f", about ${self.dollars:.2g}"
         minutes, seconds = divmod(max(1, round(self.seconds)), 60)
         time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
@@ -45,7 +45,7 @@ class Plan:
 
 
 async def plan(memories: Sequence["Memory"], generator: "EmbeddingGenerator") -> Plan:
-    """What embedding the memories will take. Nothing of a memory is embedded to find out."""
+    """What embedding the memories will take, tried with other texts: no memory is embedded yet."""
     characters = sum(len(memory.content) for memory in memories)
     number = min(len(memories), limits.EMBEDDING_BATCH)
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What `stats` tells of how memories are used, if that is recorded."""
+"""What `stats` says about how memories are used, if that is recorded."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,11 +10,11 @@ from .output import Output, counted, local_time
 if TYPE_CHECKING:
     from memory_semantic import Memory, UsageStats
 
-_MOST = 5  # of the memories that were recalled most
+_MOST = 5  # how many of the most recalled memories are shown
 
 
 def searches(usage: "UsageStats") -> str:
-    """How many there were lately, and how long they took."""
+    """How many searches there were lately, and how long they took."""
     number = f"{sum(usage.searches.values()):,} in the last {len(usage.searches)} days"
     took = usage.milliseconds
     return number if took is None else f"{number}, median {took:,.0f} ms"

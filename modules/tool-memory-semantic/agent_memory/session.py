@@ -28,7 +28,7 @@ class Session:
 
     @cached_property
     def agent(self) -> str:
-        """The agent: as asked, as Amplifier's settings say, else the only one that there is."""
+        """The agent that was named, else the one in Amplifier's settings, else the only one."""
         if self._agent is not None:
             return validate_agent_id(self._agent)
         named = self.settings.named_agent()
@@ -38,9 +38,9 @@ class Session:
         if len(agents) == 1:
             return agents[0]
         doubt = self.settings.storage().config.doubt
-        none = f"None has a memory here yet. {doubt}".rstrip()
+        none = f"No agent has a store here yet. {doubt}".rstrip()
         there = f"There are {', '.join(agents)}." if agents else none
-        raise click.UsageError(f"Whose memory? Name the agent with --agent. {there}")
+        raise click.UsageError(f"Whose memories? Name the agent with --agent. {there}")
 
     @cached_property
     def storage(self) -> "MemoryStorage":
@@ -52,7 +52,7 @@ class Session:
         """The agent's storage, which must exist."""
         if run(self.storage.info()) is None and not run(self.place.exists()):
             fail(
-                f"The agent {self.agent!r} has no memory in {self.place.where}. "
+                f"The agent {self.agent!r} has no store in {self.place.where}. "
                 "See: agent-memory agents"
             )
         return self.storage
@@ -71,12 +71,12 @@ def fail(message: str) -> NoReturn:
 
 
 def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -> None:
-    """Ask, unless `yes` was given. Anything but a yes ends the command with exit code 1, and
-    `otherwise` as its last word.
+    """Ask, unless `yes` is set. Any answer but yes ends the command with the sentence `otherwise`
+    and exit code 1.
     """
     try:
         agreed = yes or click.confirm(question, err=True)
-    except click.Abort:  # Ctrl-C, or nobody is there
+    except click.Abort:  # Ctrl-C, or nobody to ask
         agreed = False
     if not agreed:
         fail(otherwise)

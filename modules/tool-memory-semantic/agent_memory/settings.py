@@ -1,9 +1,10 @@
 """The settings that Amplifier would give the tools in this folder, read from its own files.
 
-As Amplifier's command line does it: `~/.amplifier/settings.yaml`, then `.amplifier/settings.yaml`
-and `.amplifier/settings.local.yaml` here, later ones winning; in them `overrides`, then
-`modules.tools`; `${NAME}` and `${NAME:default}` expanded; `~/.amplifier/keys.env` for what the
-environment does not name. What a bundle says is known only inside a session.
+They are read as by Amplifier's command line: from `~/.amplifier/settings.yaml`, then from
+`.amplifier/settings.yaml` and `.amplifier/settings.local.yaml` here, where later ones win; in them,
+first `overrides`, then `modules.tools`. `${NAME}` and `${NAME:default}` are expanded, and
+`~/.amplifier/keys.env` adds what the environment lacks. What a bundle sets is known only inside a
+session.
 """
 
 import os
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
     from memory_semantic import MemoryStorage, maintenance
 
 MODULE = "tool-memory-semantic"
-# The settings that name the agent, and are none of its store's.
+# The settings that name the agent; they say nothing about its store.
 _IDENTITY = ("agent_identity", "agent_id")
-# What holds for every agent is asked for one, whichever it is.
+# Stands for any agent where the answer is the same for all.
 _ANYBODY = "anybody"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
 @dataclass
 class Settings:
-    """The module's `config`, where each of its settings came from, and the files that were found
-    but cannot be read, a sentence each.
+    """The module's `config`, where each of its settings came from, and a sentence for each file
+    that was found but cannot be read.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -38,8 +39,8 @@ class Settings:
     problems: list[str] = field(default_factory=list)
 
     def storage(self, agent: str = _ANYBODY, **changes: Any) -> "MemoryStorage":
-        """The storage of `agent`, with some settings changed. Raises InputError for a setting that
-        is wrong, or does not exist.
+        """The storage of `agent`, with `changes` to the settings. Raises InputError for a setting
+        that is wrong or unknown.
         """
         from memory_semantic import MemoryStorage, core_settings
 
@@ -47,26 +48,28 @@ class Settings:
 
     @property
     def place(self) -> "maintenance.Place":
-        """Where stores are kept, whosever they are."""
+        """Where the stores of all agents are kept."""
         from memory_semantic import maintenance
 
         return maintenance.place(self.storage().backend)
 
     def named_agent(self) -> tuple[str, str] | None:
-        """The identity that sessions have here, if any, and who says so."""
+        """The identity that sessions have here, if any, and what sets it."""
         named = configured_agent(self.config)
         return (named[0], self.sources.get(named[1], f"the variable {named[1]}")) if named else None
 
     def to_set(self, **values: object) -> str:
-        """Where and how a person gives sessions these settings; those that are None need none."""
+        """Tells a person what to write where, so that sessions get these settings; None is left
+        out.
+        """
         file = self.sources.get(next(iter(values)), "~/.amplifier/settings.yaml")
         lines = [f"      {name}: {value}" for name, value in values.items() if value]
         return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
 
 
 def load(root: str | None) -> Settings:
-    """What the files and the environment say now, with the stores in `root` if that is given. Puts
-    the keys of `keys.env` into the environment.
+    """The settings that the files and the environment give now, with the stores in `root` if it is
+    given. Also puts the keys of `keys.env` into the environment.
     """
     settings = Settings(problems=list(load_keys()))
     overrides: dict[str, tuple[Any, str]] = {}
@@ -80,7 +83,7 @@ def load(root: str | None) -> Settings:
         module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
         listed = _mapping(content.get("modules")).get("tools")
-        if isinstance(listed, list):  # the list of a later file takes the place of an earlier one
+        if isinstance(listed, list):  # the list of a later file replaces that of an earlier one
             tools = {
                 key: (value, str(path))
                 for entry in listed
@@ -105,13 +108,13 @@ def files() -> list[Path]:
 
 
 def home() -> Path:
-    """Amplifier's own folder. Where there is no home for it, it is one that is not there."""
+    """Amplifier's own folder. For a user without a home it is a path that does not exist."""
     return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
 
 
 def load_keys() -> Iterator[str]:
-    """Put into the environment what `keys.env` holds and the environment does not. Yields what of
-    it cannot be used, a sentence each; like Amplifier it ends at what the environment cannot hold.
+    """Put into the environment what `keys.env` has and the environment lacks. Yields a sentence for
+    whatever cannot be used; like Amplifier, stops at a line that no variable can hold.
     """
     path = home() / "keys.env"
     try:

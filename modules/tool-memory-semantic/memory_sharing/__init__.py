@@ -1,5 +1,5 @@
-"""Memories shared between agents: copies in the store of another, and searches in it as well.
+"""Shares memories between agents: copies them to another agent's store, and searches in it.
 
-None of it happens unless a person asks for it, with a command or a setting. The tools and
-`memory_semantic` do not know of it.
+Neither happens unless a person asks for it, with a command or a setting. The memory tools and
+`memory_semantic` know nothing of it.
 """

@@ -13,7 +13,7 @@ from memory_semantic.memory import utc_now
 
 class Copied(NamedTuple):
     """What became of a memory: `copy` is the id of its text in the other store, `known` whether it
-    was there already, `masked` how many credentials the copy lacks.
+    was there already, `masked` how many credentials were masked in the copy.
     """
 
     id: str
@@ -30,10 +30,10 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Sharing:
-    """The way from the store of `source` to that of `target`; nothing is changed before `copy`.
+    """Copies from the store of `source` to that of `target`; only `copy` changes anything.
 
-    `info` is what the store of `target` is, or will be: `creates` says that there is none yet.
-    `embeds` says that it has another model, so that texts are embedded again.
+    `info` describes the store of `target`. `creates` says that it does not exist yet, `embeds` that
+    it has another model, so that the texts are embedded again.
     """
 
     source: MemoryStorage
@@ -48,9 +48,9 @@ class Sharing:
         return [pair.memory for pair in await self._lacking(pairs)]
 
     async def copy(self, memories: Sequence[Memory]) -> list[Copied]:
-        """Copy at most 1,000 memories, those that the source still has; a text that the target has
-        is left there as it is. Raises EmbeddingError and StorageError; what was copied until then
-        is copied.
+        """Copy those of at most 1,000 memories that the source still has. A text that the target
+        already has stays unchanged there. Raises EmbeddingError and StorageError; what was copied
+        before stays copied.
         """
         keys = [memory.key for memory in memories]
         present = await self.source.run(lambda store: store.get(keys), {})
@@ -99,15 +99,15 @@ class Sharing:
     async def _lacking(self, pairs: Sequence[_Pair]) -> list[_Pair]:
         keys = [pair.copy.key for pair in pairs]
         there: set[UUID] = set()
-        for start in range(0, len(keys), MAX_BATCH):  # what is read comes with its vectors
+        for start in range(0, len(keys), MAX_BATCH):  # as vectors are read, too
             some = keys[start : start + MAX_BATCH]
             there |= await self.target.run(lambda store, some=some: set(store.get(some)), set())
         return [pair for pair in pairs if pair.copy.key not in there]
 
 
 async def sharing(source: MemoryStorage, target: MemoryStorage) -> Sharing | None:
-    """The way from one store to the other; None if `source` has no store. A store that is made for
-    the target has the same embedding model. Raises StorageError.
+    """The Sharing between two stores; None if `source` has no store. A store created for the target
+    gets the same embedding model. Raises StorageError.
     """
     ours, theirs = await source.info(), await target.info()
     if ours is None:

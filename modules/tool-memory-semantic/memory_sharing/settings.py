@@ -1,4 +1,4 @@
-"""The module's own settings. Whatever else it needs, the memory tools of the session are set to."""
+"""The module's own settings. It takes all others from the memory tools of the session."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def _names(value: object, setting: ValidationInfo) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class SharingConfig:
-    """Whose stores an agent gets at, beside its own.
+    """Whose stores an agent may use besides its own.
 
     The descriptions are the rows of the table in docs/sharing.md.
     """
@@ -35,5 +35,5 @@ class SharingConfig:
     also_search: Annotated[
         tuple[str, ...],
         BeforeValidator(_names),
-        Field(description="the agents whose memories `memory_search` finds, too"),
+        Field(description="the agents whose memories `memory_search` also finds"),
     ] = ()

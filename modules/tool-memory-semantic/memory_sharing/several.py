@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class SeveralStores(MemoryStorage):
-    """The memory of an agent for one search, which asks the stores of `others`, too.
+    """The storage of an agent for one search, which also asks the stores of `others`.
 
-    `found` is what it has found; `agent_id` of each says whose store it is in. `not_searched` says,
-    by agent, why a store was left out. No memory is written, and no store is made.
+    `found` is the result; the `agent_id` of each memory says whose store it is in. `not_searched`
+    says, by agent, why a store was left out. No memory is written, and no store is created.
     """
 
     def __init__(self, agent_id: str, config: Mapping[str, Any], others: Sequence[str]) -> None:
@@ -34,15 +34,15 @@ class SeveralStores(MemoryStorage):
         *,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
-        """As `MemoryStorage` says, in all stores that have the same embedding model. A text that
-        was found in several is one's own, or that of the agent named first.
+        """Like `MemoryStorage.search`, in all stores that have the same embedding model. Of a text
+        found in several, the result has one's own, else that of the agent named first.
         """
         asked = (query, limit, since, tags)
         others = await self._comparable()
         own, *theirs = await asyncio.gather(
             super().search(*asked, select=select),
             *(self._tried(other, other.search(*asked, select=select)) for other in others),
-            return_exceptions=True,  # the others are not left behind if one's own fails
+            return_exceptions=True,  # if one's own fails, the others still end first
         )
         best: dict[str, Memory] = {}
         for memories in (own, *theirs):
@@ -56,7 +56,7 @@ class SeveralStores(MemoryStorage):
         return self.found
 
     async def get(self, memory_id: str) -> Memory | None:
-        """As `MemoryStorage` says; one's own, else that of the agent named first."""
+        """Like `MemoryStorage.get`: one's own memory, else that of the agent named first."""
         memory = await super().get(memory_id)
         for other in self._others:
             if memory is None and await self._info(other):
@@ -65,7 +65,7 @@ class SeveralStores(MemoryStorage):
         return memory
 
     async def _comparable(self) -> list[MemoryStorage]:
-        """The other stores whose scores can be compared with one's own, or with the first's."""
+        """The other stores whose scores can be compared with one's own, or else with the first."""
         own, *theirs = await asyncio.gather(self.info(), *map(self._info, self._others))
         comparable = []
         for other, info in zip(self._others, theirs, strict=True):
@@ -92,6 +92,6 @@ class SeveralStores(MemoryStorage):
             return await work
         except AgentMemoryError as error:
             self.not_searched[other.agent_id] = str(error)
-        except Exception as error:  # its text may quote a memory: only its kind is told
+        except Exception as error:  # its text may quote a memory: only its kind is given
             self.not_searched[other.agent_id] = f"failed unexpectedly ({type(error).__name__})"
         return None

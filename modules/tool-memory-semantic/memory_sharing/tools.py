@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MODULE = "tool-memory-semantic-sharing"
-# With what it carries, which is never a text.
+# Each event with what it carries, which is never a text.
 EVENTS = {"memory:shared": "`agent_id`, `to_agent`, `memory_id`"}
 
 _OWN = ("share_with", "also_search")
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
-    """Let the `memory_search` of a session find what `also_search` opens, and give the session
+    """Let the session's `memory_search` find what `also_search` opens, and give the session
     `memory_share` if `share_with` names anybody and `read_only` allows it. Opens and contacts
     nothing.
     """
@@ -131,5 +131,5 @@ class MemoryShareTool(_SharingTool):
         if not copied:
             raise InputError(f"{memory_id} was deleted meanwhile. {UNCHANGED}")
         await self._emit("memory:shared", storage, to_agent=to_agent, memory_id=memory_id)
-        # The same if it was there before: an agent does not learn what another knows.
+        # The same answer if it was there before: an agent does not learn what another knows.
         return {"memory_id": memory_id, "status": f"{to_agent} has it"}, copied[0].masked

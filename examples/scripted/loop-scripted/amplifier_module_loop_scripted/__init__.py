@@ -1,6 +1,6 @@
-"""An orchestrator as small as one can be: ask the provider, run its tool calls, until it answers.
+"""The smallest orchestrator: asks the provider and runs its tool calls until it answers.
 
-The calls of one turn run at the same time, as Amplifier's own orchestrators run them.
+The calls of one turn run at the same time, as in Amplifier's own orchestrators.
 """
 
 import asyncio

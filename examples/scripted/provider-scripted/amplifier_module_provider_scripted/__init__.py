@@ -1,5 +1,5 @@
-"""A model that says what it is told to: `turns` in its config is a list of turns, each a text, or a
-list of tool calls `{"tool": name, "arguments": {…}}`; when they are used up it says "Done.".
+"""A model that follows a script: `turns` in its config is a list of turns, each a text or a list of
+tool calls `{"tool": name, "arguments": {…}}`. After the last one it says "Done.".
 """
 
 from itertools import count

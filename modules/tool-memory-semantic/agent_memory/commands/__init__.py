@@ -1,1 +1,1 @@
-"""The commands, one file for each group of them: how each is asked, and what it does."""
+"""The commands, one file per group: how each is called, and what it does."""

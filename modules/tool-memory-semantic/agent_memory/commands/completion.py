@@ -1,4 +1,4 @@
-"""What completes this command in a shell: `completion`."""
+"""Completion of the command in a shell: `completion`."""
 
 import click
 
@@ -12,7 +12,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for a SHELL."""
+    """Print the completion script for SHELL."""
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

@@ -31,19 +31,19 @@ def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
         _repair(session, findings, yes)
         findings = _examine(session, offline)
     elif repair:
-        session.out.note("There is nothing that a repair could mend.")
+        session.out.note("There is nothing that a repair could fix.")
     session.out.json([finding._asdict() for finding in findings])
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
 
 
 def _examine(session: Session, offline: bool) -> list["Finding"]:
-    """Everything that is found, shown at once."""
+    """All findings, each shown as soon as it is found."""
     from .. import examination
 
     try:
         storage, why = session.storage, ""
-    except (click.UsageError, InputError) as error:  # whose, or where, cannot be known
+    except (click.UsageError, InputError) as error:  # it is unknown whose store, or where
         storage, why = None, str(error)
 
     async def look() -> list["Finding"]:

@@ -17,7 +17,7 @@ from .memories import by_id
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
 
-_SHOWN = 20  # of the memories that are to be forgotten
+_SHOWN = 20  # how many of the memories to be forgotten
 
 
 @command(
@@ -41,7 +41,7 @@ def forget(
     """Delete memories for good.
 
     Shows them and asks first. Afterwards, checks that they are gone from search and from the files
-    on disk; a server takes them out of its files later.
+    on disk; a server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
@@ -49,7 +49,7 @@ def forget(
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing
     info = run(storage.info())
-    if info and info.erasing:  # an earlier one was interrupted
+    if info and info.erasing:  # an earlier deletion was interrupted
         run(session.place.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
@@ -74,7 +74,7 @@ def _forget(
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
             run(storage.delete([memory.id for memory in doomed]))
-            run(session.place.erase())  # in what rebuilds have left, wherever that is
+            run(session.place.erase())  # from what rebuilds have left, too
         if interrupted.is_set():
             raise KeyboardInterrupt
         sentence, warning = run(session.place.gone(storage.config, doomed))
@@ -89,7 +89,7 @@ def _forget(
 
 @contextmanager
 def _interrupt_held_back() -> Iterator[Event]:
-    """What is deleted in the block is deleted whole: the first Ctrl-C only sets the event."""
+    """A deletion in the block is completed: the first Ctrl-C only sets the event."""
     interrupted = Event()
 
     def interrupt(*_: object) -> None:
@@ -97,7 +97,7 @@ def _interrupt_held_back() -> Iterator[Event]:
             raise KeyboardInterrupt
         interrupted.set()
 
-    if current_thread() is not main_thread():  # which signals do not reach
+    if current_thread() is not main_thread():  # signals do not reach it
         yield interrupted
         return
     before = signal.signal(signal.SIGINT, interrupt)
@@ -108,7 +108,7 @@ def _interrupt_held_back() -> Iterator[Event]:
 
 
 def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
-    """End with what was done until Ctrl-C; a deletion that had begun is waited for."""
+    """End with how much was deleted before Ctrl-C; waits for a deletion that has begun."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     living = {memory.id for memory in run(storage.get_recent(None))}
     gone = sum(memory.id not in living for memory in doomed)

@@ -15,7 +15,7 @@ from ..session import Session, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
-# A list of agents does not wait long for one that is at work.
+# The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
 
 
@@ -27,7 +27,7 @@ def agents(session: Session) -> None:
     session.out.json(rows)
     session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     if not rows:
-        session.out.note(f"No agent has a memory in {place.where} yet.")
+        session.out.note(f"No agent has a store in {place.where} yet.")
         if doubt:
             session.out.warn(doubt)
 
@@ -143,7 +143,7 @@ def show(session: Session, memory_id: str) -> None:
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
-    """The memories with these ids, which may lack their `mem-`: all, or the command ends."""
+    """The memories with these ids, with or without `mem-`. If one is missing, the command ends."""
     found, storage = [], session.existing
     for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):
         memory = run(storage.get(f"mem-{given}"))

@@ -18,7 +18,7 @@ def fetch(session: Session, name: str) -> None:
     """Fetch a model once; from then on it runs on this machine, without the network.
 
     NAME is english, multilingual, or one that `agent-memory model list --all` shows. Safe to rerun:
-    resumes after an interruption, and mends what was damaged.
+    resumes after an interruption, and replaces damaged files.
     """
     from memory_semantic import models
 
@@ -30,7 +30,7 @@ def fetch(session: Session, name: str) -> None:
         f"{found.model} is here: {readable_size(size)}, {found.dimensions} dimensions."
     )
     session.out.note(
-        f"Set embedding_model: {name}, or give it to a store that exists: "
+        f"Set embedding_model: {name}, or change an existing store: "
         f"agent-memory reembed --model {name}"
     )
 

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
 @click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
-@click.option("--from", "source", metavar="URL", help="Where it is.  [default: the other place]")
-@click.option("--remove-source", is_flag=True, help="Delete it there, once all of it is here.")
+@click.option("--from", "source", metavar="URL", help="The old place.  [default: the other one]")
+@click.option("--remove-source", is_flag=True, help="Delete the old store once all is copied.")
 @yes_option
 def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
     """Move a store to a Qdrant server, or back to this machine.
 
-    Copies everything, vectors as they are, and compares both. The store stays where it was too,
-    until --remove-source. Safe to rerun: resumes after an interruption and takes along what was
-    stored meanwhile; what this machine has moved before and was forgotten in the new place since
-    stays forgotten. Afterwards set qdrant_url, so that sessions use the new place.
+    Copies everything, vectors unchanged, and compares the two stores. The old one stays until
+    --remove-source. Safe to rerun: resumes after an interruption and includes what was stored
+    meanwhile. What this machine moved before, and was then forgotten in the new place, stays
+    forgotten. Afterwards set qdrant_url, so that sessions use the new place.
     """
     from memory_semantic import maintenance
 
@@ -38,23 +38,23 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
     here, there = ours.where, theirs.where
     if here == there:
-        what = "That is where it is. Name another place with --to or --from."
+        what = "The store is already there. Name another place with --to or --from."
         raise BadInputError(f"{what} {settings.doubt}".rstrip())
     planned = run(maintenance.plan_move(ours, theirs, new.config))
     if planned is None:
-        fail(f"The agent {session.agent!r} has no memory in {here}.")
+        fail(f"The agent {session.agent!r} has no store in {here}.")
     _announce(session, planned)
     confirm("Start?", yes)
     number = len(planned.memories)
     problems = _copied(session, planned)
     if problems:
-        fail(f"{len(problems):,} memories did not arrive as they are.{listed(problems)}")
+        fail(f"{len(problems):,} memories did not arrive unchanged.{listed(problems)}")
     agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
     session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
     if remove_source:
         _remove(session, planned, yes)
     else:
-        session.out.note(f"It is in {here} too, until: move … --remove-source")
+        session.out.note(f"It stays in {here}, too, until: move … --remove-source")
     places = {"from": here, "to": there, "source_removed": remove_source}
     counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
     session.out.json({"agent": session.agent, **counts, **places})
@@ -82,9 +82,9 @@ def _announce(session: Session, planned: "Move") -> None:
 
 
 def _copied(session: Session, planned: "Move") -> list[str]:
-    """What did not arrive as it is."""
+    """Copy and compare: a sentence for each memory that did not arrive unchanged."""
     number = len(planned.memories)
-    again = "The store is whole where it was. Run it again to resume."
+    again = "The store is unharmed where it was. Run it again to resume."
 
     async def copy_and_compare() -> list[str]:
         with session.out.progress("Copying", number) as progress:
@@ -104,15 +104,15 @@ def _remove(session: Session, planned: "Move", yes: bool) -> None:
     here = planned.source.where
     question = f"Delete the store of {session.agent} in {here}?"
     if planned.forgotten:
-        question = f"{question} What was forgotten in the new place is nowhere else."
+        question = f"{question} What was forgotten in the new place exists nowhere else."
     confirm(question, yes, "It was copied, and nothing was deleted.")
     if not run(planned.remove_source()):
         fail(
-            "Nothing was deleted: others have stored more there meanwhile (then run it again), or "
-            "both places are one."
+            "Nothing was deleted: either others stored more there meanwhile (then run it again), "
+            "or both places are the same."
         )
     for kept in planned.source.kept:
         session.out.warn(
-            f"An earlier repair has kept files. When you no longer need it: rm -r {kept}"
+            f"An earlier repair kept files. When you no longer need them: rm -r {kept}"
         )
-    session.out.line(f"Deleted in {here}.")
+    session.out.line(f"Deleted from {here}.")

@@ -12,7 +12,7 @@ from ..plan import plan
 from ..session import Session, confirm, fail, run
 
 T = TypeVar("T")
-# Told how many of how many are done.
+# Called with how many are done, and of how many.
 ShowDone = Callable[[int, int], None]
 
 
@@ -29,9 +29,11 @@ ShowDone = Callable[[int, int], None]
     required=True,
     help='"local", one of `agent-memory model list`, or the name at the service.',
 )
-@click.option("--base-url", metavar="URL", help="The service.  [default: as the settings say]")
 @click.option(
-    "--dimensions", metavar="N", type=click.IntRange(1), help="A vector length to ask it for."
+    "--base-url", metavar="URL", help="The service's URL.  [default: as the settings say]"
+)
+@click.option(
+    "--dimensions", metavar="N", type=click.IntRange(1), help="The vector length to ask for."
 )
 @yes_option
 def reembed(
@@ -39,9 +41,9 @@ def reembed(
 ) -> None:
     """Change the embedding model of a store.
 
-    Says what it will take, and asks. The store stays in use meanwhile. Safe to rerun:
-    resumes after an interruption. With the model that it has, the store is rebuilt without
-    embedding anything, so that one of an older version gets what it lacks.
+    Says what it will take, and asks. The store stays usable meanwhile. Safe to rerun: resumes after
+    an interruption. With the model that the store already has, nothing is embedded: the store is
+    rebuilt, which adds what a store of an older version lacks.
     """
     from memory_semantic import EmbeddingGenerator
 
@@ -84,6 +86,4 @@ def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) ->
     try:
         return run(shown())
     except KeyboardInterrupt:
-        fail(
-            "Interrupted: the store is whole, as it was or as it should be. Run it again to resume."
-        )
+        fail("Interrupted. The store is unharmed, as before or finished. Run it again to resume.")

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from memory_semantic import Memory
     from memory_sharing.copies import Copied, Sharing
 
-_SHOWN = 20  # of the memories that are to be copied
-_BATCH = 4 * limits.EMBEDDING_BATCH  # copied at once: some seconds of work to lose, at most
+_SHOWN = 20  # how many of the memories to be copied
+_BATCH = 4 * limits.EMBEDDING_BATCH  # copied at once: an interruption loses some seconds at most
 
 
 @dataclass
 class _Choice:
-    """The memories that were asked for, in the order of the list: those to copy, and how many the
-    other agent has already.
+    """The memories that were asked for: those to copy, in the order of the list, and how many the
+    other agent already has.
     """
 
     sharing: "Sharing"
@@ -62,10 +62,10 @@ def share(
 ) -> None:
     """Copy memories to another agent.
 
-    Shows them and asks first. A copy keeps text, tags and time; it says whom it is from, and has an
-    id of its own. What the other agent has already is left as it is. Nothing is embedded if both
-    stores have one model; else the other agent's model embeds the texts. If the other agent has no
-    store yet, one is made, with the same model. Safe to rerun: resumes after an interruption.
+    Shows them and asks first. A copy keeps text, tags and time, says whom it is from, and has its
+    own id. What the other agent already has stays unchanged. If both stores have the same model,
+    nothing is embedded; else the other store's model embeds the texts. If the other agent has no
+    store yet, one is created with the same model. Safe to rerun: resumes after an interruption.
     """
     if bool(ids) == bool(tags or since):
         raise click.UsageError("Name memories by their ids, or by --tag and --since.")
@@ -91,7 +91,7 @@ def _chosen(
     asked = by_id(session, ids) if ids else run(source.get_recent(None, since, tags=tags))
     found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not
-        fail(f"{session.agent} has no memory. Nothing was changed.")
+        fail(f"{session.agent} has no store. Nothing was changed.")
     new = run(found.new(asked)) if asked else []
     return _Choice(found, new, len(asked) - len(new))
 
@@ -101,7 +101,7 @@ def _announce(session: Session, choice: _Choice) -> None:
     if len(choice.new) > _SHOWN:
         session.out.line(f"… and {len(choice.new) - _SHOWN:,} more")
     if choice.sharing.creates:
-        session.out.note(f"{choice.target} has no store yet; one will be made.")
+        session.out.note(f"{choice.target} has no store yet; one will be created.")
     if choice.sharing.embeds:
         generator = choice.sharing.target.generator(choice.sharing.info)
         session.out.note(

@@ -1,4 +1,4 @@
-"""Look at all of it, in the terminal and as a page: `stats` and `tags`."""
+"""Overviews, in the terminal and as a page: `stats` and `tags`."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 def stats(session: Session, html: str | None) -> None:
     """Show numbers, growth and tags over time.
 
-    With the setting `usage: true` also which memories searches find, and how many they do not.
+    With the setting `usage: true`, also shows which memories searches find, and how many they do
+    not find.
 
-    With --html as a page for the browser: a list, the memories over time, and search; with the
-    extra `map` installed ([cli,map]), also a map by meaning. It is one file, and loads nothing from
-    the network.
+    With --html, writes a page for the browser: a list, the memories over time, and search; with the
+    extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing
+    from the network.
     """
     if html:
         _write_page(session, html)
@@ -84,7 +85,7 @@ def _write_page(session: Session, file: str) -> None:
 def tags(session: Session) -> None:
     """List the tags, most used first.
 
-    Each with how many memories carry it, and when the newest of them was stored.
+    Shows how many memories have each tag, and when the newest of them was stored.
     """
     by_tag = charts.by_tag(run(session.existing.get_recent(None)))
     rows = [(tag, len(memories), memories[0].timestamp) for tag, memories in by_tag.items()]

@@ -1,4 +1,4 @@
-"""Take it with you: `export` and `import`."""
+"""Memories to a file and back: `export` and `import`."""
 
 import sys
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ..session import Session, confirm, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage, Stored
 
-_BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: some seconds of work to lose, at most
+_BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: an interruption loses some seconds at most
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Tally:
     faults: list[str] = field(default_factory=list)
 
     def add(self, memory: "Memory", stored: "Stored") -> None:
-        """Count what became of a memory, once for a text that the file has several times."""
+        """Count what became of a memory; a text that the file has several times counts once."""
         if stored.id not in self.outcomes:
             known = "merged" if stored.changed else "unchanged"
             self.outcomes[stored.id] = known if stored.known else "new"
@@ -44,10 +44,10 @@ class _Tally:
 def export(session: Session, file: str, yes: bool) -> None:
     """Write all memories to FILE, or to standard output ("-").
 
-    One JSON object per line, the first of which says what the file is: texts, ids, times and tags,
-    but no vectors. `agent-memory import` reads it, on any machine.
+    The file has one JSON object per line; the first says what the file is. It holds texts, ids,
+    times and tags, but no vectors. `agent-memory import` reads it on any machine.
 
-    A store that is read-only, as in a snapshot, is read from a private temporary copy.
+    A read-only store, such as one in a snapshot, is read from a private temporary copy.
     """
     agent = session.existing.agent_id
     memories = session.place.memories(session.out.note)
@@ -69,10 +69,10 @@ def export(session: Session, file: str, yes: bool) -> None:
 def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     """Read memories from FILE, or from standard input ("-").
 
-    Takes an export, what list, search and show print as JSON, the YAML of the dev-memory bundle, or
-    text with one memory per line; gzip works too. Safe to rerun: resumes after an
-    interruption. Ids and times are kept, unless another memory has the id; a text that is known
-    gets the tags of both and the later time.
+    Reads an export, the JSON that list, search and show print, the YAML of the dev-memory bundle,
+    or text with one memory per line; gzip works, too. Safe to rerun: resumes after an interruption.
+    Ids and times are kept, unless another memory has the id; a text that is already known gets the
+    tags of both and the later time.
     """
     path = None if file == "-" else Path(file)
     written = _written(path) if path else datetime.now(UTC)
@@ -109,7 +109,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
 
 
 def _written(path: Path) -> datetime:
-    """When the file was written; now, if its file system tells no time that there is."""
+    """When the file was written; now, if its file system gives an impossible time."""
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except (ValueError, OverflowError):
@@ -122,7 +122,7 @@ async def _restore(
     written: datetime,
     tally: _Tally,
 ) -> None:
-    """Restore some memories; what keeps one of them out becomes a fault, with its place."""
+    """Restore some memories; one that is refused becomes a fault, with its place."""
     memories = [memory for _, memory in found]
     try:
         for memory, stored in zip(memories, await storage.restore(memories, written), strict=True):

@@ -1,4 +1,4 @@
-"""The page that shows an agent's memories: one HTML file that needs and reaches nothing else."""
+"""The page that shows an agent's memories: one HTML file that needs and contacts nothing else."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def write_page(
     places: NDArray[Any] | None = None,
     usage: UsageStats | None = None,
 ) -> None:
-    """Write the page with `memories` to `file`, with a map if there are `places`: for each memory
-    a row of two coordinates; with how often each was recalled if there is a `usage`.
+    """Write the page with `memories` to `file`. `places`, a row of two coordinates for each memory,
+    adds a map; `usage` adds how often each was recalled.
 
     The file is private, mode 0600, and is written whole or not at all. Raises OSError.
     """
@@ -98,7 +98,7 @@ def _rows(
 
 
 def _on_page(places: NDArray[Any]) -> list[list[float]]:
-    """The places between -1 and 1, to four digits: more than a screen shows."""
+    """The places scaled to between -1 and 1, to four digits: more than a screen shows."""
     import numpy as np
 
     if not len(places):
@@ -108,7 +108,7 @@ def _on_page(places: NDArray[Any]) -> list[list[float]]:
 
 
 def _json(data: object) -> str:
-    """JSON that an HTML parser sees no markup in."""
+    """JSON in which an HTML parser sees no markup."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -1,7 +1,7 @@
 "use strict";
 
-// All scripts of the page are one, in the order that __init__.py names. Texts and tags reach the
-// page by textContent alone.
+// The scripts of the page are joined into one, in the order that __init__.py gives. Texts and tags
+// reach the page only through textContent.
 
 const HUES = 6; // tags that have a colour
 const GIST_CHARS = 300;
@@ -23,7 +23,7 @@ let opened = null;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// The list answers each key at once; the drawings follow with the next frame, and once for all.
+// The list answers each key at once; the drawings follow once, with the next frame.
 const waiting = new Set();
 
 function soon(...tasks) {
@@ -58,7 +58,7 @@ function gist(text) {
   return text.slice(0, GIST_CHARS).replace(/[\uD800-\uDBFF]$/, "") + "…";
 }
 
-// What a screen reader is told: nothing else on the page speaks of a single memory.
+// Tells a screen reader about one memory, which nothing else on the page does.
 function say(...parts) {
   $("spoken").replaceChildren(...parts.filter(Boolean).map((part) => element("p", "", part)));
 }
@@ -90,8 +90,8 @@ function dot(hue) {
   return made;
 }
 
-// Many buttons that are one stop of the Tab key: the arrow keys go from one to the next. `more`
-// adds some at the end and tells whether it could.
+// Makes many buttons one stop of the Tab key; the arrow keys go from one to the next. `more` adds
+// some at the end and returns whether it could.
 function rove(holder, selector, more = () => false) {
   holder.addEventListener("focusin", (event) => {
     const chosen = event.target.closest(selector);
@@ -116,7 +116,7 @@ function rove(holder, selector, more = () => false) {
   });
 }
 
-// Alt and the left arrow, for one, go back to another page.
+// Alt with the left arrow, for example, goes back to the page before.
 function forTheBrowser(event) {
   return event.ctrlKey || event.metaKey || event.altKey;
 }

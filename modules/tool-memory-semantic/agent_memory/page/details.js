@@ -12,7 +12,7 @@ function openFromAddress() {
   const inside = $("pane").contains(focused);
   opened = memory;
   if (opened && !inside) openedFrom = focused;
-  if (opened !== current) current = null; // the arrow keys go on from the opened one
+  if (opened !== current) current = null; // the arrow keys continue from the opened one
   $("pane").hidden = !opened;
   if (opened) showOpened();
   if (opened && inside) $("pane").focus({ preventScroll: true }); // a link in it may be gone

@@ -27,7 +27,7 @@ function showList() {
   finishList();
 }
 
-// Puts more entries into the list, if there are any; the result says whether there were.
+// Adds more entries to the list, and returns whether there were any.
 function showMore() {
   const next = hits.slice(listed, listed + LISTED).map(entry);
   for (const item of next) item.firstChild.tabIndex = -1;
@@ -66,7 +66,7 @@ function markOpened() {
   }
 }
 
-// The words that were searched, marked without touching the text.
+// Marks the words of the search without changing the text.
 function markFound() {
   if (!CSS.highlights) return;
   CSS.highlights.delete("found");

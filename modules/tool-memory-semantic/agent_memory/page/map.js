@@ -11,7 +11,7 @@ let current = null; // the memory that the arrow keys have reached
 // Grey points first, so that the coloured ones lie above them.
 const drawn = [...memories].sort((a, b) => (a.hue < 0 ? 0 : 1) - (b.hue < 0 ? 0 : 1));
 const pointSize = Math.max(5, 15 - Math.log10(memories.length + 1) * 2.5);
-// The more points lie upon each other, the fainter each must be that is filtered out.
+// The more points overlap, the fainter those must be that are filtered out.
 const faded = 0.16 - Math.log10(memories.length + 1) * 0.03;
 const extent = { x: farthest("x"), y: farthest("y") };
 
@@ -29,7 +29,7 @@ function scale() {
   return view.zoom * Math.min((width / 2 - EDGE) / extent.x, (height / 2 - EDGE) / extent.y);
 }
 
-// Turns a memory into the pixels, from the top left of the map, where it is drawn.
+// A function that says where a memory is drawn, in pixels from the top left of the map.
 function projection() {
   const { width, height } = mapSize();
   const unit = scale();
@@ -73,7 +73,7 @@ function drawPoints(pen, spot, ratio) {
   layer([opened, current].filter((memory) => shown.has(memory)), 1);
 }
 
-// A picture of a point: to copy it is faster than to draw a circle.
+// A picture of a point: copying it is faster than drawing a circle.
 function stamp(colour, ratio) {
   const made = element("canvas");
   const half = pointSize / 2 + 1;
@@ -118,7 +118,7 @@ function drawLines(pen, spot) {
   pen.globalAlpha = 1;
 }
 
-// Where one looks
+// The view
 
 function look(x, y, zoom) {
   view.zoom = Math.max(1, Math.min(MOST_ZOOM, zoom));
@@ -129,7 +129,7 @@ function look(x, y, zoom) {
   soon(drawMap);
 }
 
-// What is at (`x`, `y`), in units of the map, stays there.
+// Zooms; what is at (`x`, `y`), in units of the map, stays in place.
 function zoomMap(factor, { x, y } = current ?? opened ?? view) {
   const part = view.zoom / Math.max(1, Math.min(MOST_ZOOM, view.zoom * factor));
   look(x + (view.x - x) * part, y + (view.y - y) * part, view.zoom * factor);

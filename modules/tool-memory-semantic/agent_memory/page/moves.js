@@ -1,4 +1,4 @@
-// Going about the map, by keyboard and by pointer.
+// Moving about the map, by keyboard and by pointer.
 
 const REACH = 14; // pixels between the pointer and the point it means
 const ZOOM_STEP = 1.6;
@@ -30,8 +30,8 @@ function mapKeys(event) {
   event.preventDefault();
 }
 
-// The smallest circle that touches `here`, lies wholly in this direction, and reaches another
-// memory says which one it is: so what is near wins, unless it is far off to the side.
+// Of all circles that touch `here` and lie wholly in this direction, the smallest that reaches
+// another memory decides: what is near wins, unless it is far off to the side.
 function nearestTowards(here, [right, up]) {
   let [best, least] = [null, Infinity];
   for (const memory of hits) {

@@ -1,4 +1,4 @@
-"""Memories laid out as a map: what lies near each other means something alike.
+"""Lays memories out as a map: those close together are similar in meaning.
 
 It needs the extra `map`.
 """
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-# Fewer points than this have too few neighbours for t-SNE: their principal components show them.
+# Fewer points than this have too few neighbours for t-SNE: principal components place them.
 _FEW = 8
-# openTSNE's defaults are 250 and 500; with a start from principal components the picture stands
+# openTSNE's defaults are 250 and 500; with a start from principal components the map settles
 # sooner, and ten thousand memories take two thirds of the time.
 _EARLY_STEPS, _STEPS = 150, 350
 _STEPS_BETWEEN_REPORTS = 10
@@ -30,9 +30,9 @@ def installed() -> bool:
 def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDArray[float32]:
     """Two coordinates for each row of `vectors`, which have length one; the same for the same rows.
 
-    `progress` is told the part that is done, from 0 to 1.
+    `progress` is called with the part that is done, from 0 to 1.
     """
-    # A second or more to import: only who draws a map pays for it.
+    # These take a second or more to import, so only a map pays for them.
     import numpy as np
     from openTSNE import TSNE, initialization
 
@@ -41,7 +41,7 @@ def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDA
     if count < 2 or np.ptp(vectors, axis=0).max() < 1e-6:
         places = initialization.random(count, random_state=0)  # all alike: a cloud
     elif count < _FEW:
-        places = initialization.pca(vectors, random_state=0)  # with jitter, which parts equal ones
+        places = initialization.pca(vectors, random_state=0)  # its jitter separates equal ones
     else:
         steps_done = 0
 
@@ -50,10 +50,10 @@ def project(vectors: NDArray[float32], progress: Callable[[float], None]) -> NDA
             steps_done += _STEPS_BETWEEN_REPORTS
             progress(steps_done / (_EARLY_STEPS + _STEPS))
 
-        # How many neighbours count: of few memories few, so that small groups show.
+        # How many neighbours count: few among few memories, so that small groups show.
         perplexity = min(30, math.isqrt(count), (count - 1) // 3)
-        # One job: with more, sums come in another order each time, and so does the map. The exact
-        # search for neighbours is no slower here than the approximate one.
+        # One job: with more, sums are added in a different order each time, and the map differs.
+        # The exact search for neighbours is no slower here than the approximate one.
         places = TSNE(
             perplexity=perplexity,
             metric="cosine",

@@ -16,8 +16,8 @@ function countTags() {
   return new Map([...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)));
 }
 
-// Each colour goes to the tag that most memories without a colour have. What more than half of
-// all memories have tells little, so it comes last.
+// Each colour goes to the tag that most memories still without a colour have. A tag that more than
+// half of all memories have says little, so it comes last.
 function colourTags() {
   const chosen = new Map();
   for (const frequent of [false, true]) {
@@ -55,7 +55,7 @@ function chip(tag) {
 
 function showChips() {
   const focused = focusedTag("chips");
-  // The chosen and the coloured ones first; in short form as many as fit into a line, or a few.
+  // The chosen and the coloured ones first; in short form only as many as fit on a line, or a few.
   const order = [...new Set([...colours.keys(), ...filter.tags, ...tagCounts.keys()])];
   const chips = order.slice(0, allChips ? MOST_CHIPS : FEW_CHIPS).map(chip);
   const toggle = element("button", "quiet");

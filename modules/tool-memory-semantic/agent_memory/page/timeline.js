@@ -129,9 +129,9 @@ function ticks(width) {
     (bin) => bin === 0 || name(ends[bin]) !== name(ends[bin - 1]));
   const step = Math.ceil(labelled.length / room);
   labelled = labelled.filter((_, place) => place % step === 0);
-  // A first month of few days would run into the second.
+  // The label of a first month with few days would run into the second.
   if (labelled[1] < bins.length / room) labelled.shift();
-  let year = span === "week" || span === "month" ? 0 : Infinity; // told where it changes
+  let year = span === "week" || span === "month" ? 0 : Infinity; // shown where it changes
   return labelled.map((bin) => {
     const text = name(ends[bin]);
     if (ends[bin].getFullYear() <= year) return [bin, text];
