@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST = 16  # characters of width, at least, for the last column of a table
 _BEGINNING = 400  # characters shown of a memory, except by `show`
+_FIRST = 20  # memories shown before a question about all of them
 _FAULTS = 10  # how many are listed, before "and … more"
 
 
@@ -96,6 +97,12 @@ class Output:
             origin = [memory.metadata.get(limits.COPIED_FROM, "")] if from_others else []
             rows.append([memory.id, local_time(memory.timestamp), tags, *origin, memory.content])
         self.table(columns, rows)
+
+    def first_memories(self, memories: Sequence["Memory"]) -> None:
+        """The first memories as a table, and how many more there are."""
+        self.memories(memories[:_FIRST])
+        if len(memories) > _FIRST:
+            self.line(f"… and {len(memories) - _FIRST:,} more")
 
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""

@@ -58,6 +58,8 @@ EMBEDDING_MAX_WAIT_SECONDS = 10.0  # seconds between two tries, whatever the ser
 EMBEDDING_BATCH = 32  # texts in one request to the embeddings service
 # The answer to such a request is below 3 MB; one that never ends must not fill the memory.
 EMBEDDING_MAX_BYTES = 32_000_000  # bytes of the answer to such a request
+# Many texts are embedded and stored in parts: an interruption loses some seconds at most.
+EMBEDDED_AT_ONCE = 4 * EMBEDDING_BATCH  # texts embedded and stored at once, of many
 LOCK_SECONDS = 30.0  # seconds that a call waits for other calls on the same store
 # Calls in this process that embed locally or wait for a server at once; more queue up behind them.
 WORKERS = 16  # calls of a process that embed locally or wait for a server at once

@@ -17,8 +17,6 @@ from .memories import by_id
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
 
-_SHOWN = 20  # how many of the memories to be forgotten
-
 
 @command(
     "forget mem-a3f2b8c1d4e5",
@@ -66,9 +64,7 @@ def forget(
 def _forget(
     session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
 ) -> None:
-    session.out.memories(doomed[:_SHOWN])
-    if len(doomed) > _SHOWN:
-        session.out.line(f"… and {len(doomed) - _SHOWN:,} more")
+    session.out.first_memories(doomed)
     sentence = ""
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)

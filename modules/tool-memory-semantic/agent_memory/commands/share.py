@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 from memory_semantic import AgentMemoryError, limits, validate_agent_id
@@ -17,9 +17,6 @@ from .memories import by_id
 if TYPE_CHECKING:
     from memory_semantic import Memory
     from memory_sharing.copies import Copied, Sharing
-
-_SHOWN = 20  # how many of the memories to be copied
-_BATCH = 4 * limits.EMBEDDING_BATCH  # copied at once: an interruption loses some seconds at most
 
 
 @dataclass
@@ -97,9 +94,7 @@ def _chosen(
 
 
 def _announce(session: Session, choice: _Choice) -> None:
-    session.out.memories(choice.new[:_SHOWN])
-    if len(choice.new) > _SHOWN:
-        session.out.line(f"… and {len(choice.new) - _SHOWN:,} more")
+    session.out.first_memories(choice.new)
     if choice.sharing.creates:
         session.out.note(f"{choice.target} has no store yet; one will be created.")
     if choice.sharing.embeds:
@@ -113,19 +108,14 @@ def _announce(session: Session, choice: _Choice) -> None:
 def _copy(session: Session, choice: _Choice) -> None:
     try:
         with session.out.progress("Copying", len(choice.new)) as progress:
-            for start in range(0, len(choice.new), _BATCH):
-                batch = choice.new[start : start + _BATCH]
+            for start in range(0, len(choice.new), limits.EMBEDDED_AT_ONCE):
+                batch = choice.new[start : start + limits.EMBEDDED_AT_ONCE]
                 choice.copied += run(choice.sharing.copy(batch))
                 progress.done(start + len(batch))
-    except KeyboardInterrupt:
-        _fail("Interrupted.", choice)
-    except AgentMemoryError as error:
-        _fail(str(error), choice)
-
-
-def _fail(why: str, choice: _Choice) -> NoReturn:
-    done, number = len(choice.copied), len(choice.new)
-    fail(f"{why}\n{done:,} of {number:,} were copied. Run it again to resume.")
+    except (KeyboardInterrupt, AgentMemoryError) as error:
+        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
+        done, number = len(choice.copied), len(choice.new)
+        fail(f"{why}\n{done:,} of {number:,} were copied. Run it again to resume.")
 
 
 def _report(session: Session, choice: _Choice, dry_run: bool) -> None:

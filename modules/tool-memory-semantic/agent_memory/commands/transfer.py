@@ -19,8 +19,6 @@ from ..session import Session, confirm, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage, Stored
 
-_BATCH = 4 * limits.EMBEDDING_BATCH  # stored at once: an interruption loses some seconds at most
-
 
 @dataclass
 class _Tally:
@@ -86,9 +84,10 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     tally, done = _Tally(), 0
     try:
         with session.out.progress("Importing", len(found)) as progress:
-            for start in range(0, len(found), _BATCH):
-                run(_restore(storage, found[start : start + _BATCH], written, tally))
-                done = min(start + _BATCH, len(found))
+            for start in range(0, len(found), limits.EMBEDDED_AT_ONCE):
+                some = found[start : start + limits.EMBEDDED_AT_ONCE]
+                run(_restore(storage, some, written, tally))
+                done = start + len(some)
                 progress.done(done)
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)

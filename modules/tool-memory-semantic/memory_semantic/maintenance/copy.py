@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import InputError, StorageError
-from ..limits import ALL, EMBEDDING_BATCH
+from ..limits import ALL, EMBEDDED_AT_ONCE, EMBEDDING_BATCH
 from ..memory import Memory
 from ..merging import rename_taken
 from ..store import Backend, Store, StoreInfo
@@ -22,8 +22,6 @@ Payloads = Mapping[UUID, Mapping[str, Any]]
 
 # How many are read and written at once: others wait for the store for a tenth of a second.
 _COPIED = 250
-# How many are embedded at once: an interruption loses at most some seconds of work.
-_EMBEDDED = 4 * EMBEDDING_BATCH
 # A vector is kept as float16 and normalised again at every write: its numbers, which are at most 1,
 # may differ by this.
 _TOLERANCE = 1e-3
@@ -205,7 +203,7 @@ def lacking(memory: Memory, copy: Memory | None) -> str | None:
 def _batches(
     keys: Sequence[UUID], generator: EmbeddingGenerator | None, progress: Progress, done: int = 0
 ) -> Iterator[Sequence[UUID]]:
-    size = _EMBEDDED if generator else _COPIED
+    size = EMBEDDED_AT_ONCE if generator else _COPIED
     for start in range(0, len(keys), size):
         some = keys[start : start + size]
         yield some
