@@ -1,0 +1,124 @@
+"""A real Qdrant server, run from its program in a folder of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+STARTUP_SECONDS = 60.0
+
+
+class QdrantNode:
+    """A node with its data in `folder`, listening at `host`; `settings` are Qdrant's own, such as
+    `service__api_key`. `wrapper` is put before the command, and `arguments` behind it.
+    """
+
+    def __init__(
+        self,
+        program: str | Path,
+        folder: Path,
+        host: str = "127.0.0.1",
+        wrapper: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+        **settings: object,
+    ) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.ports = [6333, 6334, 6335] if host != "127.0.0.1" else _free_ports()
+        self.url = f"http://{host}:{self.ports[0]}"
+        self.peer = f"http://{host}:{self.ports[2]}"
+        self._command = [*wrapper, str(Path(program).absolute()), *arguments]
+        self._settings = {
+            "service__host": host,
+            "service__http_port": self.ports[0],
+            "service__grpc_port": self.ports[1],
+            "cluster__p2p__port": self.ports[2],
+            "storage__storage_path": folder / "storage",
+            "storage__snapshots_path": folder / "snapshots",
+            "telemetry_disabled": "true",
+            **settings,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process of the server, which runs."""
+        assert self._process
+        return self._process.pid
+
+    def start(self, wait: bool = True) -> None:
+        """Run the server on what the folder holds."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        named = {f"QDRANT__{name.upper()}": str(value) for name, value in self._settings.items()}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self.folder,
+                env={**os.environ, **named},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Return once the server is ready. Raises RuntimeError if it does not become so."""
+        end = time.monotonic() + STARTUP_SECONDS
+        while time.monotonic() < end and self._process and self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=1):
+                    return
+            except (OSError, urllib.error.HTTPError):
+                time.sleep(0.05)
+        raise RuntimeError(f"The server did not start: {self.log.read_text()[-2000:]}")
+
+    def send(self, signal_number: int) -> None:
+        """Send the server a signal, such as SIGSTOP."""
+        os.kill(self.pid, signal_number)
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> None:
+        """End the server with this signal, if it runs, and wait for its end."""
+        if self._process and self._process.poll() is None:
+            self.send(signal.SIGCONT)
+            self.send(signal_number)
+            self._process.wait(60)
+
+    def resident_bytes(self) -> int:
+        """The memory of the process that is in RAM, mapped files included."""
+        [line] = [each for each in self._status() if each.startswith("VmRSS:")]
+        return int(line.split()[1]) * 1024
+
+    def own_bytes(self) -> int:
+        """The memory that the process has allocated: in RAM, without mapped files."""
+        [line] = [each for each in self._status() if each.startswith("RssAnon:")]
+        return int(line.split()[1]) * 1024
+
+    def disk_bytes(self) -> int:
+        """What the data take on the disk."""
+        files = (self.folder / "storage").rglob("*")
+        return sum(each.stat().st_blocks * 512 for each in files if each.is_file())
+
+    def _status(self) -> list[str]:
+        return Path(f"/proc/{self.pid}/status").read_text().splitlines()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(signal.SIGKILL)
+
+
+def _free_ports() -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
