@@ -1,11 +1,13 @@
 """Every test has an empty home, no key, no identity, and no network beyond this machine."""
 
+import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from amplifier_core import HookResult
@@ -22,6 +24,11 @@ MakeStorage = Callable[..., MemoryStorage]
 
 # A shell's background jobs ignore Ctrl-C, and so would every command that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A real Qdrant server that the tests may use is elsewhere, perhaps.
+_qdrant = urlsplit(os.environ.get("AGENT_MEMORY_QDRANT_URL", "")).hostname
+QDRANT_ADDRESSES = {each[4][0] for each in socket.getaddrinfo(_qdrant, None)} if _qdrant else set()
 
 
 class Clock:
@@ -65,9 +72,10 @@ def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
+    allowed = {"127.0.0.1", "::1", *QDRANT_ADDRESSES}
 
     def connect_here(self: socket.socket, address: Any) -> None:
-        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1"):
+        if self.family != socket.AF_UNIX and address[0] not in allowed:
             raise AssertionError(f"a test tried to reach {address[0]}")
         connect(self, address)
 

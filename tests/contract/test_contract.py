@@ -1,17 +1,15 @@
 """What a store promises wherever it is kept: in files on this machine, or on a Qdrant server.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
-where AGENT_MEMORY_QDRANT_URL names it (and AGENT_MEMORY_QDRANT_API_KEY its key).
+where `qdrant_real` is given one; then, it also answers behind `http`.
 """
 
 import asyncio
 import math
-import os
 import random
 import re
 import secrets
 import shutil
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 from uuid import UUID
 from zlib import crc32
 
@@ -31,7 +28,6 @@ from former import store_as_before
 from httpx import Headers
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, ranking
 from memory_semantic.files import query
-from memory_semantic.limits import HERE
 from memory_semantic.memory import point_id
 from memory_semantic.server import connection
 from memory_semantic.server import requests as server_requests
@@ -42,17 +38,13 @@ from qdrant_client import QdrantClient
 from qdrant_client import models as m
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_client.http.exceptions import UnexpectedResponse
-from qdrant_server import QdrantServer, refusal
+from qdrant_local import refusal
+from qdrant_real import KEY, URL
+from qdrant_server import QdrantServer
 
 T = TypeVar("T")
 
-# Taken here: in a test the environment has neither, and no other host can be reached.
-URL, KEY = (
-    os.environ.get(name, "").strip()
-    for name in ("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY")
-)
-PLACES = ["files", "client", "http", *(["server"] if URL not in ("", HERE) else [])]
-connect_anywhere = socket.socket.connect
+PLACES = ["files", "client", "http", *(["server"] if URL else [])]
 
 SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
 
@@ -139,7 +131,6 @@ def place(
     elif request.param == "server":
         config["qdrant_api_key"] = KEY
         place.rounding = np.float16
-        let_through(urlsplit(URL).hostname, monkeypatch)
     with stand_in as running:
         if running:
             config["qdrant_url"] = running.url
@@ -150,16 +141,6 @@ def place(
     if request.param != "client":
         connection.connect.cache_clear()
     assert not root.exists()
-
-
-def let_through(host: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect_here = socket.socket.connect
-
-    def connect(self: socket.socket, address: Any) -> None:
-        known = {each[4][0] for each in socket.getaddrinfo(host, None)}
-        (connect_anywhere if address[0] in known else connect_here)(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect)
 
 
 @pytest.fixture

@@ -1,33 +1,24 @@
-"""A local HTTP server in place of Qdrant: its REST API, over qdrant-client's local mode."""
+"""A local HTTP server in place of Qdrant, whose answers can be made to go wrong.
+
+They come from qdrant-client's local mode, or from a real server where one is given: `qdrant_real`.
+"""
 
 import json
-import re
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
-from qdrant_client import QdrantClient
-from qdrant_client import models as m
-from qdrant_client.common.client_warnings import SEEN_MESSAGES
+from qdrant_local import Answer, LocalMode, error
+from qdrant_real import URL, RealServer
 
-Answer = tuple[int, dict[str, str], bytes]
 DROP: Answer = (0, {}, b"")
 WORDS = {429: "Rate limiting exceeded: injected", 503: "Shard temporarily unavailable: injected"}
-PARAMS = ("shard_number", "replication_factor", "write_consistency_factor")  # 1 unless asked for
-# Local mode warns once a process of what it does not do, and to pytest a warning is an error.
-SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-collection"})
-
-
-class Refused(Exception):
-    """The status and the message with which the real server refuses."""
 
 
 @dataclass
@@ -42,35 +33,6 @@ class Rule:
     after: bool = False
 
 
-@cache
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def error(status: int, words: str) -> Answer:
-    """An error as Qdrant gives it."""
-    headers = {"retry-after": "1"} if status == 429 else {}
-    return status, headers, json.dumps({"status": {"error": words}, "time": 0.0}).encode()
-
-
-def refusal(problem: Exception) -> Answer:
-    """What the server answers when local mode raises `problem`."""
-    words = str(problem)
-    if isinstance(problem, Refused):
-        return error(*problem.args)
-    if isinstance(problem, ValidationError):
-        return error(400, f"Format error in JSON body: {words}")
-    if isinstance(problem, KeyError):
-        return error(404, f"Not found: No point with id {problem.args[0]} found")
-    if not isinstance(problem, ValueError):
-        return error(500, f"Service internal error: {problem!r}")
-    if found := re.fullmatch("Collection (.*) not found", words):
-        return error(404, f"Not found: Collection `{found[1]}` doesn't exist!")
-    if found := re.fullmatch("Collection (.*) already exists", words):
-        return error(409, f"Wrong input: Collection `{found[1]}` already exists!")
-    return error(400, f"Wrong input: {words.removeprefix('Wrong input: ')}")
-
-
 class QdrantServer:
     """Answers as Qdrant does, except where a rule (`fail`, `drop`, `slow`, `between`) says not.
 
@@ -80,37 +42,17 @@ class QdrantServer:
     """
 
     def __init__(self) -> None:
-        self.client = local = QdrantClient(":memory:")
+        self._data = RealServer() if URL else LocalMode()
+        self.client = self._data.client
         self.api_key = ""
         self.version = "1.20.0"
         self.requests: list[tuple[str, str]] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
         self._broken: list[Exception] = []  # what the hooks of rules raised
-        self._indexes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-        self._client_lock, self._rules_lock = Lock(), Lock()
+        self._rules_lock = Lock()
         self._http: Listener | None = None
         self._port = 0
-        one = "/collections/*"
-        # For each route what its body is, and what makes the result of a collection's name and it.
-        self._routes: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-            "GET /aliases": (None, lambda name, _: local.get_aliases()),
-            "GET /collections": (None, lambda name, _: local.get_collections()),
-            "POST /collections/aliases": (m.ChangeAliasesOperation, self._change_aliases),
-            f"GET {one}": (None, self._info),
-            f"GET {one}/exists": (None, lambda name, _: {"exists": local.collection_exists(name)}),
-            f"GET {one}/aliases": (None, lambda name, _: local.get_collection_aliases(name)),
-            f"PUT {one}": (m.CreateCollection, self._create),
-            f"PATCH {one}": (m.UpdateCollection, self._update),
-            f"DELETE {one}": (None, self._delete),
-            f"PUT {one}/index": (m.CreateFieldIndex, self._index),
-            f"PUT {one}/points": (m.PointInsertOperations, self._upsert),
-            f"POST {one}/points": (m.PointRequest, self._retrieve),
-            f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
-            f"POST {one}/points/count": (m.CountRequest, self._count),
-            f"POST {one}/points/delete": (m.PointsSelector, local.delete),
-            f"POST {one}/points/query/batch": (m.QueryRequestBatch, self._query_batch),
-        }
 
     @property
     def url(self) -> str:
@@ -160,6 +102,7 @@ class QdrantServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._data.close()
         for problem in self._broken:
             raise problem
 
@@ -182,10 +125,13 @@ class QdrantServer:
             return DROP
         if rule.answer and not rule.after:
             return rule.answer
-        try:
-            answer = self._work(method, url.path, "wait=true" in url.query, body)
-        except Exception as problem:
-            answer = refusal(problem)
+        if url.path == "/":
+            about = {"title": "qdrant - vector search engine", "version": self.version}
+            answer = 200, {}, json.dumps(about).encode()
+        else:
+            answer = self._data.answer(method, url.path, url.query, body)
+        if answer[0] == 200 and method == "PUT" and url.path.count("/") == 2:
+            self.created[unquote(url.path.rpartition("/")[2])] = json.loads(body)
         return rule.answer or answer
 
     def _rule(self, method: str, line: str) -> Rule:
@@ -197,101 +143,6 @@ class QdrantServer:
                         self.rules.remove(rule)
                     return rule
         return Rule()
-
-    def _work(self, method: str, path: str, wait: bool, body: bytes) -> Answer:
-        if path == "/":
-            about = {"title": "qdrant - vector search engine", "version": self.version}
-            return 200, {}, json.dumps(about).encode()
-        name = ""
-        if path.startswith("/collections/") and path != "/collections/aliases":
-            parts = path.split("/")
-            name, parts[2] = unquote(parts[2]), "*"
-            path = "/".join(parts)
-        if f"{method} {path}" not in self._routes:
-            raise Refused(501, f"The stand-in for Qdrant does not serve {method} {path}")
-        kind, work = self._routes[f"{method} {path}"]
-        asked = adapter(kind).validate_json(body) if kind else None
-        with self._client_lock:
-            result = work(name, asked)
-            if isinstance(result, m.UpdateResult) and not wait:
-                result.status = m.UpdateStatus.ACKNOWLEDGED
-            said = adapter(Any).dump_json(result, by_alias=True, exclude_none=True)
-        return 200, {}, b'{"result":%b,"status":"ok","time":0.0}' % said
-
-    def _real(self, name: str) -> str:
-        """The collection with that name or alias."""
-        self.client.get_collection(name)
-        aliases = {one.alias_name: one.collection_name for one in self.client.get_aliases().aliases}
-        return aliases.get(name, name)
-
-    def _info(self, name: str, _: None) -> dict[str, Any]:
-        """What local mode reports, and what it does not keep about the creation and the indexes."""
-        info = self.client.get_collection(name).model_dump(mode="json", exclude_none=True)
-        asked, config = self.created.get(self._real(name), {}), info["config"]
-        config["params"] |= {key: asked.get(key, 1) for key in PARAMS}
-        config["hnsw_config"] |= asked.get("hnsw_config", {})
-        config["optimizer_config"] |= asked.get("optimizers_config", {})
-        config["quantization_config"] = asked.get("quantization_config")
-        return info | {"payload_schema": self._indexes[self._real(name)]}
-
-    def _create(self, name: str, asked: m.CreateCollection) -> bool:
-        self.client.create_collection(
-            name, asked.vectors, asked.sparse_vectors, metadata=asked.metadata
-        )
-        self.created[name] = asked.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return True
-
-    def _change_aliases(self, _: str, asked: m.ChangeAliasesOperation) -> bool:
-        return self.client.update_collection_aliases(asked.actions)
-
-    def _update(self, name: str, asked: m.UpdateCollection) -> bool:
-        self.client.update_collection(name, metadata=asked.metadata)
-        return True
-
-    def _delete(self, name: str, _: None) -> bool:
-        self._indexes.pop(name, None)
-        return self.client.delete_collection(name)
-
-    def _index(self, name: str, asked: m.CreateFieldIndex) -> m.UpdateResult:
-        schema = asked.model_dump(mode="json", exclude_none=True)["field_schema"]
-        index = {"params": schema} if isinstance(schema, dict) else {}
-        index |= {"data_type": schema["type"] if index else schema, "points": 0}
-        self._indexes[self._real(name)][asked.field_name] = index
-        return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
-
-    def _upsert(self, name: str, asked: m.PointsBatch | m.PointsList) -> m.UpdateResult:
-        points = asked.batch if isinstance(asked, m.PointsBatch) else asked.points
-        how = {"update_filter": asked.update_filter, "update_mode": asked.update_mode}
-        return self.client.upsert(name, points, **how)
-
-    def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
-        payload = asked.with_payload is None or asked.with_payload
-        return self.client.retrieve(name, asked.ids, payload, asked.with_vector or False)
-
-    def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
-        order = asked.order_by
-        if order:
-            key = order if isinstance(order, str) else order.key
-            index = self._indexes[self._real(name)].get(key, {})
-            if index.get("data_type") not in ("integer", "float", "datetime"):
-                raise Refused(400, f"Bad request: No range index for `order_by` key: `{key}`.")
-        payload = asked.with_payload is None or asked.with_payload
-        records, offset = self.client.scroll(
-            name,
-            scroll_filter=asked.filter,
-            limit=10 if asked.limit is None else asked.limit,
-            order_by=order,
-            offset=asked.offset,
-            with_payload=payload,
-            with_vectors=asked.with_vector or False,
-        )
-        return {"points": records, "next_page_offset": offset}
-
-    def _count(self, name: str, asked: m.CountRequest) -> m.CountResult:
-        return self.client.count(name, asked.filter)
-
-    def _query_batch(self, name: str, asked: m.QueryRequestBatch) -> object:
-        return self.client.query_batch_points(name, asked.searches)
 
 
 class Listener(ThreadingHTTPServer):

@@ -278,13 +278,9 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     assert await storage.search(TEXT) == [] and await storage.count() == 0
     assert await storage.get(await storage.store(TEXT))
     assert list(qdrant.created) == [SHARD]
-    info = qdrant.client.get_collection(ALIAS)
-    assert info.points_count == 1 and set(qdrant._indexes[SHARD]) == {
-        "id",
-        "tags",
-        "revision",
-        "timestamp",
-    }
+    info = connection.connect(qdrant.url, KEY, 10).get_collection(ALIAS)
+    assert info.points_count == 1
+    assert info.payload_schema.keys() == {"id", "tags", "revision", "timestamp"}
 
 
 async def test_a_failure_in_a_tool_is_a_message(

@@ -1,0 +1,186 @@
+"""What a Qdrant server answers, by qdrant-client's local mode: its REST API without HTTP."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import TypeAdapter, ValidationError
+from qdrant_client import QdrantClient
+from qdrant_client import models as m
+from qdrant_client.common.client_warnings import SEEN_MESSAGES
+
+Answer = tuple[int, dict[str, str], bytes]  # status, headers, body
+PARAMS = ("shard_number", "replication_factor", "write_consistency_factor")  # 1 unless asked for
+# Local mode warns once a process of what it does not do, and to pytest a warning is an error.
+SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-collection"})
+
+
+class Refused(Exception):
+    """The status and the message with which the real server refuses."""
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def error(status: int, words: str) -> Answer:
+    """An error as Qdrant gives it."""
+    headers = {"retry-after": "1"} if status == 429 else {}
+    return status, headers, json.dumps({"status": {"error": words}, "time": 0.0}).encode()
+
+
+def refusal(problem: Exception) -> Answer:
+    """What the server answers when local mode raises `problem`."""
+    words = str(problem)
+    if isinstance(problem, Refused):
+        return error(*problem.args)
+    if isinstance(problem, ValidationError):
+        return error(400, f"Format error in JSON body: {words}")
+    if isinstance(problem, KeyError):
+        return error(404, f"Not found: No point with id {problem.args[0]} found")
+    if not isinstance(problem, ValueError):
+        return error(500, f"Service internal error: {problem!r}")
+    if found := re.fullmatch("Collection (.*) not found", words):
+        return error(404, f"Not found: Collection `{found[1]}` doesn't exist!")
+    if found := re.fullmatch("Collection (.*) already exists", words):
+        return error(409, f"Wrong input: Collection `{found[1]}` already exists!")
+    return error(400, f"Wrong input: {words.removeprefix('Wrong input: ')}")
+
+
+class LocalMode:
+    """Answers requests from memory. `client` has the same data."""
+
+    def __init__(self) -> None:
+        self.client = local = QdrantClient(":memory:")
+        self._created: dict[str, dict[str, Any]] = {}
+        self._indexes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        self._lock = Lock()
+        one = "/collections/*"
+        # For each route what its body is, and what makes the result of a collection's name and it.
+        self._routes: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
+            "GET /aliases": (None, lambda name, _: local.get_aliases()),
+            "GET /collections": (None, lambda name, _: local.get_collections()),
+            "POST /collections/aliases": (m.ChangeAliasesOperation, self._change_aliases),
+            f"GET {one}": (None, self._info),
+            f"GET {one}/exists": (None, lambda name, _: {"exists": local.collection_exists(name)}),
+            f"GET {one}/aliases": (None, lambda name, _: local.get_collection_aliases(name)),
+            f"PUT {one}": (m.CreateCollection, self._create),
+            f"PATCH {one}": (m.UpdateCollection, self._update),
+            f"DELETE {one}": (None, self._delete),
+            f"PUT {one}/index": (m.CreateFieldIndex, self._index),
+            f"PUT {one}/points": (m.PointInsertOperations, self._upsert),
+            f"POST {one}/points": (m.PointRequest, self._retrieve),
+            f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
+            f"POST {one}/points/count": (m.CountRequest, self._count),
+            f"POST {one}/points/delete": (m.PointsSelector, local.delete),
+            f"POST {one}/points/query/batch": (m.QueryRequestBatch, self._query_batch),
+        }
+
+    def answer(self, method: str, path: str, query: str, body: bytes) -> Answer:
+        """The answer to a request."""
+        try:
+            return self._work(method, path, "wait=true" in query, body)
+        except Exception as problem:
+            return refusal(problem)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self.client.close()
+
+    def _work(self, method: str, path: str, wait: bool, body: bytes) -> Answer:
+        name = ""
+        if path.startswith("/collections/") and path != "/collections/aliases":
+            parts = path.split("/")
+            name, parts[2] = unquote(parts[2]), "*"
+            path = "/".join(parts)
+        if f"{method} {path}" not in self._routes:
+            raise Refused(501, f"The stand-in for Qdrant does not serve {method} {path}")
+        kind, work = self._routes[f"{method} {path}"]
+        asked = adapter(kind).validate_json(body) if kind else None
+        with self._lock:
+            result = work(name, asked)
+            if isinstance(result, m.UpdateResult) and not wait:
+                result.status = m.UpdateStatus.ACKNOWLEDGED
+            said = adapter(Any).dump_json(result, by_alias=True, exclude_none=True)
+        return 200, {}, b'{"result":%b,"status":"ok","time":0.0}' % said
+
+    def _real(self, name: str) -> str:
+        """The collection with that name or alias."""
+        self.client.get_collection(name)
+        aliases = {one.alias_name: one.collection_name for one in self.client.get_aliases().aliases}
+        return aliases.get(name, name)
+
+    def _info(self, name: str, _: None) -> dict[str, Any]:
+        """What local mode reports, and what it does not keep about the creation and the indexes."""
+        info = self.client.get_collection(name).model_dump(mode="json", exclude_none=True)
+        asked, config = self._created.get(self._real(name), {}), info["config"]
+        config["params"] |= {key: asked.get(key, 1) for key in PARAMS}
+        config["hnsw_config"] |= asked.get("hnsw_config", {})
+        config["optimizer_config"] |= asked.get("optimizers_config", {})
+        config["quantization_config"] = asked.get("quantization_config")
+        return info | {"payload_schema": self._indexes[self._real(name)]}
+
+    def _create(self, name: str, asked: m.CreateCollection) -> bool:
+        self.client.create_collection(
+            name, asked.vectors, asked.sparse_vectors, metadata=asked.metadata
+        )
+        self._created[name] = asked.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return True
+
+    def _change_aliases(self, _: str, asked: m.ChangeAliasesOperation) -> bool:
+        return self.client.update_collection_aliases(asked.actions)
+
+    def _update(self, name: str, asked: m.UpdateCollection) -> bool:
+        self.client.update_collection(name, metadata=asked.metadata)
+        return True
+
+    def _delete(self, name: str, _: None) -> bool:
+        self._indexes.pop(name, None)
+        return self.client.delete_collection(name)
+
+    def _index(self, name: str, asked: m.CreateFieldIndex) -> m.UpdateResult:
+        schema = asked.model_dump(mode="json", exclude_none=True)["field_schema"]
+        index = {"params": schema} if isinstance(schema, dict) else {}
+        index |= {"data_type": schema["type"] if index else schema, "points": 0}
+        self._indexes[self._real(name)][asked.field_name] = index
+        return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
+
+    def _upsert(self, name: str, asked: m.PointsBatch | m.PointsList) -> m.UpdateResult:
+        points = asked.batch if isinstance(asked, m.PointsBatch) else asked.points
+        how = {"update_filter": asked.update_filter, "update_mode": asked.update_mode}
+        return self.client.upsert(name, points, **how)
+
+    def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
+        payload = asked.with_payload is None or asked.with_payload
+        return self.client.retrieve(name, asked.ids, payload, asked.with_vector or False)
+
+    def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
+        order = asked.order_by
+        if order:
+            key = order if isinstance(order, str) else order.key
+            index = self._indexes[self._real(name)].get(key, {})
+            if index.get("data_type") not in ("integer", "float", "datetime"):
+                raise Refused(400, f"Bad request: No range index for `order_by` key: `{key}`.")
+        payload = asked.with_payload is None or asked.with_payload
+        records, offset = self.client.scroll(
+            name,
+            scroll_filter=asked.filter,
+            limit=10 if asked.limit is None else asked.limit,
+            order_by=order,
+            offset=asked.offset,
+            with_payload=payload,
+            with_vectors=asked.with_vector or False,
+        )
+        return {"points": records, "next_page_offset": offset}
+
+    def _count(self, name: str, asked: m.CountRequest) -> m.CountResult:
+        return self.client.count(name, asked.filter)
+
+    def _query_batch(self, name: str, asked: m.QueryRequestBatch) -> object:
+        return self.client.query_batch_points(name, asked.searches)

@@ -1,0 +1,95 @@
+"""What a real Qdrant server answers, each test seeing only what it created itself.
+
+The server is the one that AGENT_MEMORY_QDRANT_URL names, with the key AGENT_MEMORY_QDRANT_API_KEY.
+"""
+
+import json
+import os
+import re
+import secrets
+
+import httpx
+from qdrant_client import QdrantClient
+from qdrant_local import Answer
+
+# Taken here: in a test the environment has neither.
+URL, KEY = (
+    os.environ.get(name, "").strip()
+    for name in ("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY")
+)
+SECONDS = 60.0
+
+
+class OwnNames(httpx.BaseTransport):
+    """Puts a random word before the name of each collection and alias on the server, and takes it
+    away from all answers, so that tests can run side by side.
+    """
+
+    def __init__(self) -> None:
+        self._word = f"test-{secrets.token_hex(6)}-"
+        self._server = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path, body = request.url.raw_path.decode(), request.read()
+        if path.startswith("/collections/aliases"):
+            body = re.sub(rb'_name": ?"', rb"\g<0>" + self._word.encode(), body)
+        else:
+            path = re.sub("^/collections/", f"/collections/{self._word}", path)
+        asked = httpx.Request(
+            request.method,
+            request.url.copy_with(raw_path=path.encode()),
+            headers=[each for each in request.headers.raw if each[0].lower() != b"content-length"],
+            content=body,
+            extensions=request.extensions,
+        )
+        answer = self._server.handle_request(asked)
+        content = answer.read()
+        if path in ("/collections", "/aliases"):
+            content = self._ours(path[1:], content)
+        content = content.replace(self._word.encode(), b"")
+        kept = ("content-type", "retry-after", "location")
+        headers = {name: value for name, value in answer.headers.items() if name in kept}
+        return httpx.Response(answer.status_code, headers=headers, content=content)
+
+    def _ours(self, what: str, content: bytes) -> bytes:
+        said = json.loads(content)
+        key = "name" if what == "collections" else "alias_name"
+        found = [each for each in said["result"][what] if each[key].startswith(self._word)]
+        return json.dumps({**said, "result": {what: found}}).encode()
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class RealServer:
+    """Passes requests on to the server at `URL`. `client` sees the same data."""
+
+    def __init__(self) -> None:
+        names = OwnNames()
+        self._http = httpx.Client(
+            base_url=URL, headers={"api-key": KEY} if KEY else {}, transport=names, timeout=SECONDS
+        )
+        self.client = QdrantClient(
+            url=URL,
+            api_key=KEY or None,
+            timeout=int(SECONDS),
+            check_compatibility=False,
+            transport=names,
+        )
+
+    def answer(self, method: str, path: str, query: str, body: bytes) -> Answer:
+        """The server's answer to a request."""
+        answer = self._http.request(
+            method,
+            f"{path}?{query}" if query else path,
+            content=body,
+            headers={"content-type": "application/json"},
+        )
+        return answer.status_code, dict(answer.headers), answer.content
+
+    def close(self) -> None:
+        """Delete everything that was created."""
+        for collection in self.client.get_collections().collections:
+            self.client.delete_collection(collection.name)
+        self._http.close()
+        self.client.close()
