@@ -1,0 +1,197 @@
+"""Three real Qdrant nodes, of which one is killed, cut off or stopped: nothing is lost."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hosts import Host, Network
+from load import load, storage_on
+from memory_semantic import StorageError
+from memory_semantic.errors import UNCHANGED
+from memory_semantic.server import connection
+from qdrant_node import QdrantNode
+
+pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(900)]
+
+PROGRAM = os.environ.get("AGENT_MEMORY_QDRANT_PROGRAM", "")
+SHARD = "agent-memory.sam.shard-1"
+HEALING_SECONDS = 120.0
+
+
+@dataclass
+class Cluster:
+    nodes: list[QdrantNode]
+    hosts: list[Host]
+
+    def replicas(self, node: QdrantNode) -> list[str]:
+        """The state of all copies of the collection, as the node sees them."""
+        there = httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5).json()["result"]
+        found = [each["state"] for each in there["local_shards"] + there["remote_shards"]]
+        return [*found, *("Transfer" for _ in there["shard_transfers"])]
+
+    def holders(self) -> list[int]:
+        """The numbers of the nodes with a copy of the collection."""
+        found = [
+            httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5).json()["result"]
+            for node in self.nodes
+        ]
+        return [number for number, there in enumerate(found) if there["local_shards"]]
+
+    def heal(self, copies: int) -> float:
+        """Wait until every node sees so many copies, all active; returns the seconds."""
+        started = time.monotonic()
+        seen: list[Any] = []
+        while time.monotonic() < started + HEALING_SECONDS:
+            try:
+                seen = [self.replicas(node) for node in self.nodes]
+            except (httpx.HTTPError, KeyError) as error:
+                seen = [repr(error)]
+            if seen == [["Active"] * copies] * len(self.nodes):
+                return time.monotonic() - started
+            time.sleep(0.2)
+        raise AssertionError(f"not healed: {seen}")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    with Network() as network:
+        hosts = [network.host() for _ in range(3)]
+        monkeypatch.setattr("conftest.QDRANT_ADDRESSES", {host.address for host in hosts})
+        nodes: list[QdrantNode] = []
+        for number, host in enumerate(hosts):
+            arguments = ["--uri", f"http://{host.address}:6335"]
+            if nodes:
+                arguments += ["--bootstrap", nodes[0].peer]
+            nodes.append(
+                QdrantNode(
+                    PROGRAM,
+                    tmp_path / f"node-{number}",
+                    host.address,
+                    host.wrapper,
+                    arguments,
+                    cluster__enabled="true",
+                )
+            )
+        try:
+            for node in nodes:
+                node.start()
+            wait_for_peers(nodes)
+            yield Cluster(nodes, hosts)
+        finally:
+            for node in nodes:
+                node.stop(signal.SIGKILL)
+            connection.connect.cache_clear()
+
+
+def wait_for_peers(nodes: list[QdrantNode]) -> None:
+    while not all(
+        len(httpx.get(f"{node.url}/cluster").json()["result"]["peers"]) == len(nodes)
+        for node in nodes
+    ):
+        time.sleep(0.1)
+
+
+def kill(cluster: Cluster, number: int) -> Callable[[], None]:
+    cluster.nodes[number].stop(signal.SIGKILL)
+    return cluster.nodes[number].start
+
+
+def cut(cluster: Cluster, number: int) -> Callable[[], None]:
+    cluster.hosts[number].cut()
+    return cluster.hosts[number].join
+
+
+def stop(cluster: Cluster, number: int) -> Callable[[], None]:
+    cluster.nodes[number].send(signal.SIGSTOP)
+    return lambda: cluster.nodes[number].send(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("fail", [kill, cut, stop])
+@pytest.mark.parametrize("copies", [2, 3])
+@pytest.mark.parametrize("which", ["first", "last"])
+async def test_a_node_that_fails_under_load_loses_nothing(
+    cluster: Cluster, fail: Callable[[Cluster, int], Callable[[], None]], copies: int, which: str
+) -> None:
+    config = {"qdrant_replicas": copies, "qdrant_timeout": 3}
+    await storage_on(cluster.nodes[0].url, **config).store("first")
+    await asyncio.to_thread(cluster.heal, copies)
+    failing = cluster.holders()[0 if which == "first" else -1]
+    storages = [storage_on(node.url, **config) for node in cluster.nodes * 2]
+    async with load(storages) as told:
+        await asyncio.sleep(2)
+        bring_back = await asyncio.to_thread(fail, cluster, failing)
+        await asyncio.sleep(15)
+        await asyncio.to_thread(bring_back)
+        await asyncio.sleep(5)
+    healed = await asyncio.to_thread(cluster.heal, copies)
+    print(
+        f"\n{fail.__name__} {copies} copies, {which}: kept {len(told.kept)}, forgotten"
+        f" {len(told.forgotten)}, errors {len(told.errors)}, slowest {max(told.seconds):.1f} s,"
+        f" healed {healed:.1f} s",
+        sorted(set(told.errors)),
+    )
+    assert told.kept and told.forgotten
+    # Each of at most five requests may take three tries of 3 s, and pauses between them.
+    assert max(told.seconds) < 5 * (3 * 3 + 1.5)
+    for node in cluster.nodes:
+        await told.check(storage_on(node.url, **config))
+
+
+async def test_with_one_node_of_three_nothing_is_acknowledged(cluster: Cluster) -> None:
+    config = {"qdrant_replicas": 3, "qdrant_timeout": 2}
+    storage = storage_on(cluster.nodes[0].url, **config)
+    memory_id = await storage.store("first")
+    await asyncio.to_thread(cluster.heal, 3)
+    for node in cluster.nodes[1:]:
+        node.stop(signal.SIGKILL)
+    started = time.monotonic()
+    with pytest.raises(StorageError) as caught:
+        await storage.store("second")
+    print(caught.value, time.monotonic() - started)
+    [found] = await storage.search("first")
+    assert found.id == memory_id
+    for node in cluster.nodes[1:]:
+        node.start()
+    await asyncio.to_thread(cluster.heal, 3)
+    await storage.store("second")
+    for node in cluster.nodes:
+        there = await storage_on(node.url, **config).get_recent(5)
+        assert {memory.content for memory in there} == {"first", "second"}
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+async def test_a_store_can_be_created_while_a_node_is_down(cluster: Cluster, copies: int) -> None:
+    config = {"qdrant_replicas": copies, "qdrant_timeout": 5}
+    storage = storage_on(cluster.nodes[0].url, **config)
+    cluster.nodes[2].stop(signal.SIGKILL)
+    started = time.monotonic()
+    try:
+        await storage.store("first")
+        print("created in", time.monotonic() - started)
+    except StorageError as error:
+        print("refused", time.monotonic() - started, error)
+        assert str(error).endswith(UNCHANGED)
+    cluster.nodes[2].start()
+    await storage.store("first")
+    await asyncio.to_thread(cluster.heal, copies)
+    for node in cluster.nodes:
+        there = storage_on(node.url, **config)
+        assert [memory.content for memory in await there.search("first")] == ["first"]
+        assert await there.check() == []
+
+
+async def test_a_store_created_at_once_from_three_nodes_is_one(cluster: Cluster) -> None:
+    config = {"qdrant_replicas": 3}
+    storages = [storage_on(node.url, **config) for node in cluster.nodes]
+    ids = await asyncio.gather(*(each.store("first", [f"{i}"]) for i, each in enumerate(storages)))
+    assert len(set(ids)) == 1
+    for storage in storages:
+        [memory] = await storage.get_recent(5)
+        assert sorted(memory.tags) == ["0", "1", "2"]

@@ -1,0 +1,279 @@
+"""A real Qdrant server that is killed, stands still, is full or locked: nothing is lost."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from command import invoke
+from hosts import Network
+from load import Told, load, storage_on
+from memory_semantic import StorageError
+from memory_semantic.errors import UNCHANGED
+from memory_semantic.server import connection
+from qdrant_client import models as m
+from qdrant_node import QdrantNode
+
+pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(600)]
+
+PROGRAM = os.environ.get("AGENT_MEMORY_QDRANT_PROGRAM", "")
+ALIAS = "agent-memory.sam"
+KEY = "the key of the whole server, which is a long one"
+READ_KEY = "the key of those who only read, which is a long one"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[QdrantNode]:
+    with QdrantNode(PROGRAM, tmp_path / "node") as node:
+        yield node
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[QdrantNode]:
+    """A server with a key for everything, one for reading, and access tokens."""
+    keys = {"service__api_key": KEY, "service__read_only_api_key": READ_KEY}
+    with QdrantNode(PROGRAM, tmp_path / "node", service__jwt_rbac="true", **keys) as node:
+        yield node
+
+
+@pytest.fixture(autouse=True)
+def forget_connections() -> Iterator[None]:
+    yield
+    connection.connect.cache_clear()
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+async def test_what_was_acknowledged_survives_the_end_of_the_server(
+    node: QdrantNode, signal_number: int
+) -> None:
+    storages = [storage_on(node.url) for _ in range(6)]
+    await storages[0].store("first")
+    async with load(storages) as told:
+        for _ in range(3):
+            await asyncio.sleep(2)
+            await asyncio.to_thread(node.stop, signal_number)
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(node.start)
+    assert len(told.kept) > 100 and told.forgotten
+    await told.check(storages[0])
+
+
+async def test_a_server_that_stands_still_is_given_up_and_catches_up(node: QdrantNode) -> None:
+    storages = [storage_on(node.url, qdrant_timeout=1) for _ in range(6)]
+    await storages[0].store("first")
+    async with load(storages) as told:
+        await asyncio.sleep(1)
+        node.send(signal.SIGSTOP)
+        await asyncio.sleep(12)
+        node.send(signal.SIGCONT)
+        await asyncio.sleep(2)
+    assert any("did not answer in time, in 3 tries" in error for error in told.errors)
+    # A try of 1 s each for a call's four requests, of which only one can fail; and pauses.
+    assert max(told.seconds) < 10
+    await told.check(storages[0])
+
+
+async def test_a_slow_server_loses_nothing(node: QdrantNode) -> None:
+    storages = [storage_on(node.url, qdrant_timeout=1) for _ in range(6)]
+    await storages[0].store("first")
+    async with load(storages) as told:
+        for _ in range(20):
+            node.send(signal.SIGSTOP)
+            await asyncio.sleep(0.7)
+            node.send(signal.SIGCONT)
+            await asyncio.sleep(0.1)
+    assert told.kept
+    await told.check(storages[0])
+
+
+def test_clients_on_two_hosts_lose_nothing(tmp_path: Path) -> None:
+    with Network() as network:
+        host = network.host()
+        wrapper = host.wrapper
+        with QdrantNode(PROGRAM, tmp_path / "node", host.address, wrapper) as node:
+            there = [network.host(), network.host()]
+            environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"}
+            clients = [
+                subprocess.Popen(
+                    [
+                        *at.wrapper,
+                        sys.executable,
+                        str(Path(__file__).with_name("load.py")),
+                        node.url,
+                        f"{i}",
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env=environment,
+                )
+                for i, at in enumerate(there * 2)
+            ]
+            time.sleep(8)
+            answers = [json.loads(client.communicate("", timeout=60)[0]) for client in clients]
+            told = Told()
+            for answer in answers:
+                told.add(Told(**answer))
+            assert told.errors == [] and len(told.tags) > 100
+            assert {tag for _, tag in told.tags} == {"0", "1", "2", "3"}
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("conftest.QDRANT_ADDRESSES", {host.address})
+                asyncio.run(told.check(storage_on(node.url)))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o"]
+    subprocess.run([*mount, "size=100m", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_full_disk_is_named_and_loses_nothing(small_disk: Path) -> None:
+    with QdrantNode(PROGRAM, small_disk / "node") as node:
+        storage = storage_on(node.url)
+        told, filling = Told(), os.urandom(4_000).hex()
+        error = ""
+        for number in range(100_000):
+            text = f"{number} {filling}"
+            try:
+                told.kept[text] = await storage.store(text)
+            except StorageError as refused:
+                error = str(refused)
+                break
+        assert "is out of disk space" in error
+        [best] = await storage.search("0", limit=1)
+        assert best.content in told.kept
+        await told.check(storage)
+        mount = ["mount", "-o", "remount,size=300m", str(small_disk)]
+        subprocess.run(mount, check=True)
+        node.stop()
+        node.start()
+        await told.check(storage)
+        assert await storage.store("there is room again")
+
+
+async def test_a_wrong_key_is_refused(locked: QdrantNode) -> None:
+    for key in ("", "wrong"):
+        with pytest.raises(StorageError, match="does not accept the API key") as caught:
+            await storage_on(locked.url, qdrant_api_key=key).store("x")
+        assert str(caught.value).endswith(UNCHANGED)
+
+
+def token(**claims: Any) -> str:
+    return jwt.encode(claims, KEY, "HS256")
+
+
+async def test_a_key_that_only_reads_can_search_and_nothing_else(locked: QdrantNode) -> None:
+    owner = storage_on(locked.url, qdrant_api_key=KEY)
+    memory_id = await owner.store("x")
+    of_one = [{"collection": ALIAS, "access": "r"}]
+    for key in (READ_KEY, token(access="r"), token(access=of_one)):
+        reader = storage_on(locked.url, qdrant_api_key=key)
+        assert [memory.id for memory in await reader.search("x")] == [memory_id]
+        for call in (reader.store("y"), reader.delete([memory_id])):
+            with pytest.raises(StorageError, match=r"does not accept the API key for this"):
+                await call
+    assert await owner.count() == 1
+
+
+async def test_an_access_token_opens_one_agents_store(locked: QdrantNode) -> None:
+    access = [{"collection": ALIAS, "access": "prw"}]
+    limited = {"qdrant_api_key": token(access=access)}
+    sam = storage_on(locked.url, **limited)
+    with pytest.raises(StorageError, match="does not accept the API key"):
+        await sam.store("x")
+    await storage_on(locked.url, qdrant_api_key=KEY).store("x")
+    memory_id = await sam.store("y", ["a"])
+    assert await sam.store("y", ["b"]) == memory_id
+    found = await sam.search("y", limit=1, tags=["b"])
+    assert [memory.tags for memory in found] == [["a", "b"]]
+    assert await sam.count() == 2 and len(await sam.get_recent(5)) == 2
+    assert await sam.check() == []
+    assert await sam.delete([memory_id]) == 1
+    from memory_semantic import MemoryStorage
+    from plain_vectors import PlainVectors
+
+    config = {"qdrant_url": locked.url, **limited}
+    alice = MemoryStorage("alice", config, embeddings=PlainVectors())
+    for call in (alice.search("x"), alice.count(), alice.store("z")):
+        with pytest.raises(StorageError, match="does not accept the API key"):
+            await call
+
+
+async def test_strict_mode(node: QdrantNode) -> None:
+    storage = storage_on(node.url, lexical_weight=0.3)
+    await storage.store_many([f"fact {number}" for number in range(300)])
+    client = connection.connect(node.url, "", 10)
+
+    def limit(**config: Any) -> None:
+        strict = m.StrictModeConfig(enabled=True, **config)
+        client.update_collection(ALIAS, strict_mode_config=strict)
+
+    limit(
+        max_query_limit=10_000,
+        unindexed_filtering_retrieve=False,
+        unindexed_filtering_update=False,
+        search_allow_exact=True,
+        search_max_oversampling=2.0,
+    )
+    memory_id = await storage.store("new", ["a"])
+    await storage.store("new", ["b"])
+    assert (await storage.search("fact 7"))[0].content == "fact 7"
+    assert (await storage.search("new", tags=["b"]))[0].id == memory_id
+    assert await storage.delete([memory_id]) == 1 and await storage.count() == 300
+    assert await storage.check() == []
+    limit(max_query_limit=100)
+    with pytest.raises(StorageError, match="refused the request") as caught:
+        await storage.search("fact 7")
+    assert str(caught.value).endswith(UNCHANGED)
+
+
+def on_disk(node: QdrantNode, text: str) -> list[str]:
+    """The files that contain the text."""
+    files = [each for each in node.folder.rglob("*") if each.is_file() and each != node.log]
+    return [each.name for each in files if text.encode() in each.read_bytes()]
+
+
+def test_a_rebuild_takes_forgotten_texts_off_the_disk(
+    node: QdrantNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
+    secret = "The_password_is_swordfish"
+    invoke("store", secret, "--agent", "sam")
+    invoke("store", "Lunch is at noon.", "--agent", "sam")
+    assert on_disk(node, secret)
+    said = invoke("forget", "--query", "password", "--yes", "--agent", "sam", code=0).stdout
+    command = re.search("agent-memory (reembed .*)", said)
+    assert command and secret not in invoke("search", "password", "--agent", "sam").stdout
+    invoke(*command[1].split(), "--yes", "--agent", "sam")
+    assert on_disk(node, secret) == []
+    assert "Lunch" in invoke("search", "lunch", "--agent", "sam").stdout
+
+
+def test_a_restored_snapshot_gets_its_alias_by_a_repair(
+    node: QdrantNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
+    invoke("store", "Lunch is at noon.", "--agent", "sam")
+    client = connection.connect(node.url, "", 10)
+    made = client.create_snapshot(f"{ALIAS}.shard-1")
+    assert made
+    client.delete_collection(f"{ALIAS}.shard-1")
+    assert "no " in invoke("search", "lunch", "--agent", "sam", code=1).stderr
+    place = node.folder / "snapshots" / f"{ALIAS}.shard-1" / made.name
+    client.recover_snapshot(f"{ALIAS}.shard-1", place.as_uri())
+    assert "doctor --repair" in invoke("search", "lunch", "--agent", "sam", code=1).stderr
+    invoke("doctor", "--repair", "--yes", "--agent", "sam")
+    assert "noon" in invoke("search", "lunch", "--agent", "sam").stdout
