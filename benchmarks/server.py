@@ -44,8 +44,10 @@ def speed(options: Options) -> None:
             storage = stores.storage_at(node.url, lexical_weight=1)
             stores.create(storage)
             filled, settled, indexed = stores.fill(storage, node.url, size)
-            say(f"\n{size:,} memories: filled in {filled:.0f} s, idle after {settled:.0f} s more, ")
-            say(f"{indexed:,} vectors indexed (those of words included)")
+            say(
+                f"\n{size:,} memories: filled in {filled:.0f} s, idle {settled:.0f} s later, "
+                f"with {indexed:,} vectors indexed (those of words included)."
+            )
             heads = "clients", "median ms", "p95 ms", "calls/s", "requests", "server ms"
             table("call", *heads)
             first = clients.LATER
@@ -73,7 +75,15 @@ def graph(options: Options) -> None:
         "MemoryStorage.search (without words) against an exact search with the vectors as they "
         "are kept, float16."
     )
-    heads = "recall@10", "recall@100", "ms @10", "ms @100", "exact ms @100", "indexed", "idle after"
+    heads = (
+        "recall@10",
+        "recall@100",
+        "ms @10",
+        "ms @100",
+        "exact ms @100",
+        "indexed",
+        "idle after, s",
+    )
     table("qdrant_quantization", *heads)
     for kind in ("int8", "binary", "none"):
         with new_node(options) as node:
@@ -103,7 +113,7 @@ def graph(options: Options) -> None:
             recalls = [_recall(found[str(n)], found["exact"], n) for n in (10, 100)]
             medians = [statistics.median(ms for _, ms in answers) for answers in found.values()]
             cells = [*(f"{each:.3f}" for each in recalls), *(f"{each:.1f}" for each in medians)]
-            row(kind, *cells, f"{indexed:,}", f"{settled:.0f} s")
+            row(kind, *cells, f"{indexed:,}", f"{settled:.0f}")
 
 
 def _recall(found: Sequence[tuple[list[Any], float]], exact: Sequence[Any], number: int) -> float:

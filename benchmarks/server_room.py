@@ -25,9 +25,10 @@ def room(options: Options) -> None:
     say(
         f"Bytes for each memory, after a restart and {options.questions} searches, less what the "
         "same store takes with one memory. Own RAM is allocated; resident RAM includes the pages "
-        "of files that the server has read."
+        "of files that the server has read. The write-ahead log is a part of the disk; it has a "
+        "largest size."
     )
-    table("in RAM", "memories", "own RAM", "resident RAM", "disk", "indexed")
+    table("in RAM", "memories", "own RAM", "resident RAM", "disk", "log", "indexed")
     for size in sorted({min(ROOM_SIZE, largest), largest}):
         for kind in ("none", "int8", "binary"):
             for has_graph in (False, True):
@@ -60,7 +61,9 @@ def _used(node: QdrantNode, storage: MemoryStorage, options: Options) -> list[in
             await storage.search(stores.question(index))
 
     asyncio.run(searches())
-    return [node.own_bytes(), node.resident_bytes(), node.disk_bytes()]
+    files = (node.folder / "storage").rglob("wal/*")
+    log = sum(file.stat().st_blocks * 512 for file in files)
+    return [node.own_bytes(), node.resident_bytes(), node.disk_bytes(), log]
 
 
 def agents(options: Options) -> None:
@@ -120,7 +123,7 @@ def snapshot(options: Options) -> None:
             assert made
             # The server reads files from its own folder of snapshots only.
             file = new.folder / "snapshots" / made.name
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(old.folder / "snapshots" / name / made.name, file)
             old.stop()
             location, restoring = file.as_uri(), stores.client_of(new.url)

@@ -42,12 +42,13 @@ _source = np.random.default_rng(7)
 _CENTRES = _source.standard_normal((_TOPICS, _LATENT))
 _PROJECTION = _source.standard_normal((_LATENT, DIMENSIONS)) / _LATENT**0.5
 
-
 say = partial(print, flush=True)
 
 
 @dataclass
 class Options:
+    """What to measure with; `calls` of each kind in `speed`, `questions` in the other parts."""
+
     program: Path
     sizes: list[int]
     clients: list[int]
