@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # A real Qdrant server that the tests may use is elsewhere, perhaps.
-_qdrant = urlsplit(os.environ.get("AGENT_MEMORY_QDRANT_URL", "")).hostname
+_qdrant = urlsplit(os.environ.get("AGENT_MEMORY_TEST_QDRANT_URL", "")).hostname
 QDRANT_ADDRESSES = {each[4][0] for each in socket.getaddrinfo(_qdrant, None)} if _qdrant else set()
 
 

@@ -1,6 +1,7 @@
 """What a real Qdrant server answers, each test seeing only what it created itself.
 
-The server is the one that AGENT_MEMORY_QDRANT_URL names, with the key AGENT_MEMORY_QDRANT_API_KEY.
+The server is the one that AGENT_MEMORY_TEST_QDRANT_URL names, with the key
+AGENT_MEMORY_TEST_QDRANT_API_KEY: never the one on which the developer's own memories are.
 """
 
 import json
@@ -12,10 +13,9 @@ import httpx
 from qdrant_client import QdrantClient
 from qdrant_local import Answer
 
-# Taken here: in a test the environment has neither.
 URL, KEY = (
     os.environ.get(name, "").strip()
-    for name in ("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY")
+    for name in ("AGENT_MEMORY_TEST_QDRANT_URL", "AGENT_MEMORY_TEST_QDRANT_API_KEY")
 )
 SECONDS = 60.0
 

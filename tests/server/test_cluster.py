@@ -20,7 +20,7 @@ from qdrant_node import QdrantNode
 
 pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(900)]
 
-PROGRAM = os.environ.get("AGENT_MEMORY_QDRANT_PROGRAM", "")
+PROGRAM = os.environ.get("AGENT_MEMORY_TEST_QDRANT_PROGRAM", "")
 SHARD = "agent-memory.sam.shard-1"
 HEALING_SECONDS = 120.0
 

@@ -25,7 +25,7 @@ from qdrant_node import QdrantNode
 
 pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(600)]
 
-PROGRAM = os.environ.get("AGENT_MEMORY_QDRANT_PROGRAM", "")
+PROGRAM = os.environ.get("AGENT_MEMORY_TEST_QDRANT_PROGRAM", "")
 ALIAS = "agent-memory.sam"
 KEY = "the key of the whole server, which is a long one"
 READ_KEY = "the key of those who only read, which is a long one"
