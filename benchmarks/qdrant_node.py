@@ -8,10 +8,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-STARTUP_SECONDS = 60.0
+# With 100,000 memories or hundreds of collections, a start takes long.
+STARTUP_SECONDS = 300.0
 
 
 class QdrantNode:
@@ -88,7 +90,7 @@ class QdrantNode:
         if self._process and self._process.poll() is None:
             self.send(signal.SIGCONT)
             self.send(signal_number)
-            self._process.wait(60)
+            self._process.wait(STARTUP_SECONDS)
 
     def resident_bytes(self) -> int:
         """The memory of the process that is in RAM, mapped files included."""
@@ -102,8 +104,11 @@ class QdrantNode:
 
     def disk_bytes(self) -> int:
         """What the data take on the disk."""
-        files = (self.folder / "storage").rglob("*")
-        return sum(each.stat().st_blocks * 512 for each in files if each.is_file())
+        total = 0
+        for file in (self.folder / "storage").rglob("*"):
+            with suppress(FileNotFoundError):  # the server removes files at any time
+                total += file.stat().st_blocks * 512 if file.is_file() else 0
+        return total
 
     def _status(self) -> list[str]:
         return Path(f"/proc/{self.pid}/status").read_text().splitlines()
