@@ -74,10 +74,13 @@ class InMemory:
 
 @dataclass
 class Place:
-    """Where a store is kept: the settings that say so, and how vectors are rounded there."""
+    """Where a store is kept: the settings that say so, how vectors are rounded there, and whether
+    deleted memories count for how rare a word is.
+    """
 
     config: dict[str, Any]
-    rounding: type[np.floating[Any]]
+    rounding: type[np.floating[Any]] = np.float16
+    counts_deleted: bool = False
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
         key = self.config.get("qdrant_api_key", "")
@@ -119,10 +122,11 @@ def place(
 ) -> Iterator[Place]:
     config = {"storage_root": str(root), "embedding_model": "local"}
     if request.param == "files":
-        yield Place(config, np.float16)
+        yield Place(config)
         return
     config |= {"qdrant_url": URL, "qdrant_prefix": f"contract-{secrets.token_hex(6)}"}
-    place = Place(config, np.float32)
+    real = request.param != "client" and bool(URL)
+    place = Place(config, np.float16 if real else np.float32, counts_deleted=real)
     stand_in = QdrantServer() if request.param == "http" else nullcontext()
     if request.param == "client":
         config["qdrant_url"] = "http://127.0.0.1:6333"
@@ -130,7 +134,6 @@ def place(
         monkeypatch.setattr(connection, "connect", lambda *_: client)
     elif request.param == "server":
         config["qdrant_api_key"] = KEY
-        place.rounding = np.float16
     with stand_in as running:
         if running:
             config["qdrant_url"] = running.url
@@ -308,19 +311,22 @@ async def test_a_search_finds_the_same_best_as_a_full_scan(
         are_the_best(await plain.search(question, limit, since, tags), scores, limit)
 
 
-def rarities(question: str, texts: Sequence[str]) -> dict[str, float]:
-    """How rare the question's words are among the texts."""
-    held = [set(re.findall(r"\w+", text.lower())) for text in texts]
+def rarities(question: str, texts: Sequence[str], deleted: Sequence[str] = ()) -> dict[str, float]:
+    """How rare the question's words are among the texts, and among those `deleted` that count."""
+    there, held = (
+        [set(re.findall(r"\w+", text.lower())) for text in some]
+        for some in (texts, [*texts, *deleted])
+    )
     rarity = {}
     for word in re.findall(r"\w+", question.lower()):
-        n = sum(word in words for words in held)
-        rarity[word] = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+        among = held if any(word in words for words in there) else there
+        n = sum(word in words for words in among)
+        rarity[word] = math.log(1 + (len(among) - n + 0.5) / (n + 0.5))
     return rarity
 
 
-def overlaps(question: str, texts: Sequence[str]) -> np.ndarray:
+def overlaps(rarity: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
     """How much of the question's words each text contains, the rare ones counting more."""
-    rarity = rarities(question, texts)
     held = [rarity.keys() & set(re.findall(r"\w+", text.lower())) for text in texts]
     return np.array([sum(rarity[word] for word in words) for words in held]) / sum(rarity.values())
 
@@ -335,14 +341,16 @@ async def test_shared_words_count_as_the_formula_says(
     await storage.store_many(texts[:40])
     clock.advance(days=10)
     await storage.store_many(texts[40:])
-    await storage.delete(await storage.store_many([f"A zebra in the queue {i}" for i in range(9)]))
+    deleted = [f"A zebra in the queue {i}" for i in range(9)]
+    await storage.delete(await storage.store_many(deleted))
     question = "why is the Cache of T-7 a QUEUE, and not a zebra?"
-    common = {word for word, rarity in rarities(question, texts).items() if rarity < math.log(3)}
+    rarity = rarities(question, texts, deleted if place.counts_deleted else ())
+    common = {word for word, each in rarity.items() if each < math.log(3)}
     assert {"the", "queue"} <= common and "zebra" not in common
     kept = ranking.without_common(question, [crc32(word.encode()) for word in common])
     vectors = await EmbeddingGenerator("local").generate_batch([kept, *texts])
     cosines = place.cosines(vectors[0], vectors[1:])
-    similarity = np.maximum(0, (cosines + 0.3 * overlaps(question, texts) ** 2) / 1.3)
+    similarity = np.maximum(0, (cosines + 0.3 * overlaps(rarity, texts) ** 2) / 1.3)
     scores = {text: similarity[i] * (1.2 if i >= 40 else 1) for i, text in enumerate(texts)}
     for limit in (1, 20):
         are_the_best(await storage.search(question, limit), scores, limit)
@@ -364,7 +372,8 @@ async def test_finds_memories_that_share_only_words(
     assert of_names[far] < sorted(cosines)[-20]
     storage = make(embeddings=PlainVectors(), lexical_weight=1)
     await storage.store_many([*notes, names[far]])
-    overlap = overlaps(question, [*notes, names[far]])[-1]
+    there = [*notes, names[far]]
+    overlap = overlaps(rarities(question, there), there)[-1]
     found = {memory.content: memory.score for memory in await storage.search(question, 20)}
     expected = (of_names[far] + overlap**2) / 2 * 1.2
     assert 0 < overlap < 1 and found[names[far]] == pytest.approx(expected, abs=SAME)
