@@ -37,9 +37,12 @@ class Host:
 class Network:
     """A network with this process at its address 1."""
 
+    _count = 0
+
     def __init__(self) -> None:
-        self._name = f"am{os.getpid()}"
-        self._start = f"10.77.{os.getpid() % 256}."
+        Network._count += 1  # a host may outlive the network of a test that failed
+        self._name = f"am{os.getpid()}x{Network._count}"
+        self._start = f"10.{64 + os.getpid() % 64}.{Network._count}."
         self._hosts: list[Host] = []
 
     def host(self) -> Host:

