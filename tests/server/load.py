@@ -1,18 +1,22 @@
 """Agents that store and forget without pause, and what they were told.
 
-python load.py URL NAME      stores until standard input ends, and prints what it was told
+`python load.py URL NAME CONFIG` works until standard input ends, and prints what it was told.
 """
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
+from hosts import Host
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
 from plain_vectors import PlainVectors
@@ -124,8 +128,27 @@ async def load(storages: Sequence[MemoryStorage]):
         told.add(each.told)
 
 
-async def _until_the_end_of_input(url: str, name: str) -> None:
-    work = Load(name, storage_on(url))
+class Elsewhere:
+    """An agent at work on another host, on the server at `url`."""
+
+    def __init__(self, host: Host, name: str, url: str, **config: Any) -> None:
+        program = [sys.executable, __file__, url, name, json.dumps(config)]
+        self._process = subprocess.Popen(
+            [*host.wrapper, *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        )
+
+    def end(self) -> Told:
+        """Let it end; what it was told."""
+        answer, _ = self._process.communicate("", timeout=120)
+        return Told(**json.loads(answer))
+
+
+async def _until_the_end_of_input(url: str, name: str, config: str) -> None:
+    work = Load(name, storage_on(url, **json.loads(config)))
     running = asyncio.create_task(work.run())
     await asyncio.to_thread(sys.stdin.read)
     work.ended = True

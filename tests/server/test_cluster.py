@@ -81,6 +81,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
                     host.wrapper,
                     arguments,
                     cluster__enabled="true",
+                    storage__shard_transfer_method="snapshot",
                 )
             )
         try:

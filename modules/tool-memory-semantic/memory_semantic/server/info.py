@@ -18,15 +18,17 @@ NOW_READY = {_READY: True}
 
 class ServerInfo(StoreInfo):
     """What a store on a server is. `shard` names its collection and the vector in it; `ready` is
-    False while the collection is being filled.
+    False while the collection is being filled. A write is acknowledged once it was read back from
+    `write_consistency` copies.
     """
 
     shard: str = Field(default="shard-1", pattern=r"^shard-[0-9]+$")
     ready: bool = Field(default=True, exclude=True)
+    write_consistency: int = Field(default=1, ge=1, exclude=True)
 
     @classmethod
-    def from_metadata(cls, metadata: Mapping[str, Any], memories: int) -> "ServerInfo":
-        """The info in `metadata`. Raises NewerStoreError if a newer version made it; ValueError,
+    def from_metadata(cls, metadata: Mapping[str, Any], **there: Any) -> "ServerInfo":
+        """The info in `metadata`, and what else the server says, by its name here. Raises NewerStoreError if a newer version made it; ValueError,
         LookupError or TypeError if it is not ours.
         """
         fields = metadata[_STORE]
@@ -35,8 +37,7 @@ class ServerInfo(StoreInfo):
                 f"The store was made by a newer version (format {fields['format']}). Upgrade "
                 "amplifier-module-tool-memory-semantic."
             )
-        there = {"ready": metadata.get(_READY, True), "memories": memories}
-        return cls.model_validate({**fields, **there})
+        return cls.model_validate({**fields, "ready": metadata.get(_READY, True), **there})
 
     def metadata(self) -> dict[str, Any]:
         """This info as a collection's metadata."""

@@ -109,7 +109,9 @@ class Shards:
         """
         while True:
             shard = f"shard-{max(map(_number, self.names()), default=0) + 1}"
-            claimed = ServerInfo.model_validate({**dict(info), "shard": shard, "ready": False})
+            copies = self._config.write_consistency
+            own = {"shard": shard, "ready": False, "write_consistency": copies}
+            claimed = ServerInfo.model_validate({**dict(info), **own})
             try:
                 self._make(claimed)
                 return claimed
@@ -208,7 +210,11 @@ class Shards:
         except MissingError:
             return None
         try:
-            info = ServerInfo.from_metadata(found.config.metadata or {}, found.points_count or 0)
+            info = ServerInfo.from_metadata(
+                found.config.metadata or {},
+                memories=found.points_count or 0,
+                write_consistency=found.config.params.write_consistency_factor or 1,
+            )
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
                 f"The collection {name!r} on the server does not say what it is: it has lost "

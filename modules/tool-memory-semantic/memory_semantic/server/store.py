@@ -50,6 +50,9 @@ class ServerStore:
     ) -> None:
         self.info = info
         self._name = name
+        # A node that is cut off from the others would acknowledge a write that it alone has, and
+        # that is lost when it joins them again. So many copies must have what is read back.
+        self._copies = info.write_consistency
         self._connection = connection
         self._replaced = replaced
 
@@ -152,11 +155,19 @@ class ServerStore:
         for _ in range(_DELETES):
             self._ask(lambda client: client.delete(self._name, doomed, wait=True, ordering=_ORDER))
             replaced = self._replaced()  # this waits until it is ready
-            if not self._count(models.Filter(must=[*same])):
+            if not self._remain(models.Filter(must=[*same])):
                 return
             if replaced:
                 raise _replaced_error()
         raise StorageError("Memories were restored while they were being deleted.")
+
+    def _remain(self, doomed: models.Filter) -> bool:
+        found, _ = self._ask(
+            lambda client: client.scroll(
+                self._name, doomed, limit=1, with_payload=False, consistency=self._copies
+            )
+        )
+        return bool(found)
 
     def _count(self, filter: models.Filter | None) -> int:
         return self._ask(lambda client: client.count(self._name, filter)).count
@@ -191,7 +202,11 @@ class ServerStore:
         self, keys: Iterable[UUID], payload: bool | list[str] = True, vectors: bool = True
     ) -> list[Record]:
         ids = [str(key) for key in keys]
-        found = self._ask(lambda client: client.retrieve(self._name, ids, payload, vectors))
+        found = self._ask(
+            lambda client: client.retrieve(
+                self._name, ids, payload, vectors, consistency=self._copies
+            )
+        )
         return [self._record(point) for point in found]
 
     def _pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
