@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from hosts import Host, Network
-from load import load, storage_on
+from load import Elsewhere, Told, storage_on
 from memory_semantic import StorageError
-from memory_semantic.errors import UNCHANGED
 from memory_semantic.server import connection
 from qdrant_node import QdrantNode
 
@@ -81,6 +81,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
                     host.wrapper,
                     arguments,
                     cluster__enabled="true",
+                    # A copy that was cut off is replaced by one of the others, as a whole.
                     storage__shard_transfer_method="snapshot",
                 )
             )
@@ -121,32 +122,37 @@ def stop(cluster: Cluster, number: int) -> Callable[[], None]:
 @pytest.mark.parametrize("fail", [kill, cut, stop])
 @pytest.mark.parametrize("copies", [2, 3])
 @pytest.mark.parametrize("which", ["first", "last"])
-async def test_a_node_that_fails_under_load_loses_nothing(
+def test_a_node_that_fails_under_load_loses_nothing(
     cluster: Cluster, fail: Callable[[Cluster, int], Callable[[], None]], copies: int, which: str
 ) -> None:
-    config = {"qdrant_replicas": copies, "qdrant_timeout": 3}
-    await storage_on(cluster.nodes[0].url, **config).store("first")
-    await asyncio.to_thread(cluster.heal, copies)
+    config = {"qdrant_replicas": copies}
+    asyncio.run(storage_on(cluster.nodes[0].url, **config).store("first"))
+    cluster.heal(copies)
     failing = cluster.holders()[0 if which == "first" else -1]
-    storages = [storage_on(node.url, **config) for node in cluster.nodes * 2]
-    async with load(storages) as told:
-        await asyncio.sleep(2)
-        bring_back = await asyncio.to_thread(fail, cluster, failing)
-        await asyncio.sleep(15)
-        await asyncio.to_thread(bring_back)
-        await asyncio.sleep(5)
-    healed = await asyncio.to_thread(cluster.heal, copies)
+    # Two agents at each node, on its own host: those of a node that is cut off see only that.
+    pairs = list(zip(cluster.hosts, cluster.nodes, strict=True)) * 2
+    agents = [Elsewhere(host, f"{i}", node.url) for i, (host, node) in enumerate(pairs)]
+    time.sleep(5)
+    bring_back = fail(cluster, failing)
+    time.sleep(25)
+    bring_back()
+    time.sleep(5)
+    answers = [agent.end() for agent in agents]
+    healed = cluster.heal(copies)
+    told = Told()
+    for answer in answers:
+        told.add(answer)
+    others = [len(told.kept) for i, told in enumerate(answers) if i % 3 != failing]
     print(
-        f"\n{fail.__name__} {copies} copies, {which}: kept {len(told.kept)}, forgotten"
-        f" {len(told.forgotten)}, errors {len(told.errors)}, slowest {max(told.seconds):.1f} s,"
-        f" healed {healed:.1f} s",
-        sorted(set(told.errors)),
+        f"\n{fail.__name__} {copies} copies, {which}: kept {len(told.kept)}, forgotten "
+        f"{len(told.forgotten)}, slowest call {max(told.seconds):.1f} s, "
+        f"healed {healed:.1f} s after; kept by others {others}; {Counter(told.errors)}"
     )
-    assert told.kept and told.forgotten
-    # Each of at most five requests may take three tries of 3 s, and pauses between them.
-    assert max(told.seconds) < 5 * (3 * 3 + 1.5)
+    assert told.forgotten and min(others) > 10
+    # Each request of a call takes at most three tries of 10 s, and one of them fails.
+    assert max(told.seconds) < 60
     for node in cluster.nodes:
-        await told.check(storage_on(node.url, **config))
+        asyncio.run(told.check(storage_on(node.url)))
 
 
 async def test_with_one_node_of_three_nothing_is_acknowledged(cluster: Cluster) -> None:
@@ -156,12 +162,9 @@ async def test_with_one_node_of_three_nothing_is_acknowledged(cluster: Cluster) 
     await asyncio.to_thread(cluster.heal, 3)
     for node in cluster.nodes[1:]:
         node.stop(signal.SIGKILL)
-    started = time.monotonic()
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match="in 3 tries"):
         await storage.store("second")
-    print(caught.value, time.monotonic() - started)
-    [found] = await storage.search("first")
-    assert found.id == memory_id
+    assert memory_id in [memory.id for memory in await storage.search("first")]
     for node in cluster.nodes[1:]:
         node.start()
     await asyncio.to_thread(cluster.heal, 3)
@@ -173,18 +176,11 @@ async def test_with_one_node_of_three_nothing_is_acknowledged(cluster: Cluster) 
 
 @pytest.mark.parametrize("copies", [1, 3])
 async def test_a_store_can_be_created_while_a_node_is_down(cluster: Cluster, copies: int) -> None:
-    config = {"qdrant_replicas": copies, "qdrant_timeout": 5}
+    config = {"qdrant_replicas": copies}
     storage = storage_on(cluster.nodes[0].url, **config)
     cluster.nodes[2].stop(signal.SIGKILL)
-    started = time.monotonic()
-    try:
-        await storage.store("first")
-        print("created in", time.monotonic() - started)
-    except StorageError as error:
-        print("refused", time.monotonic() - started, error)
-        assert str(error).endswith(UNCHANGED)
-    cluster.nodes[2].start()
     await storage.store("first")
+    cluster.nodes[2].start()
     await asyncio.to_thread(cluster.heal, copies)
     for node in cluster.nodes:
         there = storage_on(node.url, **config)

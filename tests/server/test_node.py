@@ -1,12 +1,10 @@
 """A real Qdrant server that is killed, stands still, is full or locked: nothing is lost."""
 
 import asyncio
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,12 +13,13 @@ from typing import Any
 
 import jwt
 import pytest
-from command import invoke
+from command import EXECUTABLE, invoke, settings
 from hosts import Network
-from load import Told, load, storage_on
-from memory_semantic import MemoryStorage, StorageError
+from load import Elsewhere, Told, load, storage_on
+from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
 from memory_semantic.server import connection
+from memory_semantic.server.info import ServerInfo
 from plain_vectors import PlainVectors
 from qdrant_client import models as m
 from qdrant_node import QdrantNode
@@ -107,28 +106,11 @@ def test_clients_on_two_hosts_lose_nothing(tmp_path: Path) -> None:
         host = network.host()
         with QdrantNode(PROGRAM, tmp_path / "node", host.address, host.wrapper) as node:
             there = [network.host(), network.host()]
-            environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"}
-            clients = [
-                subprocess.Popen(
-                    [
-                        *at.wrapper,
-                        sys.executable,
-                        str(Path(__file__).with_name("load.py")),
-                        node.url,
-                        f"{i}",
-                    ],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    env=environment,
-                )
-                for i, at in enumerate(there * 2)
-            ]
+            agents = [Elsewhere(host, f"{i}", node.url) for i, host in enumerate(there * 2)]
             time.sleep(8)
-            answers = [json.loads(client.communicate("", timeout=60)[0]) for client in clients]
             told = Told()
-            for answer in answers:
-                told.add(Told(**answer))
+            for agent in agents:
+                told.add(agent.end())
             assert told.errors == []
             assert {tag for _, tag in told.tags} == {"0", "1", "2", "3"}
             asyncio.run(told.check(storage_on(node.url)))
@@ -239,6 +221,44 @@ async def test_strict_mode(node: QdrantNode) -> None:
     with pytest.raises(StorageError, match="refused the request") as caught:
         await storage.search("fact 7")
     assert str(caught.value).endswith(UNCHANGED)
+
+
+async def test_rebuilds_under_load_lose_nothing(
+    node: QdrantNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
+    config = {"qdrant_url": node.url, "embedding_model": "local"}
+    storages = [MemoryStorage("sam", config) for _ in range(4)]
+    await storages[0].store_many([f"fact {number}" for number in range(300)])
+    rebuild = [str(EXECUTABLE), "reembed", "--model", "local", "--agent", "sam", "--yes"]
+    async with load(storages) as told:
+        for _ in range(3):
+            await asyncio.to_thread(subprocess.run, rebuild, check=True, capture_output=True)
+    info = await storages[0].info()
+    assert isinstance(info, ServerInfo) and info.shard == "shard-4"
+    assert told.errors == [] and told.forgotten
+    await told.check(storages[0])
+
+
+def test_ten_thousand_memories_move_there_and_back(
+    node: QdrantNode, sam: MemoryStorage, root: Path
+) -> None:
+    settings(agent_identity="sam", storage_root=str(root))
+
+    async def memories(storage: MemoryStorage) -> dict[str, Memory]:
+        return {memory.id: memory for memory in await storage.get_recent(20_000)}
+
+    for start in range(0, 10_000, 1_000):
+        some = [f"fact {number}" for number in range(start, start + 1_000)]
+        asyncio.run(sam.store_many([(text, [f"tag {len(text)}"]) for text in some]))
+    before = asyncio.run(memories(sam))
+    invoke("move", "--to", node.url, "--remove-source", "--yes")
+    there = MemoryStorage("sam", {"qdrant_url": node.url, "embedding_model": "local"})
+    assert asyncio.run(memories(there)) == before and len(before) == 10_000
+    assert asyncio.run(there.check()) == [] and asyncio.run(sam.count()) == 0
+    invoke("move", "--to", "local", "--remove-source", "--yes")
+    assert asyncio.run(memories(sam)) == before
+    assert asyncio.run(sam.check()) == [] and asyncio.run(there.count()) == 0
 
 
 def on_disk(node: QdrantNode, text: str) -> list[str]:

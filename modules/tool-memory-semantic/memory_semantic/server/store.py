@@ -90,7 +90,8 @@ class ServerStore:
             }
             if not lost:
                 return [done[memory.key] for memory in memories]
-        raise StorageError("Others keep changing the same memories.", outcome)
+        differ = "Others keep changing the same memories, or the server's copies of them differ."
+        raise StorageError(differ, outcome)
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """See `Store`."""
