@@ -24,6 +24,7 @@ TEXT = "a private thought"
 ALIAS = "agent-memory.sam"
 SHARD = f"{ALIAS}.shard-1"
 UPSERT = f"PUT /collections/{ALIAS}/points"
+READ = f"POST /collections/{ALIAS}/points"
 FULL = "No space left on device: WAL buffer size exceeds available disk space"
 
 
@@ -232,6 +233,26 @@ async def test_a_batch_that_fails_half_way_can_be_stored_again(
     stored = await storage.upsert(texts)
     assert sum(each.known for each in stored) == 128
     assert len({each.id for each in stored}) == 300 and await storage.count() == 301
+
+
+async def test_nothing_is_acknowledged_by_a_node_that_is_cut_off_from_the_other_copies(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url, qdrant_replicas=3)
+    memory_id = await storage.store("known")
+
+    def cut_off() -> None:
+        qdrant.copies = 1
+
+    for only, call, outcome in (
+        ("points/delete", storage.delete([memory_id]), MAYBE_DELETED),
+        (UPSERT, storage.store(TEXT), MAYBE_STORED),
+        (READ, storage.store(TEXT), UNCHANGED),
+    ):
+        qdrant.copies = 3
+        qdrant.between(cut_off, only)
+        assert str(await error_of(call)).endswith(outcome)
+    assert [memory.content for memory in await storage.search(TEXT)] == [TEXT]
 
 
 async def test_a_delete_whose_acknowledgement_is_lost_is_done(
