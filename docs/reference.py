@@ -26,7 +26,7 @@ DEFAULTS = {
     "min_cosine": "the model's, as above",
     "qdrant_url": "`AGENT_MEMORY_QDRANT_URL`, else `local`",
     "qdrant_api_key": "`AGENT_MEMORY_QDRANT_API_KEY`",
-    "qdrant_write_consistency": "half of the copies, or more",
+    "qdrant_write_consistency": "more than half of the copies",
 }
 MIB = 1024 * 1024
 

@@ -28,8 +28,10 @@ class ServerInfo(StoreInfo):
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any], **there: Any) -> "ServerInfo":
-        """The info in `metadata`, and what else the server says, by its name here. Raises NewerStoreError if a newer version made it; ValueError,
-        LookupError or TypeError if it is not ours.
+        """The info in `metadata`, with what is `there` besides, under the names of fields.
+
+        Raises NewerStoreError if a newer version made it; ValueError, LookupError or TypeError if it
+        is not ours.
         """
         fields = metadata[_STORE]
         if fields["format"] > _FORMAT:

@@ -74,7 +74,5 @@ class ServerConfig(Settings):
     @property
     def write_consistency(self) -> int:
         """How many copies a write must reach."""
-        # With two copies, one: the server marks the other as dead before it acknowledges a write
-        # that did not reach it, and brings it back by itself. If both must have a write and one
-        # fails, the write fails, and the two differ.
-        return self.qdrant_write_consistency or (self.qdrant_replicas + 1) // 2
+        # Where the network splits a cluster, at most one side has more than half of the copies.
+        return self.qdrant_write_consistency or self.qdrant_replicas // 2 + 1

@@ -90,8 +90,11 @@ class ServerStore:
             }
             if not lost:
                 return [done[memory.key] for memory in memories]
-        differ = "Others keep changing the same memories, or the server's copies of them differ."
-        raise StorageError(differ, outcome)
+        raise StorageError(
+            "Others keep changing the same memories, or the server's copies of them differ, which "
+            "agent-memory reembed mends.",
+            outcome,
+        )
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """See `Store`."""
