@@ -30,8 +30,8 @@ class ServerInfo(StoreInfo):
     def from_metadata(cls, metadata: Mapping[str, Any], **there: Any) -> "ServerInfo":
         """The info in `metadata`, with what is `there` besides, under the names of fields.
 
-        Raises NewerStoreError if a newer version made it; ValueError, LookupError or TypeError if it
-        is not ours.
+        Raises NewerStoreError if a newer version made it; ValueError, LookupError or TypeError if
+        it is not ours.
         """
         fields = metadata[_STORE]
         if fields["format"] > _FORMAT:
