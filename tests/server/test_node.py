@@ -256,7 +256,7 @@ def test_ten_thousand_memories_move_there_and_back(
     there = MemoryStorage("sam", {"qdrant_url": node.url, "embedding_model": "local"})
     assert asyncio.run(memories(there)) == before and len(before) == 10_000
     assert asyncio.run(there.check()) == [] and asyncio.run(sam.count()) == 0
-    invoke("move", "--to", "local", "--remove-source", "--yes")
+    invoke("move", "--from", node.url, "--to", "local", "--remove-source", "--yes")
     assert asyncio.run(memories(sam)) == before
     assert asyncio.run(sam.check()) == [] and asyncio.run(there.count()) == 0
 

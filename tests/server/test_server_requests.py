@@ -52,7 +52,7 @@ async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None
     assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
     qdrant.clear()
     assert await storage.delete([memory.id]) == 1
-    assert qdrant.requests == [INFO, SCROLL, DELETE, INFO, COUNT]
+    assert qdrant.requests == [INFO, SCROLL, DELETE, INFO, SCROLL]
 
 
 INFO_OF_SAM: dict[str, Any] = {"agent": "sam", "created": Clock().now}

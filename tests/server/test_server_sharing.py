@@ -288,8 +288,10 @@ def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> Embeddi
     return server
 
 
-def rebuild(qdrant: QdrantServer) -> None:
-    """Give the store OpenAI's model, as another machine does: a collection beside, then switch."""
+def rebuild(qdrant: QdrantServer, late: bool) -> None:
+    """Give the store OpenAI's model, as another machine does: a collection beside, then switch. The
+    last memories are copied after that; `late` copies them all then, and some time later.
+    """
     backend = ServerBackend("sam", qdrant.url)
     shards = backend.shards()
     present = shards.present()
@@ -302,9 +304,18 @@ def rebuild(qdrant: QdrantServer) -> None:
     vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
     for memory, vector in zip(memories, vectors, strict=True):
         memory.embedding = vector
-    shards.beside(new).update(memories)
+    if not late:
+        shards.beside(new).update(memories)
     shards.switch(new)
-    shards.finish(new)
+
+    def end() -> None:
+        shards.beside(new).update(memories)
+        shards.finish(new)
+
+    if late:
+        threading.Timer(0.3, end).start()
+    else:
+        end()
 
 
 CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
@@ -318,16 +329,18 @@ CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("request_number", range(7))
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_store_that_gets_another_model_while_a_call_runs(
     make_storage: MakeStorage,
     qdrant: QdrantServer,
     openai: EmbeddingsServer,
     name: str,
+    late: bool,
     request_number: int,
 ) -> None:
     known = await make_storage(qdrant_url=qdrant.url).store("known", ["first"])
-    before(qdrant, request_number, lambda: rebuild(qdrant))
+    before(qdrant, request_number, lambda: rebuild(qdrant, late))
     storage = make_storage(qdrant_url=qdrant.url, embedding_model=None)
     answer = await CALLS[name](storage, known)
     if qdrant.rules:

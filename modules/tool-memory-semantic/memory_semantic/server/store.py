@@ -110,12 +110,17 @@ class ServerStore:
         if limit > _SORTED:
             memories = [self._memory(record) for page in self._pages(where) for record in page]
             memories.sort(key=lambda memory: memory.timestamp, reverse=True)
-            return memories[:limit]
-        latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
-        points, _ = self._ask(
-            lambda client: client.scroll(self._name, condition(where), limit, latest)
-        )
-        return [self._memory(self._record(point)) for point in points]
+        else:
+            latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
+            points, _ = self._ask(
+                lambda client: client.scroll(self._name, condition(where), limit, latest)
+            )
+            memories = [self._memory(self._record(point)) for point in points]
+        # A collection that is not ready lacks memories, and a question without a vector does not
+        # notice that the name now stands for one.
+        if len(memories) < (len(where.ids) or limit) and self._replaced():
+            raise _replaced_error()
+        return memories[:limit]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
         """See `Store`. The score for a single word is its rarity; for a word that no memory has, it
