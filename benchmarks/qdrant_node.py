@@ -1,11 +1,11 @@
 """A real Qdrant server, run from its program in a folder of its own."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
@@ -54,8 +54,11 @@ class QdrantNode:
         assert self._process
         return self._process.pid
 
-    def start(self, wait: bool = True) -> None:
-        """Run the server on what the folder holds."""
+    def start(self) -> None:
+        """Run the server on what the folder holds, and wait until it is ready.
+
+        Raises RuntimeError if it does not become so.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         named = {f"QDRANT__{name.upper()}": str(value) for name, value in self._settings.items()}
         with self.log.open("ab") as log:
@@ -67,18 +70,14 @@ class QdrantNode:
                 stdout=log,
                 stderr=log,
             )
-        if wait:
-            self.wait()
-
-    def wait(self) -> None:
-        """Return once the server is ready. Raises RuntimeError if it does not become so."""
         end = time.monotonic() + STARTUP_SECONDS
-        while time.monotonic() < end and self._process and self._process.poll() is None:
+        while time.monotonic() < end and self._process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=1):
                     return
-            except (OSError, urllib.error.HTTPError):
+            except OSError:
                 time.sleep(0.05)
+        self.stop(signal.SIGKILL)
         raise RuntimeError(f"The server did not start: {self.log.read_text()[-2000:]}")
 
     def send(self, signal_number: int) -> None:
@@ -122,8 +121,10 @@ class QdrantNode:
 
 
 def _free_ports() -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    # Not those that the system gives to clients: one could be taken while the server is down.
+    ports: list[int] = []
+    while len(ports) < 3:
+        port = random.randrange(20_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.append(port)
     return ports

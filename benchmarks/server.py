@@ -96,7 +96,7 @@ def graph(options: Options) -> None:
 
             def ask(request: models.QueryRequest, client: Any = client) -> tuple[list[Any], float]:
                 started = time.perf_counter()
-                [answer] = client.query_batch_points(stores.alias_of(), [request])
+                [answer] = client.query_batch_points(stores.ALIAS, [request])
                 taken = 1_000 * (time.perf_counter() - started)
                 return [point.id for point in answer.points], taken
 

@@ -116,7 +116,7 @@ def snapshot(options: Options) -> None:
             stores.create(storage)
             stores.fill(storage, old.url, size)
             expected = _answers(storage, options)
-            name = f"{stores.alias_of()}.{stores.opened(storage)[1].shard}"
+            name = f"{stores.ALIAS}.{stores.opened(storage)[1].shard}"
             made_in, made = _timed(
                 lambda name=name: stores.client_of(old.url).create_snapshot(name)
             )

@@ -20,6 +20,7 @@ import numpy as np
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
 from memory_semantic.server.backend import ServerBackend
 from memory_semantic.server.info import ServerInfo
+from memory_semantic.server.requests import point_of
 from memory_semantic.server.settings import EXACT_BELOW
 from memory_semantic.server.store import ServerStore
 from qdrant_client import QdrantClient, models
@@ -27,6 +28,7 @@ from qdrant_node import QdrantNode
 from stores import worker
 
 AGENT = "sam"
+ALIAS = f"agent-memory.{AGENT}"  # the name under which the server knows the store
 DIMENSIONS = 1536
 
 _TOPICS, _LATENT = 64, 40
@@ -117,11 +119,6 @@ def client_of(url: str) -> QdrantClient:
     return QdrantClient(url=url, timeout=_REQUEST_SECONDS, check_compatibility=False)
 
 
-def alias_of(agent: str = AGENT) -> str:
-    """The name under which the server knows the store of `agent`."""
-    return f"agent-memory.{agent}"
-
-
 def opened(storage: MemoryStorage) -> tuple[ServerStore, ServerInfo]:
     """The store on the server, which exists, and what it is."""
     assert isinstance(storage.backend, ServerBackend)
@@ -147,21 +144,21 @@ def fill(storage: MemoryStorage, url: str, size: int) -> tuple[float, float, int
     client, now = client_of(url), datetime.now(UTC)
     for start in range(1, size, _BATCH):
         numbers = range(start, min(start + _BATCH, size))
-        points = [store._point(_memory(number, size, now)) for number in numbers]
-        client.upsert(alias_of(), points, wait=True)
+        points = [point_of(_memory(number, size, now), store.info) for number in numbers]
+        client.upsert(ALIAS, points, wait=True)
     filled = time.monotonic()
     indexed = settle(url)
     return filled - started, time.monotonic() - filled, indexed
 
 
-def settle(url: str, agent: str = AGENT) -> int:
+def settle(url: str) -> int:
     """Wait until the server has nothing left to optimize in the store; returns how many vectors it
     has indexed. Raises RuntimeError if this takes an hour.
     """
     client, end = client_of(url), time.monotonic() + _IDLE_SECONDS
     seen: list[int] = []
     while time.monotonic() < end:
-        found = client.get_collection(alias_of(agent))
+        found = client.get_collection(ALIAS)
         good = models.CollectionStatus.GREEN, models.OptimizersStatusOneOf.OK
         idle = (found.status, found.optimizer_status) == good
         seen = [*seen, found.indexed_vectors_count or 0][-_LOOKS:] if idle else []

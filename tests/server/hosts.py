@@ -1,4 +1,7 @@
-"""Hosts of their own on one network, as network namespaces; that needs root and iproute2."""
+"""Hosts of their own on one network, as network namespaces.
+
+That needs root and iproute2, and a firewall that lets bridged packets through.
+"""
 
 import os
 import subprocess
@@ -11,12 +14,17 @@ class Host:
 
     def __init__(self, network: str, number: int, address: str) -> None:
         self.address = address
+        self._network = network
         self._space = f"{network}-{number}"
         self._plug = f"{network}p{number}"  # the network's end of the host's cable
         self.wrapper = ["ip", "netns", "exec", self._space]
+
+    def connect(self) -> None:
+        """Make this host, and connect it to its network."""
+        address = self.address
         _ip("netns", "add", self._space)
         _ip("link", "add", self._plug, "type", "veth", "peer", "eth0", "netns", self._space)
-        _ip("link", "set", self._plug, "master", network, "up")
+        _ip("link", "set", self._plug, "master", self._network, "up")
         _ip("-n", self._space, "address", "add", f"{address}/24", "dev", "eth0")
         _ip("-n", self._space, "link", "set", "eth0", "up")
         _ip("-n", self._space, "link", "set", "lo", "up")
@@ -48,8 +56,10 @@ class Network:
     def host(self) -> Host:
         """A new host."""
         number = len(self._hosts) + 11
-        self._hosts.append(Host(self._name, number, f"{self._start}{number}"))
-        return self._hosts[-1]
+        host = Host(self._name, number, f"{self._start}{number}")
+        self._hosts.append(host)
+        host.connect()
+        return host
 
     def __enter__(self) -> Self:
         _ip("link", "add", self._name, "type", "bridge")

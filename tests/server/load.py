@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from hosts import Host
 from memory_semantic import MemoryStorage, StorageError
@@ -129,7 +129,7 @@ async def load(storages: Sequence[MemoryStorage]):
 
 
 class Elsewhere:
-    """An agent at work on another host, on the server at `url`."""
+    """An agent at work on another host, on the server at `url`, until the end of the `with`."""
 
     def __init__(self, host: Host, name: str, url: str, **config: Any) -> None:
         program = [sys.executable, __file__, url, name, json.dumps(config)]
@@ -143,8 +143,16 @@ class Elsewhere:
 
     def end(self) -> Told:
         """Let it end; what it was told."""
-        answer, _ = self._process.communicate("", timeout=120)
+        answer, _ = self._process.communicate("", timeout=300)
+        assert self._process.returncode == 0
         return Told(**json.loads(answer))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
 async def _until_the_end_of_input(url: str, name: str, config: str) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+from urllib.parse import urlsplit
 
 import httpx
 from qdrant_client import QdrantClient
@@ -18,6 +19,11 @@ URL, KEY = (
     for name in ("AGENT_MEMORY_TEST_QDRANT_URL", "AGENT_MEMORY_TEST_QDRANT_API_KEY")
 )
 SECONDS = 60.0
+
+
+def program() -> str:
+    """Qdrant's own program, for tests that start servers. Raises KeyError if none is given."""
+    return os.environ["AGENT_MEMORY_TEST_QDRANT_PROGRAM"]
 
 
 class OwnNames(httpx.BaseTransport):
@@ -44,8 +50,8 @@ class OwnNames(httpx.BaseTransport):
         )
         answer = self._server.handle_request(asked)
         content = answer.read()
-        if path in ("/collections", "/aliases"):
-            content = self._ours(path[1:], content)
+        if request.url.path in ("/collections", "/aliases") and answer.status_code == 200:
+            content = self._ours(request.url.path[1:], content)
         content = content.replace(self._word.encode(), b"")
         kept = ("content-type", "retry-after", "location")
         headers = {name: value for name, value in answer.headers.items() if name in kept}
@@ -65,6 +71,7 @@ class RealServer:
     """Passes requests on to the server at `URL`. `client` sees the same data."""
 
     def __init__(self) -> None:
+        assert urlsplit(URL).path in ("", "/"), "AGENT_MEMORY_TEST_QDRANT_URL must have no path"
         names = OwnNames()
         self._http = httpx.Client(
             base_url=URL, headers={"api-key": KEY} if KEY else {}, transport=names, timeout=SECONDS
@@ -85,7 +92,8 @@ class RealServer:
             content=body,
             headers={"content-type": "application/json"},
         )
-        return answer.status_code, dict(answer.headers), answer.content
+        headers = {k: v for k, v in answer.headers.items() if k != "content-length"}
+        return answer.status_code, headers, answer.content
 
     def close(self) -> None:
         """Delete everything that was created."""

@@ -15,6 +15,7 @@ import pytest
 from conftest import MakeStorage, MakeTools
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
+from memory_semantic.memory import point_id
 from memory_semantic.server import connection
 from qdrant_client import models as m
 from qdrant_server import DROP, QdrantServer, Rule
@@ -252,7 +253,11 @@ async def test_nothing_is_acknowledged_by_a_node_that_is_cut_off_from_the_other_
         qdrant.copies = 3
         qdrant.between(cut_off, only)
         assert str(await error_of(call)).endswith(outcome)
+    assert qdrant.copies == 1  # what is there can be read, and copied
     assert [memory.content for memory in await storage.search(TEXT)] == [TEXT]
+    assert await storage.run(lambda store: list(store.get([point_id(TEXT)])), []) == [
+        point_id(TEXT)
+    ]
 
 
 async def test_a_delete_whose_acknowledgement_is_lost_is_done(

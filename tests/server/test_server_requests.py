@@ -49,10 +49,10 @@ async def test_a_search_is_three_requests_and_two_without_words(
 async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:
     [memory] = await storage.get_recent(1)
     assert await storage.get(memory.id) and await storage.count() == 30
-    assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
+    assert qdrant.requests == [INFO, SCROLL, INFO, INFO, SCROLL, INFO, COUNT, INFO]
     qdrant.clear()
     assert await storage.delete([memory.id]) == 1
-    assert qdrant.requests == [INFO, SCROLL, DELETE, INFO, SCROLL]
+    assert qdrant.requests == [INFO, SCROLL, DELETE, SCROLL, INFO]
 
 
 INFO_OF_SAM: dict[str, Any] = {"agent": "sam", "created": Clock().now}

@@ -288,9 +288,9 @@ def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> Embeddi
     return server
 
 
-def rebuild(qdrant: QdrantServer, late: bool) -> None:
+def rebuild(qdrant: QdrantServer, late: list[threading.Timer] | None = None) -> None:
     """Give the store OpenAI's model, as another machine does: a collection beside, then switch. The
-    last memories are copied after that; `late` copies them all then, and some time later.
+    last memories are copied after that: with `late`, all, by a timer that is added to it.
     """
     backend = ServerBackend("sam", qdrant.url)
     shards = backend.shards()
@@ -304,7 +304,7 @@ def rebuild(qdrant: QdrantServer, late: bool) -> None:
     vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
     for memory, vector in zip(memories, vectors, strict=True):
         memory.embedding = vector
-    if not late:
+    if late is None:
         shards.beside(new).update(memories)
     shards.switch(new)
 
@@ -312,10 +312,11 @@ def rebuild(qdrant: QdrantServer, late: bool) -> None:
         shards.beside(new).update(memories)
         shards.finish(new)
 
-    if late:
-        threading.Timer(0.3, end).start()
+    if late is None:
+        shards.finish(new)
     else:
-        end()
+        late.append(threading.Timer(0.3, end))
+        late[0].start()
 
 
 CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
@@ -323,6 +324,7 @@ CALLS: dict[str, Callable[[MemoryStorage, str], Awaitable[object]]] = {
     "merge": lambda storage, known: storage.store("known", ["ours"]),
     "search": lambda storage, known: storage.search("known", limit=1),
     "newest": lambda storage, known: storage.get_recent(1),
+    "count": lambda storage, known: storage.count(),
     "get": lambda storage, known: storage.get(known),
     "delete": lambda storage, known: storage.delete([known]),
 }
@@ -340,9 +342,12 @@ async def test_a_store_that_gets_another_model_while_a_call_runs(
     request_number: int,
 ) -> None:
     known = await make_storage(qdrant_url=qdrant.url).store("known", ["first"])
-    before(qdrant, request_number, lambda: rebuild(qdrant, late))
+    timers: list[threading.Timer] = []
+    before(qdrant, request_number, lambda: rebuild(qdrant, timers if late else None))
     storage = make_storage(qdrant_url=qdrant.url, embedding_model=None)
     answer = await CALLS[name](storage, known)
+    for timer in timers:
+        timer.join()
     if qdrant.rules:
         return  # the call needs fewer requests
     assert answer if name != "delete" else answer == 1

@@ -1,12 +1,16 @@
-"""Requests in the server's own terms: new collections, questions and filters."""
+"""What is asked in the server's own terms: new collections, points, questions and filters."""
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from qdrant_client import models
 
+from .. import ranking
+from ..memory import Memory
 from ..ranking import CANDIDATES, NO_COSINE
-from ..store import Question, Where
+from ..store import Question, Record, Where
 from .info import ServerInfo
 from .settings import ServerConfig
 
@@ -94,6 +98,26 @@ def similarity(question: Question, vector: str, where: Where, limit: int) -> mod
         limit=limit,
         with_payload=True,
     )
+
+
+def point_of(memory: Memory, info: ServerInfo) -> models.PointStruct:
+    """The memory as the store `info` keeps it, with a new revision."""
+    vectors: dict[str, Any] = {info.shard: memory.embedding}
+    if info.words:
+        vectors[WORDS] = sparse(ranking.indexed(memory.content))
+    payload = {**memory.dict_for_storage(), "revision": secrets.token_hex(8)}
+    return models.PointStruct(id=str(memory.key), vector=vectors, payload=payload)
+
+
+def record_of(point: Any, info: ServerInfo) -> Record:
+    """What the store `info` holds of a memory, as the server answered it."""
+    vectors = point.vector or {}
+    words = None
+    if info.words:
+        words = vectors[WORDS].indices if WORDS in vectors else []  # a text may have none
+    vector = vectors.get(info.shard) or []
+    score = getattr(point, "score", None)
+    return Record(UUID(str(point.id)), point.payload or {}, vector, words, score)
 
 
 def sparse(words: Sequence[int]) -> models.SparseVector:
