@@ -141,6 +141,10 @@ class Elsewhere:
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
 
+    def wait(self) -> None:
+        """Return once it is at work."""
+        assert self._process.stdout and self._process.stdout.readline() == "at work\n"
+
     def end(self) -> Told:
         """Let it end; what it was told."""
         answer, _ = self._process.communicate("", timeout=300)
@@ -158,6 +162,7 @@ class Elsewhere:
 async def _until_the_end_of_input(url: str, name: str, config: str) -> None:
     work = Load(name, storage_on(url, **json.loads(config)))
     running = asyncio.create_task(work.run())
+    print("at work", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     work.ended = True
     await running

@@ -131,6 +131,8 @@ def test_a_node_that_fails_under_load_loses_nothing(
             stack.enter_context(Elsewhere(host, f"{number}", node.url))
             for number, (host, node) in enumerate(pairs)
         ]
+        for agent in agents:
+            agent.wait()
         time.sleep(5)
         bring_back = fail(cluster, failing)
         time.sleep(25)

@@ -112,7 +112,9 @@ def test_clients_on_two_hosts_lose_nothing(tmp_path: Path) -> None:
                     stack.enter_context(Elsewhere(host, f"{number}", node.url))
                     for number, host in enumerate(there * 2)
                 ]
-                time.sleep(8)
+                for agent in agents:
+                    agent.wait()
+                time.sleep(5)
                 for agent in agents:
                     told.add(agent.end())
             assert told.errors == []

@@ -46,6 +46,19 @@ async def test_a_search_is_three_requests_and_two_without_words(
     assert qdrant.requests == [INFO, QUERY]
 
 
+async def test_a_search_that_finds_little_and_a_store_in_a_cluster_make_more_requests(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url, qdrant_replicas=3)
+    await storage.store("the meeting is at noon")
+    qdrant.clear()
+    await storage.search("meeting")
+    assert qdrant.requests == [INFO, QUERY, QUERY, SCROLL, INFO]
+    qdrant.clear()
+    await storage.store("new")
+    assert qdrant.requests == [INFO, READ, READ, WRITE, READ]
+
+
 async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:
     [memory] = await storage.get_recent(1)
     assert await storage.get(memory.id) and await storage.count() == 30
