@@ -89,8 +89,11 @@ class Load:
 
     async def _forget(self, text: str, memory_id: str) -> None:
         del self.told.kept[text]
-        if await self._call(lambda: self._storage.delete([memory_id])) is not None:
+        number = await self._call(lambda: self._storage.delete([memory_id]))
+        if number:
             self.told.forgotten.append(text)
+        elif number == 0:
+            self.told.errors.append(f"nothing to forget: {text}")
         elif self.told.errors[-1].endswith(UNCHANGED):
             self.told.kept[text] = memory_id
 
