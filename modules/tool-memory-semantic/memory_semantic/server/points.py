@@ -121,8 +121,14 @@ class Points:
         selected = models.FilterSelector(filter=models.Filter(must=[doomed, here]))
 
         def remain(client: QdrantClient) -> bool:
-            limit = len(memories)
-            return bool(client.scroll(self.name, doomed, limit, consistency=self._copies)[0])
+            found, _ = client.scroll(
+                self.name,
+                doomed,
+                limit=len(memories),
+                with_payload=False,
+                consistency=self._copies,
+            )
+            return bool(found)
 
         def delete(client: QdrantClient) -> bool:
             client.delete(self.name, selected, wait=True, ordering=_ORDER)

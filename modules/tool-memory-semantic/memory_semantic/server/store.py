@@ -32,12 +32,11 @@ class ServerStore:
         self, name: str, info: ServerInfo, connection: Connection, replaced: Callable[[], bool]
     ) -> None:
         self.info = info
-        self._name = name
         self._points = Points(name, info, connection, replaced)
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """See `Store`."""
-        found = self._points.ask(lambda client: client.count(self._name, condition(where)))
+        found = self._points.ask(lambda client: client.count(self._points.name, condition(where)))
         return self._points.still(found.count)
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
@@ -76,7 +75,9 @@ class ServerStore:
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """See `Store`."""
         requests = [similarity(each, self.info.shard, where, limit) for each, where in asked]
-        answers = self._points.ask(lambda client: client.query_batch_points(self._name, requests))
+        answers = self._points.ask(
+            lambda client: client.query_batch_points(self._points.name, requests)
+        )
         return [
             self._memories(point for point in answer.points if point.score >= _LOWEST)
             for answer in answers
@@ -91,7 +92,7 @@ class ServerStore:
         else:
             latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
             points, _ = self._points.ask(
-                lambda client: client.scroll(self._name, condition(where), limit, latest)
+                lambda client: client.scroll(self._points.name, condition(where), limit, latest)
             )
             memories = self._memories(points)
         if where.ids and len(memories) >= len(where.ids):
@@ -103,7 +104,9 @@ class ServerStore:
         is computed from the approximate number of memories in the info.
         """
         alone = [models.QueryRequest(query=sparse([word]), using=WORDS, limit=1) for word in words]
-        answers = self._points.ask(lambda client: client.query_batch_points(self._name, alone))
+        answers = self._points.ask(
+            lambda client: client.query_batch_points(self._points.name, alone)
+        )
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
