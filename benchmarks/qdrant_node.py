@@ -93,13 +93,11 @@ class QdrantNode:
 
     def resident_bytes(self) -> int:
         """The memory of the process that is in RAM, mapped files included."""
-        [line] = [each for each in self._status() if each.startswith("VmRSS:")]
-        return int(line.split()[1]) * 1024
+        return self._status_bytes("VmRSS")
 
     def own_bytes(self) -> int:
         """The memory that the process has allocated: in RAM, without mapped files."""
-        [line] = [each for each in self._status() if each.startswith("RssAnon:")]
-        return int(line.split()[1]) * 1024
+        return self._status_bytes("RssAnon")
 
     def disk_bytes(self) -> int:
         """What the data take on the disk."""
@@ -109,8 +107,10 @@ class QdrantNode:
                 total += file.stat().st_blocks * 512 if file.is_file() else 0
         return total
 
-    def _status(self) -> list[str]:
-        return Path(f"/proc/{self.pid}/status").read_text().splitlines()
+    def _status_bytes(self, name: str) -> int:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        [line] = [each for each in lines if each.startswith(f"{name}:")]
+        return int(line.split()[1]) * 1024
 
     def __enter__(self) -> Self:
         self.start()

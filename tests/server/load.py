@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -115,7 +115,7 @@ class Load:
 
 
 @asynccontextmanager
-async def load(storages: Sequence[MemoryStorage]):
+async def load(storages: Sequence[MemoryStorage]) -> AsyncIterator[Told]:
     """Agents at work on each of the storages; what they were told is complete at the end."""
     told = Told()
     loads = [Load(f"agent {number}", storage) for number, storage in enumerate(storages)]

@@ -30,19 +30,20 @@ class Cluster:
     nodes: list[QdrantNode]
     hosts: list[Host]
 
+    def _seen_by(self, node: QdrantNode) -> dict[str, Any]:
+        answer = httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5)
+        return answer.json()["result"]
+
     def replicas(self, node: QdrantNode) -> list[str]:
         """The state of all copies of the collection, as the node sees them."""
-        there = httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5).json()["result"]
+        there = self._seen_by(node)
         found = [each["state"] for each in there["local_shards"] + there["remote_shards"]]
         return [*found, *("Transfer" for _ in there["shard_transfers"])]
 
     def holders(self) -> list[int]:
         """The numbers of the nodes with a copy of the collection."""
-        found = [
-            httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5).json()["result"]
-            for node in self.nodes
-        ]
-        return [number for number, there in enumerate(found) if there["local_shards"]]
+        found = [self._seen_by(node)["local_shards"] for node in self.nodes]
+        return [number for number, local in enumerate(found) if local]
 
     def heal(self, copies: int) -> float:
         """Wait until every node sees so many copies, all active; returns the seconds."""
@@ -57,11 +58,6 @@ class Cluster:
                 return time.monotonic() - started
             time.sleep(0.2)
         raise AssertionError(f"not healed: {seen}")
-
-
-@pytest.fixture(autouse=True)
-def no_network() -> None:
-    """The hosts of these tests are on this machine, with addresses of their own."""
 
 
 @pytest.fixture

@@ -32,11 +32,6 @@ KEY = "the key of the whole server, which is a long one"
 READ_KEY = "the key of those who only read, which is a long one"
 
 
-@pytest.fixture(autouse=True)
-def no_network() -> None:
-    """The hosts of these tests are on this machine, with addresses of their own."""
-
-
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[QdrantNode]:
     with QdrantNode(program(), tmp_path / "node") as node:
