@@ -635,7 +635,7 @@ def test_a_folder_that_was_replaced_is_noticed(folder: Path) -> None:
         store.mkdir()
         (store / NAMES[1]).touch()
     waiting.join()
-    assert errors == ["The store was replaced while this call waited for it."]
+    assert errors == ["The store was deleted or replaced while this call waited for it."]
 
 
 def test_a_link_instead_of_the_lock_is_an_error(folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError, maintenance
+from memory_semantic.files import disk
 from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import WORKERS
 from processes import finish, run, start
@@ -29,6 +30,26 @@ async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage
     ids = [line for process in processes for line in finish(process).split()]
     assert len(set(ids)) == 32
     assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_processes_that_create_the_store_at_the_same_moment(root: Path, attempt: int) -> None:
+    at_once = """
+asyncio.run(storage(f"warm-up-{os.getpid()}").store("x"))
+print("ready", flush=True)
+sys.stdin.readline()
+asyncio.run(storage().store("x"))
+"""
+    processes = [start(root, at_once) for _ in range(4)]
+    for process in processes:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        finish(process)
+    assert (root / "sam" / ".gitignore").read_text() == "*\n"
 
 
 def test_threads_with_their_own_event_loops(make_storage: MakeStorage) -> None:
@@ -75,6 +96,42 @@ async def test_nothing_is_stored_in_a_store_that_was_just_removed(
     removed, stored = await asyncio.gather(removal, later, return_exceptions=True)
     # Where it took so long that it came only after the removal, it is stored in a store of its own.
     assert removed is True and await storage.count() == int(isinstance(stored, str))
+
+
+async def test_a_process_that_waits_while_the_store_is_removed_stores_nothing_in_it(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    await make_storage().store("x")
+    database = root / "sam" / "qdrant.db"
+    with take_lock(database, time.monotonic() + 5, threading.Event()) as lock:
+        waiting = start(
+            root,
+            """
+try:
+    asyncio.run(storage().store("y"))
+except StorageError as error:
+    print(error)
+""",
+        )
+        while not lock.wanted():
+            await asyncio.sleep(0.005)
+        database.rename(database.with_name("qdrant.tmp"))  # as a removal does, before it deletes
+    assert finish(waiting) == (
+        "The store was deleted or replaced while this call waited for it. Nothing was changed.\n"
+    )
+    assert await make_storage().count() == 0
+
+
+def test_a_folder_that_several_processes_remove_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "old.tmp"
+    for number in range(300):
+        (folder / str(number) / "deeper").mkdir(parents=True)
+    removers = [threading.Thread(target=disk.remove, args=(folder,)) for _ in range(4)]
+    for remover in removers:
+        remover.start()
+    for remover in removers:
+        remover.join()
+    assert not folder.exists()
 
 
 async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(

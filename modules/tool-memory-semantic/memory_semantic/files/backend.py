@@ -101,6 +101,7 @@ class Visit:
         if manifest is None or not (self._database / manifest.shard).exists():
             self._require_no_memories()
         if manifest is None and create:
+            self._folder.prepare()
             manifest = _create(self._database, create)
         if manifest:
             self._store = FileStore(self._database, manifest)
@@ -132,8 +133,10 @@ class Visit:
 
     def _take_lock(self, deadline: float, cancelled: Event) -> None:
         with explained(UNCHANGED):
-            self._database = self._held.enter_context(disk.pinned(self._folder.database))
-            self._lock = self._held.enter_context(take_lock(self._database, deadline, cancelled))
+            path = self._folder.database
+            self._lock = self._held.enter_context(take_lock(path, deadline, cancelled))
+            # Not before the lock: what was pinned while waiting may have been deleted since.
+            self._database = self._held.enter_context(disk.pinned(path))
 
     def _require_no_memories(self) -> None:
         # If no manifest names an existing shard, only what an interrupted creation leaves may be

@@ -90,7 +90,9 @@ def remove(path: Path) -> None:
         if path != doomed:
             shutil.rmtree(doomed, ignore_errors=True)
             path.rename(doomed)
-        shutil.rmtree(doomed)
+        while doomed.exists():
+            with suppress(FileNotFoundError):  # another process removes it as well
+                shutil.rmtree(doomed)
     else:
         path.unlink(missing_ok=True)
 

@@ -91,18 +91,21 @@ class AgentFolder:
             return manifest
 
     def make(self) -> None:
-        """Create the folders for a new store."""
+        """Create the folders for a new store. Others may be doing the same: its lock is in them."""
         self.make_outermost()
         if _lstat(self.database):
             return
         self._require_only(_IN_FOLDER, self.path)
+        self.database.mkdir(mode=0o700, exist_ok=True)
+        disk.sync(self.path)
+        disk.sync(self.root)
+
+    def prepare(self) -> None:
+        """Make the folder ready for a new store. Call it with the store's lock held."""
         disk.remove(self.removed)
         ignore = self.path / ".gitignore"
         if not _lstat(ignore):
             disk.write_whole(ignore, b"*\n")
-        self.database.mkdir(mode=0o700, exist_ok=True)
-        disk.sync(self.path)
-        disk.sync(self.root)
 
     def make_outermost(self) -> None:
         """Create the folder that all the others are in."""

@@ -69,8 +69,10 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
                     raise StorageError(in_use(folder, seconds))
                 if cancelled.wait(POLL_SECONDS):
                     raise StorageError("The call was cancelled while waiting for the store.")
-            if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
-                raise StorageError("The store was replaced while this call waited for it.")
+            if not _is_at(path, lock.descriptor):
+                raise StorageError(
+                    "The store was deleted or replaced while this call waited for it."
+                )
             if not read_only:
                 os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
             unless_taken.pop_all()
@@ -96,6 +98,12 @@ def in_use(folder: Path, seconds: float) -> str:
 def _is_locked(path: Path) -> bool:
     with Lock(path, os.O_RDONLY) as probe:
         return not _try(probe.descriptor, fcntl.LOCK_SH)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    return False
 
 
 def _try(descriptor: int, kind: int) -> bool:

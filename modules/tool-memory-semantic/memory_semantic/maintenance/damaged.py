@@ -36,11 +36,7 @@ class DamagedFiles:
 
         def locked(cancelled: Event) -> T:
             end = time.monotonic() + self._backend.lock_seconds
-            with (
-                explained(UNCHANGED),
-                disk.pinned(self._folder.database) as database,
-                take_lock(database, end, cancelled),
-            ):
+            with explained(UNCHANGED), take_lock(self._folder.database, end, cancelled):
                 return work(self)
 
         return await run_blocking(locked)
