@@ -13,6 +13,7 @@ from ..posix import fcntl
 # just released a store takes it again before the next in line.
 NAMES = ("queue", "lock")
 POLL_SECONDS = 0.005
+_REPLACED = "The store was deleted or replaced while this call waited for it."
 
 _held: set["Lock"] = set()
 
@@ -56,7 +57,7 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
     """Wait for the lock of the store in `folder`; with `read_only`, create no file there.
 
     Raises StorageError if `deadline` (in `time.monotonic`) passes, `cancelled` is set or the folder
-    was replaced meanwhile, and OSError, also where the file system has no locks.
+    was deleted or replaced meanwhile, and OSError, also where the file system has no locks.
     """
     seconds = max(0.0, deadline - time.monotonic())
     flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
@@ -69,17 +70,20 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
                     raise StorageError(in_use(folder, seconds))
                 if cancelled.wait(POLL_SECONDS):
                     raise StorageError("The call was cancelled while waiting for the store.")
-            if not _is_at(path, lock.descriptor):
-                raise StorageError(
-                    "The store was deleted or replaced while this call waited for it."
-                )
+            if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
+                raise StorageError(_REPLACED)
             if not read_only:
                 os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
             unless_taken.pop_all()
         return lock
 
-    with hold(folder / NAMES[0]):
-        return hold(folder / NAMES[1])
+    try:
+        with hold(folder / NAMES[0]):
+            return hold(folder / NAMES[1])
+    except FileNotFoundError:
+        if read_only:  # nobody has ever locked it
+            raise
+        raise StorageError(_REPLACED) from None
 
 
 def in_use(folder: Path, seconds: float) -> str:
@@ -98,12 +102,6 @@ def in_use(folder: Path, seconds: float) -> str:
 def _is_locked(path: Path) -> bool:
     with Lock(path, os.O_RDONLY) as probe:
         return not _try(probe.descriptor, fcntl.LOCK_SH)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    return False
 
 
 def _try(descriptor: int, kind: int) -> bool:
