@@ -651,10 +651,11 @@ class TestRefused:
         """Nothing in such a store is trusted."""
         fill(here, 5)
         [page] = here.folder.database.glob("shard-1/segments/*/payload_storage/page_0.dat")
-        page.write_bytes(page.read_bytes().replace(b"fact 3", b"fact X"))
+        # All of them: the engine compresses, so one text alone may not be there literally.
+        page.write_bytes(page.read_bytes().replace(b"fact", b"fakt"))
         said = move("--to", qdrant.url, "--remove-source", code=1)
         assert "is damaged" in said.stderr and "agent-memory doctor" in said.stderr
-        assert "fact X" not in memories(there) and here.folder.exists
+        assert memories(there) == {} and here.folder.exists
 
     def test_a_text_that_was_altered_on_the_server(
         self, here: MemoryStorage, qdrant: QdrantServer, there: MemoryStorage
