@@ -55,7 +55,8 @@ class Told:
         memories = {memory.content: memory for memory in await storage.get_recent(1_000_000)}
         assert len(memories) == await storage.count()
         assert {text: memories[text].id for text in self.kept if text in memories} == self.kept
-        assert not memories.keys() & {*self.forgotten, *self.refused}
+        assert not memories.keys() & {*self.forgotten}
+        assert not memories.keys() & {*self.refused}
         for text, tag in self.tags:
             assert tag in memories[text].tags
         assert await storage.check() == []
