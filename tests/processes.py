@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ def finish(process: "subprocess.Popen[str]") -> str:
     assert process.returncode == 0, complaints
     assert complaints == ""
     return output
+
+
+def release(processes: "Sequence[subprocess.Popen[str]]") -> None:
+    """Let processes go on at the same moment, once each has printed "ready" and reads a line."""
+    for process in processes:
+        assert process.stdout and process.stdout.readline() == "ready\n", finish(process)
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
 
 
 def run(root: Path, script: str, *arguments: Any) -> str:

@@ -544,12 +544,7 @@ async def main():
 print(asyncio.run(main()))
 """
     both = [start(folder, hammer) for _ in range(2)]
-    for each in both:
-        assert each.stdout and each.stdout.readline()
-    for each in both:
-        assert each.stdin
-        each.stdin.write("\n")
-        each.stdin.flush()
+    processes.release(both)
     first, second = (int(processes.finish(each)) for each in both)
     assert int((folder / "count").read_text()) == first + second
     assert min(first, second) * 10 > max(first, second)

@@ -13,7 +13,7 @@ from memory_semantic import StorageError, maintenance
 from memory_semantic.files import disk
 from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import WORKERS
-from processes import finish, run, start
+from processes import finish, release, run, start
 
 STORE_MANY = """
 async def main():
@@ -41,12 +41,7 @@ sys.stdin.readline()
 asyncio.run(storage().store("x"))
 """
     processes = [start(root, at_once) for _ in range(4)]
-    for process in processes:
-        assert process.stdout and process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin
-        process.stdin.write("\n")
-        process.stdin.flush()
+    release(processes)
     for process in processes:
         finish(process)
     assert (root / "sam" / ".gitignore").read_text() == "*\n"
@@ -122,7 +117,7 @@ except StorageError as error:
     assert await make_storage().count() == 0
 
 
-def test_a_folder_that_several_processes_remove_is_gone(tmp_path: Path) -> None:
+def test_a_folder_that_several_remove_at_once_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "old.tmp"
     for number in range(300):
         (folder / str(number) / "deeper").mkdir(parents=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command import Command
 from conftest import MakeStorage
+from processes import release
 from processes import start as start_today
 
 from old import OldVersion, start, unpack
@@ -76,12 +77,7 @@ async def test_nothing_acknowledged_is_lost_between_them(
         with OldVersion(root) as old:
             old.call("store", FACT)
     children = [start("-m", "old.hammer", root, f"old {number}", 2) for number in range(2)]
-    for child in children:
-        assert child.stdout and child.stdout.readline() == "ready\n"
-    for child in children:
-        assert child.stdin
-        child.stdin.write("go\n")
-        child.stdin.flush()
+    release(children)
     ours = (hammer(make_storage(), f"new {number}", 2) for number in range(2))
     reports = [asdict(report) for report in await asyncio.gather(*ours)]
     for child in children:

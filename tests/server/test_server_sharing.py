@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import subprocess
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from memory_semantic.memory import point_id
 from memory_semantic.server.backend import ServerBackend
 from memory_semantic.server.info import ServerInfo
 from memory_semantic.store import EmbeddingModel
-from processes import finish, run, start
+from processes import finish, release, run, start
 from qdrant_server import DROP, QdrantServer, Rule
 
 ALIAS = "agent-memory.sam"
@@ -84,17 +83,7 @@ sys.stdin.readline()
 def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
     """What each of several processes that began at the same moment printed as JSON."""
     processes = [start(root, READY + script, f"p{i}", *arguments) for i in range(number)]
-
-    def ready(process: "subprocess.Popen[str]") -> None:
-        assert process.stdin and process.stdout
-        assert process.stdout.readline() == "ready\n", finish(process)
-
-    for process in processes:
-        ready(process)
-    for process in processes:
-        assert process.stdin
-        process.stdin.write("\n")
-        process.stdin.flush()
+    release(processes)
     return [json.loads(finish(process)) for process in processes]
 
 
