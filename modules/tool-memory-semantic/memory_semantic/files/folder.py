@@ -91,7 +91,7 @@ class AgentFolder:
             return manifest
 
     def make(self) -> None:
-        """Create the folders for a new store. Others may be doing the same: its lock is in them."""
+        """Create the folders for a new store. Others may do so too: there is no lock to hold yet."""
         self.make_outermost()
         if _lstat(self.database):
             return
@@ -101,7 +101,7 @@ class AgentFolder:
         disk.sync(self.root)
 
     def prepare(self) -> None:
-        """Make the folder ready for a new store. Call it with the store's lock held."""
+        """Remove what a deleted store left, and hide the new one from Git. Needs the store's lock."""
         disk.remove(self.removed)
         ignore = self.path / ".gitignore"
         if not _lstat(ignore):
