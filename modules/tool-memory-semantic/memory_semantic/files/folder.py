@@ -91,7 +91,7 @@ class AgentFolder:
             return manifest
 
     def make(self) -> None:
-        """Create the folders for a new store. Others may do so too: there is no lock to hold yet."""
+        """Create the folders for a new store. There is no lock yet: others may do the same."""
         self.make_outermost()
         if _lstat(self.database):
             return
@@ -101,7 +101,7 @@ class AgentFolder:
         disk.sync(self.root)
 
     def prepare(self) -> None:
-        """Remove what a deleted store left, and hide the new one from Git. Needs the store's lock."""
+        """With the lock held, remove what a deleted store left, and hide the new one from Git."""
         disk.remove(self.removed)
         ignore = self.path / ".gitignore"
         if not _lstat(ignore):
