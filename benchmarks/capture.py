@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 from memory_hooks.cues import found
-from memory_hooks.human_words import human_words
 
 
 def main() -> None:
     for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
         turn = json.loads(line)
-        captured = [each.text for each in found(human_words(turn["human"]))]
+        captured = [each.text for each in found(turn["human"])]
         about = {"conversation": turn["conversation"], "turn": turn["turn"]}
         print(json.dumps({**about, "captured": captured}, ensure_ascii=False))
 

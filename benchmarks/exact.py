@@ -5,19 +5,28 @@ a store answers.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
+from unicodedata import normalize
+from zlib import crc32
 
 import numpy as np
 from memory_semantic import ranking
 from memory_semantic.embeddings import EmbeddingGenerator
-from memory_semantic.embeddings.catalogue import english_only
+from memory_semantic.embeddings.optional import english_only
 from memory_semantic.limits import LEXICAL_WEIGHT
 from recall_sets import Set
-from scoring import DEPTH, Answer
+from scoring import DEPTH, Answer, Question
 
 _EMBEDDED_AT_ONCE = 500
+
+
+def whole_words(text: str) -> list[int]:
+    """The tokens of a text as version 1.3 had them, without the pieces of words."""
+    words = re.findall(r"\w+", normalize("NFKC", text).casefold())
+    return sorted({crc32(word.encode()) for word in words})
 
 
 class Method(NamedTuple):
@@ -35,7 +44,7 @@ class Method(NamedTuple):
 
 COSINE = Method(common_out=False, recency=False)
 RECENCY = Method(common_out=False)
-FORMER = Method(0.3, 1, ranking.words, common_out=False)  # version 1.3
+FORMER = Method(0.3, 1, whole_words, common_out=False)  # version 1.3
 WORDS = Method(LEXICAL_WEIGHT)
 
 
@@ -73,16 +82,24 @@ class Exact:
 
     def answers(self, method: Method, since: datetime | None = None) -> list[Answer]:
         """What `method` finds for each question of the set, among the memories from `since` on."""
+        questions = zip(self._set.questions, self.scores(method), strict=True)
+        return [self.best(question, scores, since) for question, scores in questions]
+
+    def best(
+        self, question: Question, scores: Sequence[float], since: datetime | None = None
+    ) -> Answer:
+        """The memories with the highest of `scores`, the newest first among equals."""
+        places = [i for i, time in enumerate(self._set.times) if not since or time >= since]
+        best = sorted(places, key=lambda i: (scores[i], self._set.times[i]), reverse=True)
+        return Answer(question, [self._set.texts[i] for i in best[:DEPTH]], scores[best[0]])
+
+    def scores(self, method: Method) -> list[list[float]]:
+        """For each question of the set, the score of each memory by `method`."""
         questions = self._set.questions
         texts = [self._embedded(question.text, method) for question in questions]
-        places = [i for i, time in enumerate(self._set.times) if not since or time >= since]
-        answers = []
-        for question, vector in zip(questions, self._model.vectors(texts, True), strict=True):
-            scores = self._scores(question.text, vector, method)
-            best = sorted(places, key=lambda i: (scores[i], self._set.times[i]), reverse=True)
-            found = [self._set.texts[i] for i in best[:DEPTH]]
-            answers.append(Answer(question, found, scores[best[0]]))
-        return answers
+        vectors = self._model.vectors(texts, True)
+        asked = zip(questions, vectors, strict=True)
+        return [self._scores(question.text, vector, method) for question, vector in asked]
 
     def _embedded(self, question: str, method: Method) -> str:
         if not method.common_out:

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 import onnx as files_of_onnx
+from memory_models import fetching, real_name, running
+from memory_models.catalogue import ENGLISH, MULTILINGUAL
 from memory_semantic import EmbeddingGenerator
-from memory_semantic.embeddings import fetch
-from memory_semantic.embeddings.catalogue import ENGLISH, MULTILINGUAL
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -122,9 +122,9 @@ def bert(layers: int, vocabulary: int) -> bytes:
 def build(model: str) -> None:
     """Put a model of the same shape where the real one would be."""
     layers, vocabulary = SHAPES[model]
-    described = fetch._all()[model]
+    described = fetching._all()[model]
     repository = described["sources"]["hf"].replace("/", "--")
-    folder = fetch.onnx.models_folder() / f"models--{repository}" / "snapshots" / "random"
+    folder = running.models_folder() / f"models--{repository}" / "snapshots" / "random"
     (folder / _FILE).parent.mkdir(parents=True)
     (folder / _FILE).write_bytes(bert(layers, vocabulary))
     pieces = [("<pad>", 0.0), ("<unk>", -10.0), *((f"▁w{n}", -8.0) for n in range(vocabulary - 2))]
@@ -133,8 +133,9 @@ def build(model: str) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
     limits = {"model_max_length": PLACES, "pad_token": "<pad>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(limits))
-    fetch.onnx.record_of(model).parent.mkdir(exist_ok=True)
-    fetch._write(fetch._tried(model, described, folder))
+    record = running.record_of(model)
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(fetching._tried(model, described, folder)._asdict()))
 
 
 def text(tokens: int, number: int) -> str:
@@ -210,7 +211,7 @@ def main() -> None:
                 for _ in range(RUNS)
             ]
             found = {kind: min(run[kind] for run in runs) for kind in runs[0]}
-            known = None if name == BUILT_IN else fetch.onnx.known(fetch.real_name(name))
+            known = None if name == BUILT_IN else running.known(real_name(name))
             size = f"{sum(known.files.values()) / 1e6:.0f}" if known else "-"
             kinds = ("question", "memory", "many", "longest")
             times = " | ".join(f"{found[kind]:.1f}" for kind in kinds)

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact import COSINE, FORMER, RECENCY, WORDS, Exact, Method, Model
-from memory_semantic import MemoryStorage, ranking
+from exact import COSINE, FORMER, RECENCY, WORDS, Exact, Method, Model, whole_words
+from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
 from recall_sets import Set, for_tuning, languages, locomo, own
@@ -205,7 +205,7 @@ def _languages(model: Model) -> list[dict[str, Any]]:
     rows = []
     for language, given in languages().items():
         found = {
-            "former": Exact(model, given, ranking.words).answers(FORMER),
+            "former": Exact(model, given, whole_words).answers(FORMER),
             "now": Exact(model, given).answers(WORDS),
         }
         for kind in dict.fromkeys(question.kind for question in given.questions):

@@ -22,8 +22,7 @@ from typing import Any
 
 import tokens
 from memory_hooks.recall import MIN_COSINE, NAME, cosine
-from memory_hooks.tokens import estimate
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.limits import MAX_RESULTS
 from memory_semantic.memory import utc_now
 from recall_sets import FOLDER, Set, for_tuning, own
@@ -214,7 +213,7 @@ async def _by_turns(
                 new = (await context.get_messages())[before:]
                 blocks += [new[0]["content"] if new[0]["content"] != prompt else ""]
         added.append([tokens.count(block) if block else 0 for block in blocks])
-        too_many += [estimate(block) / tokens.count(block) for block in blocks if block]
+        too_many += [estimate_tokens(block) / tokens.count(block) for block in blocks if block]
     return [
         {
             "turns": turns,

@@ -34,7 +34,7 @@ from results import (
 # a service for their vectors.
 LIKE = {"mem0": "agent-memory, endpoint"}
 TO = NONE  # between the ends of a range
-AIM = 300  # tokens, which an older design allowed for a call beside the recalled text
+AIM = 300  # tokens of a call, recalled text included, in the token-efficient design
 FSYNC = "yes: fsync before the call returns"
 STORES = {
     OURS: ("this project, vectors given; opens and closes its store at each call", FSYNC),
@@ -183,10 +183,13 @@ def _says(parts: dict[str, Any]) -> Iterable[str]:
     if tokens := parts.get("tokens"):
         usual = [row for row in _short(tokens) if row["limit"] == 5]
         every = sum(amount["tokens"] for amount in tokens["every_request"].values())
+        store, search = (_range(_wholes(tokens, call)) for call in ("store", "search"))
         yield (
-            f"**Tokens.** Every request carries {every:,}. A search of the default size brings "
-            f"{_range(row['overhead'] for row in usual)} beside the recalled text, for "
-            f"{_range(row['size'] for row in usual)} memories: {_verdict(tokens)}."
+            f"**Tokens.** Every request carries {every:,}. With memories of "
+            f"{usual[0]['characters']} characters, a store takes {store}, and a search of the "
+            f"default size {search}, of them "
+            f"{_range(row['overhead'] for row in usual)} beside the recalled text, among "
+            f"{_range(row['size'] for row in usual)} memories."
         )
     if money := parts.get("money"):
         model = next(iter(money["prices"]["embedding"]))
@@ -471,8 +474,7 @@ def _tokens(tokens: dict[str, Any], plots: Plots) -> str:
             "In each call: the text that is stored or recalled, and all else, which are the other "
             "arguments and the rest of the result. Medians.",
             table([*heads, "overhead a memory", "characters / 4, text + overhead"], rows),
-            f"An older design aimed at about {AIM} tokens beside the recalled text, however large "
-            f"the store is: {_verdict(tokens)}. {_constant(tokens)}",
+            f"{_verdict(tokens)} {_constant(tokens)}",
         ]
     )
 
@@ -482,14 +484,23 @@ def _short(tokens: dict[str, Any]) -> list[Row]:
     return [row for row in tokens["calls"] if row["characters"] == shortest]
 
 
+def _wholes(tokens: dict[str, Any], call: str) -> list[float]:
+    """The tokens of such a call as a model makes it, with the default limit: text and overhead."""
+    usual = [row for row in _short(tokens) if row["call"] == call and row["limit"] in (None, 5)]
+    return [row["text"] + row["overhead"] for row in usual]
+
+
 def _verdict(tokens: dict[str, Any]) -> str:
-    """Whether the aim is met by the calls as a model makes them: the default limit."""
-    usual = [row for row in _short(tokens) if row["limit"] in (None, 5)]
-    said = []
-    for call in ("store", "search"):
-        most = max(row["overhead"] for row in usual if row["call"] == call)
-        said.append(f"a {call} is {'within' if most <= AIM else 'above'} {AIM}")
-    return f"by this tokenizer, with the default limit, {' and '.join(said)}"
+    """Whether the aim is met."""
+    stores, searches = (_wholes(tokens, call) for call in ("store", "search"))
+    met = ("is within that" if max(each) <= AIM else "is not" for each in (stores, searches))
+    return (
+        f"The [token-efficient design](v1.md#the-token-efficient-design) aims at about {AIM} for a "
+        "call, the recalled text included, and recalls two or three memories. By this tokenizer, "
+        f"with memories of {_short(tokens)[0]['characters']} characters and the default limit of "
+        f"five, a store ({_range(stores)} in all) {next(met)}, and a search ({_range(searches)}) "
+        f"{next(met)}."
+    )
 
 
 def _constant(tokens: dict[str, Any]) -> str:
@@ -501,8 +512,9 @@ def _constant(tokens: dict[str, Any]) -> str:
     low, high = (end(row["overhead"] for row in full) for end in (min, max))
     each = [row["overhead"] / row["memories"] for row in tokens["calls"] if row["memories"]]
     return (
-        f"From {sizes[0]:,} to {sizes[-1]:,} memories it differs by {number(high - low)} tokens; "
-        f"it depends on how many are recalled, {_range(each)} tokens for each."
+        f"From {sizes[0]:,} to {sizes[-1]:,} memories, what comes beside the text differs by "
+        f"{number(high - low)} tokens; it depends on how many are recalled, {_range(each)} tokens "
+        "for each."
     )
 
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import server_clients as clients
 import server_stores as stores
-from memory_semantic.server.requests import similarity
 from memory_semantic.store import EVERYWHERE, Question
+from memory_server.requests import similarity
 from qdrant_client import models
 from server_room import agents, room, snapshot
 from server_stores import Options, new_node, row, say, table, with_graph

@@ -11,7 +11,6 @@ from typing import Any
 
 import server_stores as stores
 from memory_semantic import MemoryStorage
-from memory_semantic.maintenance import place
 from qdrant_node import QdrantNode
 from server_stores import Options, new_node, restart, row, say, table, with_graph
 from stores import worker
@@ -136,7 +135,7 @@ def snapshot(options: Options) -> None:
 
 
 async def _repair(storage: MemoryStorage) -> None:
-    repair = await place(storage.backend).repair(storage.config, [])
+    repair = await storage.backend.repair(storage.config, [])
     await repair.run(lambda done, of: None)
 
 

@@ -18,11 +18,11 @@ from zlib import crc32
 
 import numpy as np
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.server.backend import ServerBackend
-from memory_semantic.server.info import ServerInfo
-from memory_semantic.server.requests import point_of
-from memory_semantic.server.settings import EXACT_BELOW
-from memory_semantic.server.store import ServerStore
+from memory_server.backend import ServerBackend
+from memory_server.info import ServerInfo
+from memory_server.requests import point_of
+from memory_server.settings import EXACT_BELOW
+from memory_server.store import ServerStore
 from qdrant_client import QdrantClient, models
 from qdrant_node import QdrantNode
 from stores import worker
@@ -35,7 +35,7 @@ _TOPICS, _LATENT = 64, 40
 # Standard deviations, where that of the topics is 1: of memories within a topic, and of the noise.
 # Of the variance, 57 % is the topic, 29 % the place within it, and 14 % noise.
 _WITHIN, _NOISE = 0.7, 0.5
-_BATCH = 128  # points in a request, as in server/points.py
+_BATCH = 128  # points in a request, as in memory_server/points.py
 _REQUEST_SECONDS = 1_800  # snapshots and exact searches of a cold store take long
 # The server is idle if nothing has changed in so many looks, and must become so.
 _LOOKS, _LOOK_SECONDS, _IDLE_SECONDS = 6, 0.5, 3_600.0

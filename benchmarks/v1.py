@@ -1,7 +1,8 @@
 """What version 1 promises in figures, measured on this machine: `uv run benchmarks/v1.py`.
 
 Vectors of 1536 dimensions come from a generator that takes almost no time, so the times are those
-of the store; the row that includes embedding says so. Prints a Markdown table.
+of the store; the row that includes embedding says so. Prints a Markdown table. `v1.py backup N`
+prints the milliseconds of each of five stores that write the backup of N memories.
 """
 
 import asyncio
@@ -25,6 +26,12 @@ from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
 DIMENSIONS = 1536
 CHARACTERS = 300
 CALLS = 100
+# Stands in for an embeddings service; prints its port.
+SERVICE = Path(__file__).with_name("stores") / "endpoint.py"
+
+TAKEN = "V1: memory added by opening and searching 1,000"
+
+Opened = Callable[[str], MemoryStorage]
 
 
 class Vectors(EmbeddingGenerator):
@@ -49,11 +56,17 @@ def text(number: int | str) -> str:
     return f"Memory {number}: ".ljust(CHARACTERS, "x")
 
 
-async def fill(root: str, number: int) -> None:
+def with_model(root: str, model: str, address: str | None = None) -> MemoryStorage:
+    """A storage with an embedding model that people use, of the service at `address`, if any."""
+    settings = {"storage_root": root, "embedding_model": model, "base_url": address}
+    return MemoryStorage("bench", settings)
+
+
+async def fill(root: str, number: int, opened: Opened = storage) -> None:
     """Store `number` memories, the times of which are spread over the last two years."""
     now, apart = datetime.now(UTC), timedelta(days=730) / number
     for start in range(0, number, 500):
-        await storage(root).restore(
+        await opened(root).restore(
             Memory(agent_id="bench", content=text(i), timestamp=now - (number - i) * apart)
             for i in range(start, min(start + 500, number))
         )
@@ -104,14 +117,15 @@ def measure_mount() -> None:
     time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
 
 
-def measure_memory(root: str) -> None:
+def measure_memory(root: str, *model: str) -> None:
     """MB that opening and searching a store adds to a process that has the kernel loaded: after
-    the searches, and at its highest, while a store is open.
+    the searches, and at its highest, while a store is open. Without a model, vectors are given.
     """
     import amplifier_core.testing  # noqa: F401
 
+    opened: Callable[..., MemoryStorage] = with_model if model else storage
     before, _ = resident_kb()
-    asyncio.run(timed(lambda i: storage(root).search(text(i)), 20))
+    asyncio.run(timed(lambda i: opened(root, *model).search(text(i)), 20))
     print(json.dumps([(kb - before) / 1024 for kb in resident_kb()]))
 
 
@@ -132,6 +146,27 @@ def measure_worker(root: str, name: str) -> None:
         print(json.dumps({"ids": ids, "times": times, "failures": failures}))
 
     asyncio.run(work())
+
+
+def measure_memory_with(*model: str) -> str:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
+        asyncio.run(fill(root, 1_000, lambda root: with_model(root, *model)))
+        return added(child("memory", root, *model))
+
+
+def measure_memory_with_service() -> str:
+    command = [sys.executable, str(SERVICE)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as service:
+        assert service.stdin and service.stdout
+        address = f"http://127.0.0.1:{service.stdout.readline().strip()}/v1"
+        with service.stdin:  # it ends when this is closed
+            return measure_memory_with("text-embedding-3-small", address)
+
+
+def added(megabytes: list[float]) -> str:
+    after, highest = megabytes
+    return f"{after:.0f} MB, {highest:.0f} while it is open"
 
 
 def measure_four_processes() -> str:
@@ -158,18 +193,14 @@ async def measure_size(number: int, rows: list[tuple[str, str, str]], target: st
         searches = await timed(lambda i: storage(root).search(f"question {i}"))
         rows.append((f"store, {number:,} memories", target, spread(stores)))
         rows.append((f"search, {number:,} memories", target, spread(searches)))
+        backups = spread(await times_of_backups(root))
+        rows.append((f"store that writes the backup, {number:,} memories", "-", backups))
         if number == 1_000:
             rows.append(
                 ("V1: query latency, 100 queries, 1,000 memories", "< 200 ms", spread(searches))
             )
-            added, highest = await asyncio.to_thread(child, "memory", root)
-            rows.append(
-                (
-                    "V1: memory added by opening and searching 1,000",
-                    "< 50 MB",
-                    f"{added:.0f} MB, {highest:.0f} while it is open",
-                )
-            )
+            taken = added(await asyncio.to_thread(child, "memory", root))
+            rows.append((f"{TAKEN}, vectors given", "< 50 MB", taken))
         else:
             rows.append(
                 (f"disk a memory, {number:,} memories", "4 kB", f"{per_memory / 1000:.1f} kB")
@@ -177,6 +208,31 @@ async def measure_size(number: int, rows: list[tuple[str, str, str]], target: st
             rows.append(
                 ("V1: disk, 10,000 memories", "< 2 MB", f"{per_memory * number / 1e6:.0f} MB")
             )
+
+
+async def times_of_backups(root: str) -> list[float]:
+    """Milliseconds of single stores, each of which finds a backup that is years old."""
+    memory = storage(root)
+    await memory.close()  # which writes the first one
+    backup = next(Path(root).rglob("backup.jsonl"))
+
+    async def store(_: int) -> None:
+        await memory.store(text("backed up"))
+        await memory.close()
+
+    times = []
+    for _ in range(5):
+        header, _, memories = backup.read_text().partition("\n")
+        header = json.dumps(json.loads(header) | {"exported": "2020-01-01T00:00:00Z"})
+        backup.write_text(f"{header}\n{memories}")
+        times += await timed(store, 1)
+    return sorted(times)
+
+
+def measure_backup(number: str) -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
+        asyncio.run(fill(root, int(number)))
+        print(json.dumps(asyncio.run(times_of_backups(root))))
 
 
 async def measure_with_embedding() -> str:
@@ -193,6 +249,8 @@ def main() -> None:
     asyncio.run(measure_size(10_000, rows, "p50 80 ms"))
     embedded = asyncio.run(measure_with_embedding())
     rows.append(("V1: storage latency, 100 stores, built-in model included", "< 500 ms", embedded))
+    rows.append((f"{TAKEN}, with a service", "< 50 MB", measure_memory_with_service()))
+    rows.append((f"{TAKEN}, with the built-in model", "< 50 MB", measure_memory_with("local")))
     mounts = sorted(child("mount") for _ in range(5))
     rows.append(("mounting, after amplifier_core", "30 ms", f"{statistics.median(mounts):.0f} ms"))
     rows.append(
@@ -205,4 +263,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     parts = {"mount": measure_mount, "memory": measure_memory, "worker": measure_worker}
+    parts["backup"] = measure_backup
     parts[sys.argv[1]](*sys.argv[2:]) if sys.argv[1:] else main()

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 from agent_memory.cli import cli
-from memory_hooks.recall import MIN_COSINE, MIN_COSINE_OF_OTHERS, block
+from memory_hooks.recall import HEAD, MIN_COSINE, MIN_COSINE_OF_OTHERS, block
 from memory_semantic import limits as core
 from memory_semantic.memory import Memory
 from pydantic import TypeAdapter
@@ -22,7 +22,7 @@ DEFAULTS = {
     "embedding_model": "chosen when a store is made",
     "base_url": "OpenAI, or `OPENAI_BASE_URL`",
     "dimensions": "the model's own",
-    "lexical_weight": "1 with `local`, else 0",
+    "lexical_weight": "1 with a model on this machine, else 0",
     "min_cosine": "the model's, as above",
     "qdrant_url": "`AGENT_MEMORY_QDRANT_URL`, else `local`",
     "qdrant_api_key": "`AGENT_MEMORY_QDRANT_API_KEY`",
@@ -64,7 +64,7 @@ def recalled() -> str:
     stored = datetime(2026, 11, 20, tzinfo=UTC)
     text = "We chose PostgreSQL for the users table."
     memory = Memory(id="mem-a3f2b8c1d4e5", agent_id="sam", content=text, timestamp=stored)
-    return "\n" + _fenced(block([memory], 500, None, masked=True)[0])
+    return "\n" + _fenced(block([memory], 500, None, HEAD, masked=True)[0])
 
 
 def commands() -> str:

@@ -1,6 +1,7 @@
 """Turns worth keeping, for the tests of capture."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +25,15 @@ async def until_stored(storage: MemoryStorage) -> None:
     async with asyncio.timeout(20):
         while not await storage.count():
             await asyncio.sleep(0.02)
+
+
+def remembered(line: str) -> str:
+    """The text in a line about a memory, which also says its id and how to undo it."""
+    found = re.fullmatch(
+        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})\)', line
+    )
+    assert found and found[1] == found[3], line
+    return found[2]
 
 
 async def kept(storage: MemoryStorage) -> list[str]:

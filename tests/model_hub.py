@@ -2,11 +2,8 @@
 
 import json
 import os
-import random
 import subprocess
 import sys
-import time
-from collections.abc import Iterable
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -23,26 +20,18 @@ _COMMIT = "c0ffee" * 6 + "c0ff"
 _ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
-def graph(dimensions: int = 384, seed: int = 0) -> bytes:
-    """An ONNX model: a text's vector is the mean of its bytes' vectors, which are much alike."""
-    source = np.random.default_rng(seed)
+def graph(dimensions: int = 384) -> bytes:
+    """An ONNX model: at each place the mean of all bytes' vectors, which are much alike."""
+    source = np.random.default_rng(0)
     table = source.standard_normal((len(_ALPHABET) + 1, dimensions)).astype(np.float32)
     table += 4 * source.standard_normal(dimensions).astype(np.float32)
     constants = [
         numpy_helper.from_array(table, "table"),
-        numpy_helper.from_array(np.array([1], np.int64), "one"),
-        numpy_helper.from_array(np.array([2], np.int64), "two"),
         numpy_helper.from_array(np.array(0, np.float32), "zero"),
     ]
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["vectors"]),
-        helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["mask", "two"], ["weights"]),
-        helper.make_node("Mul", ["vectors", "weights"], ["masked"]),
-        helper.make_node("ReduceSum", ["masked", "one"], ["sum"]),
-        helper.make_node("ReduceSum", ["weights", "one"], ["length"]),
-        helper.make_node("Div", ["sum", "length"], ["mean"]),
-        # The mean at every position, whichever one a library takes.
+        helper.make_node("ReduceMean", ["vectors"], ["mean"], axes=[1]),
         helper.make_node("Mul", ["vectors", "zero"], ["zeros"]),
         helper.make_node("Add", ["zeros", "mean"], ["last_hidden_state"]),
     ]
@@ -59,13 +48,13 @@ def graph(dimensions: int = 384, seed: int = 0) -> bytes:
     return helper.make_model(made, opset_imports=opset, ir_version=8).SerializeToString()
 
 
-def files(dimensions: int = 384, seed: int = 0) -> dict[str, bytes]:
+def files() -> dict[str, bytes]:
     """All files of a small model, by their path in its repository."""
     vocabulary = {"<pad>": 0} | {char: place for place, char in enumerate(_ALPHABET, 1)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return {
-        MODEL_FILE: graph(dimensions, seed),
+        MODEL_FILE: graph(),
         "tokenizer.json": tokenizer.to_str().encode(),
         "tokenizer_config.json": b'{"model_max_length": 512, "pad_token": "<pad>"}',
         "special_tokens_map.json": b'{"pad_token": "<pad>"}',
@@ -75,113 +64,56 @@ def files(dimensions: int = 384, seed: int = 0) -> dict[str, bytes]:
 
 
 class ModelHub(LocalServer):
-    """Has a small model under every name. The file `damaged` arrives with a wrong byte, and only
-    half of the file `cut`; each file comes after `delay` seconds.
-    """
+    """Has a small model under every name. Of the file `cut`, only half arrives."""
 
-    def __init__(self, dimensions: int = 384) -> None:
-        self.files = files(dimensions)
-        self.damaged = self.cut = ""
-        self.delay = 0.0
+    def __init__(self) -> None:
+        self.files = files()
+        self.cut = ""
         self.fetched: list[str] = []
         self.headers: list[dict[str, str]] = []
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
             def do_HEAD(self) -> None:
-                self._answer(with_body=False)
+                hub.headers.append({name.lower(): value for name, value in self.headers.items()})
+                name = self.path.split("?")[0].split(f"/resolve/{_COMMIT}/")[-1]
+                self.body = hub.files.get(name) or json.dumps(hub.about("/tree/" in name)).encode()
+                self.send_response(200)
+                self.send_header("ETag", f'"{sha256(self.body).hexdigest()}"')
+                self.send_header("X-Repo-Commit", _COMMIT)
+                self.send_header("content-length", str(len(self.body)))
+                self.end_headers()
+                if name in hub.files and self.command == "GET":
+                    hub.fetched.append(name)
+                    self.body = self.body[: len(self.body) // (2 if name == hub.cut else 1)]
 
             def do_GET(self) -> None:
-                self._answer(with_body=True)
-
-            def _answer(self, with_body: bool) -> None:
-                hub.headers.append({name.lower(): value for name, value in self.headers.items()})
-                path = self.path.split("?")[0]
-                if path.startswith("/api/models/"):
-                    self._send(json.dumps(hub.about(path)).encode(), {}, with_body)
-                    return
-                name = path.split(f"/resolve/{_COMMIT}/")[-1]
-                body = hub.files.get(name)
-                if body is None:
-                    self.send_response(404)
-                    self.send_header("X-Error-Code", "EntryNotFound")
-                    self.send_header("content-length", "0")
-                    self.end_headers()
-                    return
-                if with_body:
-                    hub.fetched.append(name)
-                    time.sleep(hub.delay)
-                digest = sha256(body).hexdigest()
-                headers = {"ETag": f'"{digest}"', "X-Repo-Commit": _COMMIT}
-                if name == hub.damaged:
-                    body = body[:-9] + bytes([body[-9] ^ 1]) + body[-8:]
-                self._send(body, headers, with_body, cut=name == hub.cut)
-
-            def _send(
-                self, body: bytes, headers: dict[str, str], with_body: bool, cut: bool = False
-            ) -> None:
-                self.send_response(200)
-                for name, value in {**headers, "content-length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if with_body:
-                    self.wfile.write(body[: len(body) // 2] if cut else body)
-                self.close_connection = self.close_connection or cut
+                self.do_HEAD()
+                self.wfile.write(self.body)
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         super().__init__(Handler)
 
-    def about(self, path: str) -> Any:
+    def about(self, tree: bool) -> Any:
         """What the hub says about a repository, or about its files."""
-        repository, _, asked = path.removeprefix("/api/models/").partition("/tree/")
-        each = [(name, body, sha256(body).hexdigest()) for name, body in self.files.items()]
-        if asked:
-            return [
-                {"type": "file", "path": name, "size": len(body), "oid": digest}
-                | _large(name, body, {"oid": digest})
-                for name, body, digest in each
-            ]
-        repository = repository.partition("/revision/")[0]
-        siblings = [
-            {"rfilename": name, "size": len(body), "blobId": digest}
-            | _large(name, body, {"sha256": digest})
-            for name, body, digest in each
+        each = [(name, len(body), sha256(body).hexdigest()) for name, body in self.files.items()]
+        listed = [
+            {"type": "file", "path": name, "size": size, "oid": digest}
+            for name, size, digest in each
         ]
-        return {"id": repository, "modelId": repository, "sha": _COMMIT, "siblings": siblings}
-
-    def start_fetch(self, model: str, folder: Path) -> subprocess.Popen[str]:
-        """A process that fetches the model from here into `folder` and prints what it got."""
-        script = (
-            "import sys; from memory_semantic.embeddings.fetch import fetch; "
-            "from memory_semantic import AgentMemoryError\n"
-            "try: print(fetch(sys.argv[1]).version)\n"
-            "except AgentMemoryError as error: sys.exit(str(error))"
-        )
-        environment = {**os.environ, "HF_ENDPOINT": self.url, "FASTEMBED_CACHE_PATH": str(folder)}
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-c", script, model]
-        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+        return listed if tree else {"id": "of any name", "sha": _COMMIT}
 
     def fetch(self, model: str, folder: Path) -> tuple[str, str]:
-        """What the process got, and its stderr."""
-        got, said = self.start_fetch(model, folder).communicate(timeout=50)
-        return got.strip(), said.strip()
-
-
-def _large(name: str, body: bytes, digest: dict[str, str]) -> dict[str, Any]:
-    if not name.endswith(".onnx"):
-        return {}
-    return {"lfs": {**digest, "size": len(body), "pointerSize": 100}}
-
-
-def notes(number: int) -> Iterable[str]:
-    """Different texts of several lengths."""
-    source = random.Random(7)
-    words = ["disk", "table", "invoice", "budget", "tea", "deploy", "Lisbon", "printer", "token"]
-    for each in range(number):
-        yield f"{each}: {' '.join(source.choices(words, k=source.randint(4, 40)))}"
+        """The version of the model that a process fetched from here into `folder`, and stderr."""
+        script = (
+            "import sys; from memory_models import fetch\n"
+            "from memory_semantic import EmbeddingError\n"
+            "try: print(fetch(sys.argv[1]).version)\n"
+            "except EmbeddingError as error: sys.exit(str(error))"
+        )
+        environment = {**os.environ, "HF_ENDPOINT": self.url, "FASTEMBED_CACHE_PATH": str(folder)}
+        command = [sys.executable, "-c", script, model]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50)
+        return done.stdout.strip(), done.stderr.strip()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from agent_memory.page import write_page
-from memory_semantic import UsageStats
+from agent_memory.recalled import UsageStats
 from memory_semantic.memory import Memory
 from playwright.sync_api import Browser, Page, sync_playwright
 

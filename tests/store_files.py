@@ -1,13 +1,40 @@
 """Reading, copying and damaging the files of a store."""
 
 import os
+import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+
+from memory_semantic import Memory
+from memory_semantic.memory import MEMORY_ID
+
+# What an agent's folder has, if nothing was interrupted.
+OF_A_STORE = {".gitignore", "backup.jsonl", "qdrant.db"}
+# Shorter beginnings of a text may occur by chance. The engine compresses each memory separately,
+# which leaves ids and nearly all beginnings readable.
+_TEXT_BYTES = 16
+_ID = re.compile(MEMORY_ID.pattern.encode())
+_HOLE = bytes(4096)
 
 
 def bytes_of(folder: Path) -> bytes:
     """The contents of all files below `folder`."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def traces(folder: Path, forgotten: Sequence[Memory]) -> list[Path]:
+    """The files in `folder` in which the id or the text of a forgotten memory can be read."""
+    ids = {memory.id.encode() for memory in forgotten}
+    texts = {memory.content.encode()[:_TEXT_BYTES] for memory in forgotten}
+    texts = {text for text in texts if len(text) == _TEXT_BYTES}
+    found = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes().replace(_HOLE, b"")  # most of a file is holes
+            if not ids.isdisjoint(_ID.findall(content)) or any(text in content for text in texts):
+                found.append(path)
+    return found
 
 
 def copy_sparse(source: Path, target: Path) -> None:

@@ -32,7 +32,7 @@ from typing import Any
 
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.files.backend import Visit
+from memory_semantic.files.access import Visit
 from memory_semantic.store import EmbeddingModel, Question, StoreInfo, Where, search
 from worker import Item
 
@@ -67,6 +67,7 @@ class AgentMemory(worker.Store):
         self._kept = ExitStack()
         self._held = None
         if self._variant == "open":
+            self._storage.folder.make()
             visit = Visit(self._storage.folder, time.monotonic(), Event())
             self._kept.callback(visit.close)
             model = EmbeddingModel("bench", None, worker.DIMENSIONS)

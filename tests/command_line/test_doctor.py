@@ -2,196 +2,329 @@
 
 import asyncio
 import json
-import os
+import re
 import resource
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable
+from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from agent_memory.cli import cli
 from click.testing import CliRunner
-from command import Command, settings
-from conftest import Clock, MakeStorage
+from command import Command, invoke, settings
+from conftest import Clock
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage
-from memory_semantic.files.shard import ENGINE
-from memory_semantic.memory import Memory
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.limits import ENGINE
 from memory_semantic.store import Store
-from store_files import copy_sparse, cut, empty, garble, remove
+from processes import start
+from store_files import bytes_of, copy_sparse, cut, garble, remove
 
 REPAIR = "agent-memory doctor --repair"
+# What it adds to a command, so that it is about the same store.
+OPTIONS = re.compile(r" --agent \S+ --root \S+")
+
+
+class Doctor(Command):
+    """The doctor, and the store of `sam` that it examines."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        super().__init__(storage.folder.root)
+        self.storage = storage
+        self.folder, self.database = storage.folder.path, storage.folder.database
+        self.manifest = self.database / "manifest.json"
+
+    def findings(self, *arguments: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
+        """Those that are not ok, by subject."""
+        unwell: dict[str, list[dict[str, Any]]] = {}
+        for finding in self.json("doctor", *arguments, code=code):
+            finding["mend"] = OPTIONS.sub("", finding["mend"])
+            if finding["state"] != "ok":
+                unwell.setdefault(finding["subject"], []).append(finding)
+        return unwell
+
+    def finding(self, subject: str, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """The only one on this subject that is not ok."""
+        [finding] = self.findings(*arguments, code=code)[subject]
+        return finding
+
+    def file(self, name: str) -> Path:
+        """This file of the newest shard, or the manifest."""
+        if name == self.manifest.name:
+            return self.manifest
+        [path] = self.storage.folder.shards[-1].glob(f"segments/*/{name}")
+        return path
+
+    def memories(self) -> list[Memory]:
+        return asyncio.run(self.storage.get_recent(100))
 
 
 @pytest.fixture
-def memories(make_storage: MakeStorage, clock: Clock) -> list[Memory]:
-    storage = make_storage()
-
-    async def fill() -> list[Memory]:
-        for number in range(12):
-            clock.advance(days=1)
-            await storage.store(f"Fact number {number} is kept.", [f"tag {number}"])
-        return await storage.get_recent(100)
-
-    return asyncio.run(fill())
+def fresh(storage: MemoryStorage) -> Doctor:
+    """Before there is a store."""
+    return Doctor(storage)
 
 
-def findings(command: Command, *arguments: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """The findings that are not ok, by subject."""
-    unwell: dict[str, list[dict[str, Any]]] = {}
-    for finding in command.json("doctor", *arguments, code=code):
-        if finding["state"] != "ok":
-            unwell.setdefault(finding["subject"], []).append(finding)
-    return unwell
-
-
-def shard(storage: MemoryStorage) -> Path:
-    manifest = storage.folder.manifest()
-    assert manifest
-    return storage.folder.database / manifest.shard
-
-
-def file_in(storage: MemoryStorage, name: str) -> Path:
-    [path] = shard(storage).glob(f"segments/*/{name}")
-    return path
-
-
-class TestWell:
-    def test_a_healthy_store(self, command: Command, memories: list[Memory]) -> None:
-        settings(agent_identity="sam")
-        result = command.run("doctor")
-        assert "✗" not in result.stdout and "!" not in result.stdout
-        assert "12 memories: hashes, vectors and indexes agree" in result.stdout
-        assert "Amplifier's sessions here run as 'sam'" in result.stdout
-        assert (
-            "There is nothing that a repair could fix" in command.run("doctor", "--repair").stderr
+@pytest.fixture
+def doctor(fresh: Doctor, clock: Clock) -> Doctor:
+    """With twelve memories, all of them in its backup."""
+    memories = [
+        Memory(
+            agent_id="sam",
+            content=f"Fact number {day} is kept.",
+            tags=[f"tag {day}"],
+            timestamp=clock.now + timedelta(days=day),
         )
+        for day in range(12)
+    ]
+    asyncio.run(fresh.storage.restore(memories))
+    return fresh
 
-    def test_an_agent_without_a_store(self, command: Command) -> None:
-        [store] = findings(command)["store"]
-        assert store["state"] == "warning" and "has no memory" in store["text"]
-        assert not command.root.exists()
+
+def test_a_healthy_store(doctor: Doctor) -> None:
+    settings(agent_identity="sam")
+    result = doctor.run("doctor")
+    package = version("amplifier-module-tool-memory-semantic")
+    assert result.stdout == f"sam: 12 memories, all well (agent-memory {package})\n"
+    assert result.stderr == ""
+    everything = doctor.run("doctor", "--verbose").stdout
+    assert "✗" not in everything and "!" not in everything
+    assert "12 memories: hashes, vectors and indexes agree" in everything
+    assert "Amplifier's sessions here run as 'sam'" in everything
+    assert everything.endswith(result.stdout)
+    assert "There is nothing that a repair could fix" in doctor.run("doctor", "--repair").stderr
+
+
+def test_an_agent_without_a_store(fresh: Doctor) -> None:
+    for config in ({"agent_identity": "alice"}, {}, {"agent_identity": "sam"}):
+        settings(**config)
+        said = fresh.run("doctor").stdout
+        assert f"'sam' has no store in {fresh.root}. The first memory makes one." in said
+    assert len(said.splitlines()) == 1 and not fresh.root.exists()
+
+
+def test_a_fresh_machine() -> None:
+    result = invoke("doctor")
+    assert "No agent has a store in" in result.stdout and "agent_identity" in result.stdout
+    assert len(result.stdout.splitlines()) == 1 and result.stderr == ""
+    assert not Path("~/.amplifier").expanduser().exists()
+
+
+def test_problems_come_first_and_what_is_well_only_if_asked(doctor: Doctor) -> None:
+    (doctor.folder / "rebuild").mkdir(mode=0o700)
+    settings(agent_identity="sam", embedding_model="text-embedding-3-small")
+    result = doctor.run("doctor", code=1)
+    marks = [line[0] for line in result.stdout.splitlines() if line[0] != " "]
+    assert marks == ["✗", "!"] and "agent-memory doctor --agent sam" in result.stderr
+    assert "reembed" in result.stdout.splitlines()[1]
+    everything = doctor.run("doctor", "-v", code=1)
+    assert everything.stdout.startswith(result.stdout) and "✓ disk" in everything.stdout
+    assert everything.stderr == ""
+    states = [finding["state"] for finding in doctor.json("doctor", code=1)]
+    assert states[-1] == "problem" and states.count("ok") > 4  # as they were found
 
 
 class TestSettings:
-    def test_an_identity_that_nobody_set(self, command: Command, memories: list[Memory]) -> None:
-        [identity] = findings(command)["identity"]
-        assert identity["state"] == "warning" and "settings.yaml" in identity["mend"]
-
-    def test_an_invalid_identity(self, command: Command, memories: list[Memory]) -> None:
-        settings(agent_identity="Sam")
-        [identity] = findings(command, code=1)["identity"]
-        assert "lower case: sam" in identity["text"]
-
-    def test_without_an_agent_the_settings_are_examined(
-        self, command: Command, memories: list[Memory]
+    @pytest.mark.parametrize(
+        ("config", "state", "subject", "said"),
+        [
+            ({}, "warning", "identity", "settings.yaml"),
+            ({"agent_identity": "Sam"}, "problem", "identity", "lower case: sam"),
+            ({"lock_timeout": "soon"}, "problem", "store", "lock_timeout"),
+            ({"embedding_model": "m"}, "problem", "model", "reembed --model m"),
+        ],
+    )
+    def test_a_wrong_one_is_named(
+        self, doctor: Doctor, config: dict[str, str], state: str, subject: str, said: str
     ) -> None:
-        command.run("store", "one", "--agent", "alice")
-        for config, said in (({}, "alice, sam"), ({"agent_identity": "Sam"}, "lower case")):
-            settings(**config)
-            result = CliRunner().invoke(cli, ["doctor", "--root", str(command.root)])
-            assert result.exit_code == 1 and said in result.stdout
-            assert "Not examined" in result.stdout and "settings.yaml" in result.stdout
+        settings(**config)
+        finding = doctor.finding(subject, code=int(state == "problem"))
+        assert finding["state"] == state and said in finding["text"] + finding["mend"]
 
-    def test_an_invalid_setting(self, command: Command, memories: list[Memory]) -> None:
-        settings(agent_identity="sam", lock_timeout="soon")
-        assert "lock_timeout" in findings(command, code=1)["store"][0]["text"]
+    def test_without_an_agent_they_are_examined(self, doctor: Doctor) -> None:
+        doctor.run("store", "one", "--agent", "alice")
+        for config, said in (({}, "alice, sam"), ({"agent_identity": "Sam"}, "lower case: sam")):
+            settings(**config)
+            result = CliRunner().invoke(cli, ["doctor", "--root", str(doctor.root)])
+            assert result.exit_code == 1 and said in result.stdout
+            assert "✗ store" in result.stdout
 
     def test_an_agent_other_than_that_of_the_sessions(
-        self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
+        self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
-        [identity] = findings(command)["identity"]
-        assert "'sam' instead" in identity["text"]
+        assert doctor.findings() == {}  # it was asked for
+        assert "'sam' instead" in doctor.run("doctor", "--verbose").stdout
+        assert doctor.run("doctor").stdout.startswith("sam: 12 memories, all well")
 
-    def test_a_settings_file_that_is_not_yaml(
-        self, command: Command, memories: list[Memory]
+    def test_an_identity_in_the_environment_that_has_no_effect(
+        self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = settings(agent_identity="sam")
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "sam")
+        assert doctor.findings() == {}
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
+        identity = doctor.finding("identity")
+        assert identity["state"] == "warning" and str(path) in identity["mend"]
+        assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in identity["text"]
+
+    @pytest.mark.parametrize(
+        ("text", "where"),
+        [
+            ("agent_identity: sam", "at the top"),
+            ("session: {agent_identity: sam}", "under session:"),
+            (
+                "overrides: {tool-memory-semantic: {agent_identity: sam}}",
+                "under tool-memory-semantic: without config:",
+            ),
+        ],
+    )
+    def test_an_identity_where_nobody_reads_it(self, text: str, where: str) -> None:
+        path = settings()
+        path.write_text(text)
+        right = f"{path} has agent_identity {where}, where nothing reads it. "
+        right += "It belongs under overrides: tool-memory-semantic: config:"
+        assert right in invoke("list", code=2).stderr
+        assert f"✗ settings    {right}" in invoke("doctor", code=1).stdout
+
+    def test_a_file_that_is_not_yaml(self, doctor: Doctor) -> None:
+        path = settings(agent_identity="sam")
         path.write_text("overrides: [\n")
-        [problem] = findings(command, code=1)["settings"]
+        problem = doctor.finding("settings", code=1)
         assert str(path) in problem["text"] and "line 2" in problem["text"]
 
 
-class TestModel:
-    def test_a_missing_key(
-        self, command: Command, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+class TestService:
+    """A short outage is no reason to change the store."""
+
+    @pytest.fixture
+    def fresh(
+        self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    ) -> Doctor:
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        command.run("store", "one")
-        monkeypatch.delenv("OPENAI_BASE_URL")
-        settings(agent_identity="sam", base_url=server.base_url)
-        assert findings(command) == {}
-        server.script = [(401, {}, b'{"error": {"message": "wrong key: a-key"}}')]
-        [model] = findings(command, code=1)["model"]
-        assert "Check OPENAI_API_KEY" in model["text"] and "a-key" not in json.dumps(model)
-        assert "reembed --model local" in model["mend"]
-
-    def test_a_service_that_is_down(self, command: Command, server: EmbeddingsServer) -> None:
         settings(agent_identity="sam", base_url=server.base_url, embedding_model="m")
-        command.run("store", "one")
-        settings(agent_identity="sam", base_url="http://127.0.0.1:9/v1", embedding_model="m")
-        [model] = findings(command, code=1)["model"]
-        assert "could not be reached" in model["text"]
-        assert findings(command, "--offline") == {}
+        fresh.run("store", "one")
+        return fresh
 
-    def test_a_model_other_than_that_of_the_store(
-        self, command: Command, memories: list[Memory]
+    @pytest.mark.parametrize(
+        ("status", "said", "mend"),
+        [
+            (401, "Check OPENAI_API_KEY", "reembed --model local"),
+            (404, "", "reembed --model local"),
+            (503, "Try again later", None),
+        ],
+    )
+    def test_one_that_refuses(
+        self, fresh: Doctor, server: EmbeddingsServer, status: int, said: str, mend: str | None
     ) -> None:
-        settings(agent_identity="sam", embedding_model="text-embedding-3-small")
-        [model] = findings(command, code=1)["model"]
-        assert "reembed --model text-embedding-3-small" in model["mend"]
+        assert fresh.findings() == {}
+        server.script = [(status, {"retry-after": "0"}, b'{"error": {"message": "a-key"}}')] * 3
+        model = fresh.finding("model", code=1)
+        assert said in model["text"] and "a-key" not in json.dumps(model)
+        assert mend in model["mend"] if mend else model["mend"] == ""
+
+    def test_one_that_is_down(self, fresh: Doctor) -> None:
+        settings(agent_identity="sam", base_url="http://127.0.0.1:9/v1", embedding_model="m")
+        model = fresh.finding("model", code=1)
+        assert "could not be reached" in model["text"] and "and try again" in model["text"]
+        assert model["mend"] == ""
+        assert fresh.findings("--offline") == {}
+
+    def test_one_that_does_not_answer(
+        self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agent_memory.examination._SERVICE_SECONDS", 0.2)
+        server.drip_seconds = 0.01
+        model = fresh.finding("model", code=1)
+        assert model["text"].startswith(f"m at {urlsplit(server.base_url).netloc} gave no answer")
+        assert "reembed" not in model["mend"]
 
 
 class TestFolder:
-    def test_files_that_others_can_read(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        folder = make_storage().folder.path
-        folder.chmod(0o755)
-        result = command.run("doctor")
+    def test_files_that_others_can_read(self, doctor: Doctor) -> None:
+        doctor.folder.chmod(0o755)
+        result = doctor.run("doctor", "--verbose")
         assert "tightened to the owner alone" in result.stdout
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(doctor.folder.stat().st_mode) == 0o700
 
-    def test_a_root_that_everyone_can_write_to(
-        self, command: Command, memories: list[Memory], root: Path
-    ) -> None:
-        root.chmod(0o777)
-        [store] = findings(command, code=1)["store"]
+    def test_a_root_that_everyone_can_write_to(self, doctor: Doctor) -> None:
+        doctor.root.chmod(0o777)
+        store = doctor.finding("store", code=1)
         assert "chmod o-w" in store["text"] and store["mend"] == ""
 
-    def test_a_store_in_use(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        database = make_storage().folder.database
-        holder = subprocess.Popen(["flock", database / "lock", "sleep", "30"])
-        while subprocess.call(["flock", "-n", database / "lock", "true"]) == 0:
+    def test_a_store_in_use(self, doctor: Doctor) -> None:
+        lock = doctor.database / "lock"
+        holder = subprocess.Popen(["flock", lock, "sleep", "30"])
+        while subprocess.call(["flock", "-n", lock, "true"]) == 0:
             pass
         settings(agent_identity="sam", lock_timeout="0.5")
-        found = findings(command, code=1)
-        assert "in use" in found["lock"][0]["text"]
+        found = doctor.findings(code=1)
+        assert "in use" in found["store"][0]["text"]  # once
         assert all(finding["mend"] != REPAIR for finding in found["store"])  # nothing is damaged
+        assert "lock" not in found
         holder.terminate()
         holder.wait()
 
-    def test_a_full_disk(
-        self, command: Command, memories: list[Memory], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        import shutil
-
+    def test_a_full_disk(self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
         usage = shutil.disk_usage("/")
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
-        [disk] = findings(command, code=1)["disk"]
-        assert "1.0 MB are free; 67.1 MB are needed" in disk["text"]
+        disk = doctor.finding("disk", code=1)
+        assert "1.0 MB are free, but it takes 67.1 MB" in disk["text"]
+        assert "Free 66.1 MB there" in disk["text"]
 
-    def test_an_interrupted_rebuild(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    @pytest.mark.parametrize(
+        ("name", "mend"),
+        [
+            ("damaged-20260101-000000", "When you no longer need it"),
+            ("rebuild", "Run the same reembed or repair again"),
+            ("rebuild.tmp", "Run the same reembed or repair again"),
+        ],
+    )
+    def test_what_a_repair_or_a_rebuild_leaves_is_named_and_stops_no_store(
+        self, fresh: Doctor, name: str, mend: str
     ) -> None:
-        (make_storage().folder.path / "rebuild").mkdir()
-        assert "reembed" in findings(command)["rebuild"][0]["mend"]
+        left = fresh.folder / name
+        (left / "sam").mkdir(parents=True)
+        for _ in range(2):  # without a store and with one
+            [found] = [each for each in fresh.json("doctor") if str(left) in each["mend"]]
+            assert found["state"] == "warning" and mend in found["mend"]
+            fresh.run("store", "A new beginning.")
+            if name.endswith(".tmp"):
+                break
+        assert len(fresh.json("list")) == 1 and (left.exists() or name.endswith(".tmp"))
+
+
+class TestFilesOfOthers:
+    """They are named, touched by nobody, and no problem."""
+
+    def test_beside_the_agents_they_are_information(self, fresh: Doctor) -> None:
+        for name in (".git", "topics", "events", "alice/rebuild", "bob/qdrant.db"):
+            (fresh.root / name).mkdir(parents=True)
+        (fresh.root / "MEMORY.md").write_text("# theirs")
+        (fresh.root / "topics/2026.md").write_text("theirs")
+        for _ in range(2):  # without a store and with one
+            [others] = [f for f in fresh.json("doctor") if f["subject"] == "other files"]
+            assert others["state"] == "ok"
+            assert others["text"].endswith(": .git, MEMORY.md, events, topics")
+            fresh.run("store", "one")
+        assert (fresh.root / "topics/2026.md").read_text() == "theirs"
+
+    def test_in_the_folder_of_an_agent_they_are_a_warning(self, fresh: Doctor) -> None:
+        (fresh.database / "collection").mkdir(parents=True)
+        for number in range(6):
+            (fresh.folder / f"note {number}").touch()
+        for _ in range(2):
+            others = fresh.finding("other files")
+            assert others["state"] == "warning" and "left alone: sam/note 0, " in others["text"]
+            assert others["text"].endswith("sam/note 4, 2 more")
+            assert fresh.json("store", "one")["memory_id"]
+        assert len(list(fresh.folder.glob("note *"))) == 6
 
 
 # The code that every Python process of a test runs first.
@@ -206,256 +339,201 @@ resource.setrlimit = setrlimit
 class TestCheckingApart:
     """The check runs in a separate process, with a limit on its memory if one can be set."""
 
-    def test_a_limit_that_is_lower_already(self, command: Command, memories: list[Memory]) -> None:
-        result = command.limited("-v 4000000", "doctor")
+    def test_a_limit_that_is_lower_already(self, doctor: Doctor) -> None:
+        result = doctor.limited("-v 4000000", "doctor", "--verbose")
         assert result.returncode == 0, result.stdout
         assert "12 memories: hashes, vectors and indexes agree" in result.stdout
 
     @pytest.mark.parametrize("error", ["ValueError", "OSError"])
     def test_a_system_that_cannot_set_a_bound(
-        self, command: Command, memories: list[Memory], tmp_path: Path, error: str
+        self, doctor: Doctor, tmp_path: Path, error: str
     ) -> None:
         (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
-        process = command.start("doctor", PYTHONPATH=str(tmp_path))
+        process = doctor.start("doctor", "--verbose", PYTHONPATH=str(tmp_path))
         output, _ = process.communicate()
         assert process.returncode == 0 and "vectors and indexes agree" in output
 
-    def test_a_check_that_fails_is_not_damage(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage, tmp_path: Path
-    ) -> None:
+    def test_a_check_that_fails_is_not_damage(self, doctor: Doctor, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
-        process = command.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
+        process = doctor.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
         output, complaints = process.communicate()
         assert process.returncode == 1 and "The check failed" in output
-        assert REPAIR not in output and "nothing that a repair could fix" in complaints
-        assert not list(make_storage().folder.path.glob("damaged-*"))
+        assert " --repair" not in output and "nothing that a repair could fix" in complaints
+        assert not list(doctor.folder.glob("damaged-*"))
 
 
-class TestFoldersOfOurOwn:
-    """The doctor knows what a repair, a rebuild or a removal leaves behind."""
-
-    @pytest.mark.parametrize("name", ["damaged-20260101-000000", "rebuild", "rebuild.tmp"])
-    def test_a_store_can_be_created_beside_them(
-        self, command: Command, make_storage: MakeStorage, name: str
-    ) -> None:
-        folder = make_storage().folder.path / name
-        (folder / "sam").mkdir(parents=True)
-        [left] = [each for each in command.json("doctor") if str(folder) in each["mend"]]
-        assert left["state"] == "warning"
-        command.run("store", "A new beginning.")
-        assert len(command.json("list")) == 1
-        assert folder.exists() or name.endswith(".tmp")
-
-    def test_those_of_others_are_left_alone(
-        self, command: Command, make_storage: MakeStorage
-    ) -> None:
-        (make_storage().folder.path / "topics").mkdir(parents=True)
-        assert "Unexpected file topics" in command.run("store", "A new beginning.", code=1).stderr
+# Stores memories in bursts, so that the store stays open in between, until a line comes.
+BUSY = """
+import threading
+stop = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), stop.set())).start()
+async def main():
+    number = 0
+    while not stop.is_set():
+        number += 1
+        await storage().store(f"Fact number {number} of a busy session.")
+        if number % 5 == 0:
+            forgotten = await storage().store("Something to forget.")
+            await storage().delete([forgotten])
+        if number == 10:
+            print("busy", flush=True)
+asyncio.run(main())
+"""
 
 
-DAMAGE = [
-    ("mutable_id_tracker.mappings", remove),
-    ("mutable_id_tracker.versions", cut),
-    ("version.info", remove),
-    ("segment.json", garble),
-    ("payload_storage/tracker.dat", remove),
-    ("vector_storage/vectors/status.dat", empty),
-    ("vector_storage/vectors/chunk_0.mmap", garble),
-]
+def test_during_a_busy_session_it_tells_of_one_moment(doctor: Doctor) -> None:
+    settings(agent_identity="sam")
+    session = start(doctor.root, BUSY)
+    assert session.stdout and session.stdout.readline() == "busy\n"
+    for _ in range(5):
+        found = doctor.json("doctor")
+        counts = [n for each in found for n in re.findall(r"([0-9,]+) memories", each["text"])]
+        assert len(counts) == 1
+        [permissions] = [each for each in found if each["subject"] == "permissions"]
+        assert (permissions["state"], permissions["text"]) == ("ok", "the owner alone")
+        assert not [each for each in found if each["state"] == "problem"]
+        said = doctor.run("doctor", "--verbose").stdout
+        assert len(set(re.findall(r"([0-9,]+) memories", said))) == 1
+    session.communicate("\n")
+    assert session.returncode == 0
 
 
 class TestErasure:
     """After an interruption the memory is in no answer, but its bytes are not erased yet."""
 
     @pytest.fixture
-    def hidden(self, memories: list[Memory], make_storage: MakeStorage) -> Memory:
+    def hidden(self, doctor: Doctor) -> Memory:
         def hide(store: Store) -> None:
             store.delete(store.newest(1))
 
-        asyncio.run(make_storage().run(hide, None))
-        return memories[0]
-
-    def is_on_disk(self, memory: Memory, root: Path) -> bool:
-        files = [path for path in root.rglob("*") if path.is_file()]
-        return any(memory.id.encode() in path.read_bytes() for path in files)
+        [newest, *_] = doctor.memories()
+        asyncio.run(doctor.storage.run(hide, None))
+        return newest
 
     def test_the_doctor_warns_and_its_repair_finishes_it(
-        self, command: Command, hidden: Memory, root: Path
+        self, doctor: Doctor, hidden: Memory
     ) -> None:
-        [warning] = findings(command)["forgotten"]
+        warning = doctor.finding("forgotten")
         assert (warning["state"], warning["mend"]) == ("warning", REPAIR)
-        assert "may still be on disk" in warning["text"] and self.is_on_disk(hidden, root)
-        refused = command.run("doctor", "--repair", input="n\n", code=1)
-        assert "Erase what is left" in refused.stderr and self.is_on_disk(hidden, root)
-        command.run("doctor", "--repair", "--yes")
-        assert not self.is_on_disk(hidden, root)
-        assert "forgotten" not in findings(command) and len(command.json("list")) == 11
-        assert not list(root.rglob("damaged-*"))
+        assert "may still be on disk" in warning["text"]
+        refused = doctor.run("doctor", "--repair", input="n\n", code=1)
+        assert "Erase what is left" in refused.stderr
+        assert hidden.id.encode() in bytes_of(doctor.root)
+        doctor.run("doctor", "--repair", "--yes")
+        assert hidden.id.encode() not in bytes_of(doctor.root)
+        assert "forgotten" not in doctor.findings() and len(doctor.json("list")) == 11
+        assert not list(doctor.folder.glob("damaged-*"))
 
-    def test_the_next_forget_finishes_it(
-        self, command: Command, hidden: Memory, root: Path
-    ) -> None:
-        result = command.run("forget", hidden.id, "--yes", code=1)
+    def test_the_next_forget_finishes_it(self, doctor: Doctor, hidden: Memory) -> None:
+        result = doctor.run("forget", hidden.id, "--yes", code=1)
         assert f"no memory {hidden.id}" in result.stderr and "now erased" in result.stderr
-        assert not self.is_on_disk(hidden, root) and len(command.json("list")) == 11
+        assert hidden.id.encode() not in bytes_of(doctor.root)
+        assert len(doctor.json("list")) == 11
+
+
+def at_place(number: int) -> Callable[[Path], None]:
+    """Let a list of ids put one at this place, so that the engine asks for too much memory."""
+
+    def harm(mappings: Path) -> None:
+        whole = mappings.read_bytes()
+        mappings.write_bytes(whole[:101] + number.to_bytes(4, "little") + whole[105:])
+
+    return harm
+
+
+def of_another_engine(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text().replace(ENGINE, "qdrant-edge 0.1"))
 
 
 class TestRepair:
-    @pytest.mark.parametrize(("name", "harm"), DAMAGE)
+    @pytest.mark.parametrize(
+        ("name", "harm"),
+        [
+            ("mutable_id_tracker.mappings", at_place(1_000_000_000)),
+            ("mutable_id_tracker.mappings", at_place(4_000_000_000)),
+            ("segment.json", remove),
+            ("vector_storage/vectors/chunk_0.mmap", garble),
+            *(("manifest.json", harm) for harm in (remove, cut, of_another_engine)),
+        ],
+    )
     def test_every_memory_comes_back(
-        self,
-        command: Command,
-        memories: list[Memory],
-        make_storage: MakeStorage,
-        name: str,
-        harm: Callable[[Path], None],
+        self, doctor: Doctor, name: str, harm: Callable[[Path], None]
     ) -> None:
-        storage = make_storage()
-        harm(file_in(storage, name))
-        found = findings(command, code=1)["store"]
+        memories = doctor.memories()
+        harm(doctor.file(name))
+        found = doctor.findings(code=1)["store"]
         assert all(finding["mend"] == REPAIR for finding in found)
-        result = command.run("doctor", "--repair", input="y\n")
-        assert "12 can be read and 0 cannot" in result.stderr
-        assert asyncio.run(storage.get_recent(100)) == memories
-        assert asyncio.run(storage.check()) == []
-        assert "memories: hashes, vectors and indexes agree" in result.stdout
-        [kept] = storage.folder.path.glob("damaged-*")
+        assert not any("Run `agent-memory doctor`" in finding["text"] for finding in found)
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # in kB
+        result = doctor.run("doctor", "--repair", input="y\n")
+        assert "12 that were stored, 12 will be there" in " ".join(result.stderr.split())
+        assert doctor.memories() == memories and asyncio.run(doctor.storage.check()) == []
+        assert "sam: 12 memories, all well" not in result.stdout  # the settings name no agent
+        [kept] = doctor.folder.glob("damaged-*")
         assert {"page_0.dat", "chunk_0.mmap"} <= {path.name for path in kept.rglob("*")}
         assert stat.S_IMODE(kept.stat().st_mode) == 0o700
-        [left] = findings(command)["kept files"]
-        assert f"rm -r {kept}" in left["mend"]
+        assert f"rm -r {kept}" in doctor.finding("kept files")["mend"]
 
-    @pytest.mark.parametrize("place", [1_000_000_000, 4_000_000_000])
-    def test_an_engine_that_asks_for_too_much_memory(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage, place: int
-    ) -> None:
-        mappings = file_in(make_storage(), "mutable_id_tracker.mappings")
-        whole = mappings.read_bytes()
-        mappings.write_bytes(whole[:101] + place.to_bytes(4, "little") + whole[105:])
-        [store] = findings(command, code=1)["store"]
-        assert store["mend"] == REPAIR
-        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # in kB
-        command.run("doctor", "--repair", "--yes")
-        texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
-        assert texts == {memory.content for memory in memories}
-
-    @pytest.mark.parametrize("harm", [remove, empty, cut, garble])
-    def test_a_lost_manifest(
-        self,
-        command: Command,
-        memories: list[Memory],
-        make_storage: MakeStorage,
-        harm: Callable[[Path], None],
-    ) -> None:
-        storage = make_storage()
-        harm(storage.folder.database / "manifest.json")
-        [store] = findings(command, code=1)["store"]
-        assert store["mend"] == REPAIR and "Run `agent-memory doctor`" not in store["text"]
-        command.run("doctor", "--repair", "--yes")
-        assert asyncio.run(storage.get_recent(100)) == memories
-        assert asyncio.run(storage.check()) == []
-
-    def test_a_shard_of_another_series_of_the_engine(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        storage = make_storage()
-        path = storage.folder.database / "manifest.json"
-        path.write_text(path.read_text().replace(ENGINE, "qdrant-edge 0.1"))
-        assert "qdrant-edge 0.1" in command.run("list", code=1).stderr
-        [store] = findings(command, code=1)["store"]
-        assert store["mend"] == REPAIR and "qdrant-edge 0.1" in store["text"]
-        command.run("doctor", "--repair", "--yes")
-        assert asyncio.run(storage.get_recent(100)) == memories
-        assert ENGINE in path.read_text()
-
-    def test_such_a_shard_keeps_its_model_whatever_the_settings_say(
-        self, command: Command, make_storage: MakeStorage, server: EmbeddingsServer
+    def test_a_shard_of_another_engine_keeps_its_model_whatever_the_settings_say(
+        self, fresh: Doctor, server: EmbeddingsServer
     ) -> None:
         settings(embedding_model="m", base_url=server.base_url)
-        command.run("store", "one")
-        path = make_storage().folder.database / "manifest.json"
-        path.write_text(path.read_text().replace(ENGINE, "qdrant-edge 0.1"))
+        fresh.run("store", "one")
+        of_another_engine(fresh.manifest)
+        assert "qdrant-edge 0.1" in fresh.run("list", code=1).stderr
+        assert "qdrant-edge 0.1" in fresh.finding("store", code=1)["text"]
         settings(embedding_model="local", base_url=server.base_url)
-        command.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
-        [row] = command.json("agents")
+        fresh.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
+        [row] = fresh.json("agents")
         assert (row["memories"], row["model"]) == (1, "m")
 
-    def test_two_memories_with_one_id(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
+    @pytest.mark.parametrize("lost", [1, 12])
+    def test_what_neither_the_engine_nor_the_backup_has_is_counted(
+        self, doctor: Doctor, lost: int
     ) -> None:
-        storage, old, new = make_storage(), memories[-1], memories[0]
-
-        def share(store: Store) -> None:
-            [doubled] = store.get([new.key]).values()
-            store.delete([doubled])
-            store.update([doubled.model_copy(update={"id": old.id})])
-
-        asyncio.run(storage.run(share, None))
-        [found] = findings(command, code=1)["store"]
-        assert f"The id {old.id} belongs to 2 memories" in found["text"] and found["mend"] == REPAIR
-        assert "doctor --repair" in command.run("show", old.id, code=1).stderr
-        assert "1 memory with a new id" in command.run("doctor", "--repair", "--yes").stderr
-        assert command.json("show", old.id)["content"] == old.content
-        assert len({memory.id for memory in asyncio.run(storage.get_recent(100))}) == 12
-        assert not list(storage.folder.path.glob("damaged-*"))
-
-    def test_what_cannot_be_read_is_counted(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        page = file_in(make_storage(), "payload_storage/page_0.dat")
+        memories = doctor.memories()
+        page = doctor.file("payload_storage/page_0.dat")
         data = bytearray(page.read_bytes())
-        at = data.index(memories[3].id.encode()) // 128 * 128
-        data[at : at + 128] = os.urandom(128)
+        for memory in memories[:lost]:
+            at = data.index(memory.id.encode()) // 128 * 128
+            data[at : at + 128] = bytes(128)  # at random ones, the engine crashes now and then
         page.write_bytes(data)
-        result = command.run("doctor", "--repair", "--yes")
-        assert "11 can be read and 1 cannot" in result.stderr
-        texts = {memory.content for memory in asyncio.run(make_storage().get_recent(100))}
-        assert texts == {memory.content for memory in memories} - {memories[3].content}
+        (doctor.folder / "backup.jsonl").unlink()
+        nothing_left = lost == len(memories)
+        result = doctor.run("doctor", "--repair", "--yes", code=int(nothing_left))
+        if nothing_left:
+            assert "nothing to make a new store from" in result.stderr
+            assert not list(doctor.folder.glob("damaged-*"))
+        else:
+            assert "12 that were stored, 11 will be there" in " ".join(result.stderr.split())
+            assert doctor.memories() == memories[lost:]
 
-    def test_what_was_forgotten_stays_forgotten(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        storage = make_storage()
-        old = shard(storage)
-        kept = command.root.with_name("kept")
-        copy_sparse(old, kept)
-        command.run("forget", memories[0].id, "--yes")
-        kept.rename(old)  # as if the process had been killed before it was removed
-        file_in(storage, "version.info").unlink()
-        command.run("doctor", "--repair", "--yes")
-        assert {m.id for m in asyncio.run(storage.get_recent(99))} == {m.id for m in memories[1:]}
+    def test_what_was_forgotten_stays_forgotten(self, doctor: Doctor) -> None:
+        [forgotten, *others] = doctor.memories()
+        [shard] = doctor.database.glob("shard-*")
+        kept = doctor.root.with_name("kept")
+        copy_sparse(shard, kept)
+        doctor.run("forget", forgotten.id, "--yes")
+        doctor.file("version.info").unlink()
+        kept.rename(shard)  # as if the process had been killed before it was removed
+        doctor.run("doctor", "--repair", "--yes")
+        assert {memory.id for memory in doctor.memories()} == {memory.id for memory in others}
 
-    def test_a_refusal_changes_nothing(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        manifest = make_storage().folder.database / "manifest.json"
-        manifest.write_text("{")
-        command.run("doctor", "--repair", input="n\n", code=1)
-        assert manifest.read_text() == "{"
+    def test_a_refusal_changes_nothing(self, doctor: Doctor) -> None:
+        doctor.manifest.write_text("{")
+        doctor.run("doctor", "--repair", input="n\n", code=1)
+        assert doctor.manifest.read_text() == "{"
 
-    def test_where_nothing_can_be_read_nothing_is_changed(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        page = file_in(make_storage(), "payload_storage/page_0.dat")
-        page.write_bytes(os.urandom(page.stat().st_size))
-        result = command.run("doctor", "--repair", "--yes", code=1)
-        assert "nothing to make a new store from" in result.stderr
-        assert not list(make_storage().folder.path.glob("damaged-*"))
-
-    def test_a_newer_versions_store_is_left_alone(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage
-    ) -> None:
-        path = make_storage().folder.database / "manifest.json"
-        path.write_text(path.read_text().replace('"format": 2', '"format": 99'))
-        [store] = findings(command, "--repair", "--yes", code=1)["store"]
+    def test_a_newer_versions_store_is_left_alone(self, doctor: Doctor) -> None:
+        newer = doctor.manifest.read_text().replace('"format": 4', '"format": 99')
+        doctor.manifest.write_text(newer)
+        store = doctor.finding("store", "--repair", "--yes", code=1)
         assert "Upgrade" in store["text"] and store["mend"] == ""
-        assert '"format": 99' in path.read_text()
+        assert doctor.manifest.read_text() == newer and "99" in newer
 
-    def test_another_agents_store_is_left_alone(
-        self, command: Command, memories: list[Memory], make_storage: MakeStorage, root: Path
-    ) -> None:
-        (root / "sam").rename(root / "alice")
-        result = command.run("doctor", "--repair", "--yes", "--agent", "alice", code=1)
+    def test_another_agents_store_is_left_alone(self, doctor: Doctor) -> None:
+        doctor.folder.rename(doctor.root / "alice")
+        result = doctor.run("doctor", "--repair", "--yes", "--agent", "alice", code=1)
         assert "Move it back" in result.stdout
-        (root / "alice").rename(root / "sam")
-        assert asyncio.run(make_storage().count()) == 12
+        (doctor.root / "alice").rename(doctor.folder)
+        assert len(doctor.memories()) == 12

@@ -1,6 +1,8 @@
 """A person gives memories of one agent to another: `share`."""
 
 import asyncio
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -55,26 +57,44 @@ def test_a_copy_keeps_text_tags_and_time_and_says_whom_it_is_from(
     assert {**copy, "id": ids[0]} == original
 
 
-def test_memories_can_be_chosen_by_tag_and_time(command: Command, ids: list[str]) -> None:
+def test_memories_can_be_chosen_by_tag_and_time(
+    command: Command, ids: list[str], root: Path
+) -> None:
+    (root / "alice/topics").mkdir(parents=True)  # of others, and in nobody's way
     command.run("share", "--tag", "db", "--since", "2026-06-16", "--to", "alice", "--yes")
     assert listed(command, "alice").keys() == {"Tea."}
     command.run("share", "--tag", "db", "--tag", "ops", "--to", "alice", "--yes")
     assert listed(command, "alice").keys() == listed(command, "sam").keys()
+    assert (root / "alice/topics").is_dir()
 
 
-def test_what_the_other_already_has_stays_unchanged(
-    command: Command, ids: list[str], make_storage: MakeStorage
-) -> None:
-    alice = make_storage("alice")
-    asyncio.run(alice.store("Tea.", ["hers"], {"stored_by": "alice"}))
-    before = command.json("list", "--agent", "alice")
+def test_what_the_other_already_has_stays_unchanged(command: Command, ids: list[str]) -> None:
+    command.run("store", "Tea.", "--tag", "hers", "--agent", "alice")
+    before = listed(command, "alice")["Tea."]
     said = command.run("share", ids[2], "--to", "alice", "--yes").stdout
     assert said == "Copied to alice: 0. Already there, and left as they were: 1.\n"
-    assert command.json("list", "--agent", "alice") == before
     assert command.json("share", "--tag", "db", "--to", "alice", "--yes")["already_there"] == 1
-    assert [
-        each for each in command.json("list", "--agent", "alice") if "hers" in each["tags"]
-    ] == (before)
+    assert listed(command, "alice")["Tea."] == before and before["tags"] == ["hers"]
+
+
+def test_named_by_its_id_it_is_copied_unasked_and_can_be_taken_back(
+    command: Command, ids: list[str]
+) -> None:
+    result = command.run("share", ids[0], "--to", "alice")
+    assert "Copied to alice: 1." in result.stdout and "[y/N]" not in result.stderr
+    [undo] = re.findall(r"^Undo: agent-memory (forget .*)$", result.stderr, re.MULTILINE)
+    invoke(*shlex.split(undo), "--yes")
+    assert listed(command, "alice") == {} and len(listed(command, "sam")) == 3
+    assert command.json("share", ids[0], "--to", "alice")["copied"]
+
+
+def test_a_damaged_store_of_the_other_is_not_taken_for_ones_own(
+    command: Command, ids: list[str], root: Path
+) -> None:
+    command.run("store", "hers", "--agent", "alice")
+    (root / "alice/qdrant.db/manifest.json").write_text("{")
+    said = command.run("share", ids[0], "--to", "alice", code=1).stderr
+    assert f"agent-memory doctor --agent alice --root {root}" in said
 
 
 def test_vectors_are_copied_if_both_stores_have_the_same_model(
@@ -140,11 +160,12 @@ def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], roo
     ("arguments", "code", "said"),
     [
         (["mem-000000000000", "--to", "sam", "--yes"], 2, "These are the memories of sam"),
-        (["mem-000000000000", "--to", "../alice", "--yes"], 2, "cannot name a memory"),
+        (["mem-000000000000", "--to", "../alice", "--yes"], 2, "cannot name a store"),
         (["mem-000000000000", "--to", "alice", "--yes"], 1, "has no memory mem-000000000000"),
         (["--to", "alice"], 2, "Name memories by their ids, or by --tag and --since"),
         (["mem-000000000000", "--tag", "db", "--to", "alice"], 2, "Name memories by their ids"),
         (["--tag", "db", "--to", "alice", "--json"], 2, "add --yes"),
+        (["--tag", "db", "--to", "alice"], 1, "to agree beforehand, add --yes. Nothing was"),
         (["--tag", "none", "--to", "alice", "--yes"], 0, "Nothing was changed"),
     ],
 )
@@ -155,19 +176,14 @@ def test_what_cannot_be_shared_creates_no_store(
     assert [path.name for path in root.iterdir()] == ["sam"]
 
 
-def test_a_copy_of_a_copy_is_from_the_store_it_was_copied_from(
+def test_a_copy_says_who_shared_it_until_its_agent_stores_it_herself(
     command: Command, ids: list[str]
 ) -> None:
-    command.run("share", ids[0], "--to", "alice", "--yes")
+    command.run("share", ids[0], "--to", "alice")
     command.run("share", "--tag", "db", "--to", "bob", "--yes", "--agent", "alice")
     assert listed(command, "bob")["We chose PostgreSQL."]["metadata"] == {"from": "alice"}
-
-
-def test_what_the_other_agent_stores_herself_is_hers(command: Command, ids: list[str]) -> None:
-    command.run("share", ids[0], "--to", "alice", "--yes")
     command.run("store", "We chose PostgreSQL.", "--agent", "alice")
-    [memory] = command.json("list", "--agent", "alice")
-    assert "from" not in memory["metadata"]
+    assert "from" not in listed(command, "alice")["We chose PostgreSQL."]["metadata"]
 
 
 def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeStorage) -> None:
@@ -184,7 +200,7 @@ def test_lists_show_whom_memories_are_from_if_any_is_a_copy(
     command: Command, ids: list[str]
 ) -> None:
     assert len(command.run("list").stdout.splitlines()[0].split("\t")) == 4
-    command.run("share", ids[0], "--to", "alice", "--yes")
+    command.run("share", ids[0], "--to", "alice")
     command.run("store", "her own", "--agent", "alice")
     own, copy = command.run("list", "--agent", "alice").stdout.splitlines()
     assert own.split("\t")[3:] == ["", "her own"]
@@ -194,17 +210,16 @@ def test_lists_show_whom_memories_are_from_if_any_is_a_copy(
     assert "\tsam\t" in command.run("search", "PostgreSQL", "--agent", "alice").stdout
 
 
-def test_a_result_on_the_terminal_says_whom_it_is_from(capsys: pytest.CaptureFixture[str]) -> None:
-    Output(False).memory(Memory(agent_id="alice", content="one", metadata={"from": "sam"}))
-    Output(False).memory(Memory(agent_id="alice", content="two"))
-    copy, _, _, own, *_ = capsys.readouterr().out.splitlines()
-    assert copy.endswith("  from sam") and "from" not in own
-
-
-def test_the_page_knows_whom_a_memory_is_from(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
+def test_terminal_and_page_say_whom_a_memory_is_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     copy = Memory(agent_id="alice", content="one", metadata={"from": "sam"})
     own = Memory(agent_id="alice", content="two", metadata={"stored_by": "me"})
+    for memory in (copy, own):
+        Output(False).memory(memory)
+    of_copy, _, _, of_own, *_ = capsys.readouterr().out.splitlines()
+    assert of_copy.endswith("  from sam") and "from" not in of_own
+    page = tmp_path / "page.html"
     write_page(str(page), "alice", "local", [copy, own])
     assert page.read_text().count('"from"') == 1 and '"from":"sam"' in page.read_text()
 

@@ -1,14 +1,15 @@
 """The person sees what is used: `stats`, where the setting `usage` is on."""
 
-import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from agent_memory.output import local_time
+from agent_memory.recalled import statistics
 from command import Command, settings
 from conftest import Clock, MakeStorage
+from memory_semantic import Memory, Search
 
 
 @pytest.fixture
@@ -33,15 +34,28 @@ def test_shows_what_is_recalled(command: Command, ids: list[str], clock: Clock) 
     assert re.match(r"Stored before \d{4}-\d\d-\d\d and not recalled since: \d mem", most[-1])
 
 
-def test_json_has_all_of_it(command: Command, ids: list[str]) -> None:
-    usage = command.json("stats")["usage"]
-    assert [(each["id"], each["times"]) for each in usage["recalled"]] == [
-        (ids[0], 2),
-        (ids[1], 1),
-    ]
-    assert usage["first"] == "2026-08-14T12:00:00.000000+00:00"
-    assert ids[2] in usage["not_recalled"]
-    assert len(usage["searches"]) == 30
+def test_what_is_recalled_and_what_is_not() -> None:
+    begun = datetime(2026, 6, 15, 12, tzinfo=UTC)
+
+    def search(days: int, *ids: str) -> Search:
+        return Search(time=begun + timedelta(days=days), ms=days, ids=list(ids))
+
+    often, once, never = (
+        Memory(agent_id="sam", content=text, timestamp=begun - timedelta(days=1))
+        for text in ("often", "once", "never")
+    )
+    memories = [often, once, never]
+    recorded = [search(0, once.id), search(80, often.id, "mem-gone"), search(100, often.id)]
+    usage = statistics(recorded, memories, begun + timedelta(days=100))
+    assert [(each.id, each.times) for each in usage.recalled] == [(often.id, 2), (once.id, 1)]
+    assert (usage.first, usage.recalled[0].last) == (begun, begun + timedelta(days=100))
+    assert len(usage.searches) == 30 and sum(usage.searches.values()) == 2
+    assert (usage.answers, usage.milliseconds) == (1.5, 90)
+    assert usage.not_recalled == [once.id, never.id]
+    assert usage.not_recalled_since == begun + timedelta(days=10)
+    # Nothing counts as not recalled before recording began.
+    assert statistics(recorded, memories, begun).not_recalled == [never.id]
+    assert statistics([], memories, begun).first is None
 
 
 def test_searches_by_the_command_count(command: Command) -> None:
@@ -51,23 +65,8 @@ def test_searches_by_the_command_count(command: Command) -> None:
     usage = command.json("stats")["usage"]
     assert sum(usage["searches"].values()) == 1 and usage["milliseconds"] > 0
     assert [each["id"] for each in usage["recalled"]] == [stored]
+    assert re.fullmatch(r"[0-9T:.-]{26}\+00:00", usage["first"])
     assert "1 in the last 30 days, median" in command.run("stats").stdout
-
-
-def test_forgotten_memories_are_not_in_the_log(command: Command, root: Path) -> None:
-    settings(usage="true")
-    gone, kept = (command.json("store", text)["memory_id"] for text in ("one", "two"))
-    command.run("search", "one")
-    assert "Gone from search and from the files." in command.run("forget", gone, "--yes").stdout
-    log = (root / "sam/usage.jsonl").read_text()
-    assert kept in log and gone not in log
-    assert "usage" not in command.run("doctor", "--offline").stdout
-
-
-def test_an_export_does_not_contain_it(command: Command, ids: list[str], tmp_path: Path) -> None:
-    command.run("export", str(tmp_path / "export.jsonl"))
-    for line in (tmp_path / "export.jsonl").read_text().splitlines()[1:]:
-        assert json.loads(line).keys() <= {"id", "timestamp", "tags", "content", "metadata"}
 
 
 def test_the_page_has_it(command: Command, ids: list[str], tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ import lzma
 import os
 import re
 import stat
+import tarfile
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory import formats
+from agent_memory import formats, interchange
 from command import Command
 from conftest import Clock, MakeStorage
 from hypothesis import HealthCheck, Phase, given, settings
@@ -45,6 +47,14 @@ TEXTS = [
 ]
 
 
+def archive() -> bytes:
+    """A tar with one file of text."""
+    data = BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("notes.txt"))
+    return data.getvalue().replace(b"\0", b" ")  # so that nothing else gives it away
+
+
 def fill(storage: MemoryStorage, clock: Clock) -> None:
     for number, text in enumerate(TEXTS):
         clock.advance(days=number)
@@ -52,18 +62,22 @@ def fill(storage: MemoryStorage, clock: Clock) -> None:
 
 
 class TestExportAndImport:
-    def test_everything_arrives(
-        self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
+    def test_the_format_is_as_documented_and_is_found_elsewhere(
+        self, command: Command, elsewhere: Command, file: Path, storage: MemoryStorage, clock: Clock
     ) -> None:
-        fill(make_storage(), clock)
+        fill(storage, clock)
         assert command.json("export", str(file))["memories"] == 5
+        header, *lines = [json.loads(line) for line in file.read_text().split("\n") if line]
+        assert header.pop("exported").endswith("+00:00")
+        assert header == {"format": "agent-memory", "version": 1, "agent": "sam", "memories": 5}
+        assert [line["content"] for line in lines] == TEXTS  # oldest first
+        assert set(lines[0]) == {"id", "timestamp", "tags", "content"}
+        assert lines[0]["timestamp"] == "2026-06-15T12:00:00.000000+00:00"
+        assert "漢字" in file.read_text()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
         counts = elsewhere.json("import", str(file))
         assert (counts["new"], counts["merged"], counts["unchanged"]) == (5, 0, 0)
-        assert elsewhere.json("list") == command.json("list")
         assert elsewhere.json("search", "database")[0]["content"] == TEXTS[0]
-        again = elsewhere.json("import", str(file))
-        assert (again["new"], again["merged"], again["unchanged"]) == (0, 0, 5)
-        assert elsewhere.json("list") == command.json("list")
 
     def test_a_memory_gets_a_new_id_if_another_has_its_id(
         self, command: Command, elsewhere: Command, file: Path, make_storage: Any, clock: Clock
@@ -86,20 +100,6 @@ class TestExportAndImport:
         assert "Gone" in elsewhere.run("forget", "mem-a3f2b8c1", "--yes").stdout
         assert re.fullmatch(r"mem-[0-9a-f]{12}", elsewhere.json("store", "new")["memory_id"])
 
-    def test_the_format_is_as_documented(
-        self, command: Command, file: Path, make_storage: MakeStorage, clock: Clock
-    ) -> None:
-        fill(make_storage(), clock)
-        command.run("export", str(file))
-        header, *lines = [json.loads(line) for line in file.read_text().split("\n") if line]
-        assert header.pop("exported").endswith("+00:00")
-        assert header == {"format": "agent-memory", "version": 1, "agent": "sam", "memories": 5}
-        assert [line["content"] for line in lines] == TEXTS  # oldest first
-        assert set(lines[0]) == {"id", "timestamp", "tags", "content"}
-        assert lines[0]["timestamp"] == "2026-06-15T12:00:00.000000+00:00"
-        assert "漢字" in file.read_text()
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
     def test_a_known_text_gets_both_tags_and_the_later_time(
         self, command: Command, file: Path, make_storage: MakeStorage, clock: Clock
     ) -> None:
@@ -117,38 +117,21 @@ class TestExportAndImport:
         assert older["tags"] == newer["tags"] == ["here", "there"]
         assert [older["id"], newer["id"]] == ids
 
-    def test_an_export_can_be_piped(self, command: Command, elsewhere: Command, file: Path) -> None:
+    def test_asks_before_replacing_a_file_and_leaves_others_alone(
+        self, command: Command, file: Path
+    ) -> None:
         command.run("store", "one")
-        exported = command.run("export", "-").stdout
-        file.write_bytes(gzip.compress(exported.encode()))
-        piped = gzip.decompress(file.read_bytes()).decode()
-        elsewhere.run("import", "-", input=piped)
-        assert elsewhere.json("list") == command.json("list")
-
-    def test_asks_before_replacing_a_file(self, command: Command, file: Path) -> None:
-        command.run("store", "one")
-        file.write_text("dear")
+        beside = file.with_name(f"{file.name}.tmp")
+        for path in (file, beside):
+            path.write_text("dear")
         assert "Replace it?" in command.run("export", str(file), input="n\n", code=1).stderr
         assert file.read_text() == "dear"
         command.run("export", str(file), "--yes")
-        assert "one" in file.read_text()
-
-    def test_a_file_that_cannot_be_written(self, command: Command, tmp_path: Path) -> None:
-        command.run("store", "one")
-        path = tmp_path / "missing/file"
-        result = command.run("export", str(path), code=1)
-        assert (
-            f"{path} cannot be used: No such file or directory; it was not written" in result.stderr
-        )
-
-    def test_other_files_in_the_folder_are_left_alone(self, command: Command, file: Path) -> None:
-        command.run("store", "one")
-        beside = file.with_name(f"{file.name}.tmp")
-        beside.write_text("precious")
-        command.run("export", str(file))
-        assert beside.read_text() == "precious"
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert len(list(file.parent.glob(f"*{file.name}*"))) == 2
+        assert "one" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert beside.read_text() == "dear" and len(list(file.parent.glob("*memories*"))) == 2
+        missing = file.with_name("missing") / "file"
+        said = command.run("export", str(missing), code=1).stderr
+        assert f"{missing} cannot be used: No such file or directory; it was not written" in said
 
     def test_a_pipe_is_written_to_and_a_link_followed(self, command: Command, file: Path) -> None:
         command.run("store", "one")
@@ -282,30 +265,14 @@ def test_the_first_and_the_last_moment_can_be_shown(
         time.tzset()
 
 
-class TestOtherFiles:
-    def test_plain_text_is_one_memory_per_line(self, elsewhere: Command, tmp_path: Path) -> None:
-        notes = tmp_path / "notes.txt"
-        notes.write_text("\ufeffWe deploy on Fridays.\n\n  Sam likes tabs. \r\n")
-        os.utime(notes, (1_780_000_000, 1_780_000_000))
-        assert elsewhere.json("import", str(notes))["new"] == 2
-        memories = elsewhere.json("list")
-        assert {m["content"] for m in memories} == {"We deploy on Fridays.", "Sam likes tabs."}
-        written = datetime.fromtimestamp(1_780_000_000, UTC).isoformat(timespec="microseconds")
-        assert {m["timestamp"] for m in memories} == {written}  # the time of the file
-        os.utime(notes)
-        assert elsewhere.json("import", str(notes))["unchanged"] == 2
-        assert elsewhere.json("list") == memories
+def read(name: str, data: str | bytes) -> list[Memory]:
+    """The memories that `import` finds in a file of this name."""
+    storage = MemoryStorage("sam", {"embedding_model": "local"})  # nothing is stored
+    content = data.encode() if isinstance(data, str) else data
+    return [memory for _, memory in interchange.read(content, name, storage)[0]]
 
-    def test_a_text_that_occurs_twice_is_one_memory(self, elsewhere: Command, file: Path) -> None:
-        first = {"id": "mem-00000001", "content": "a", "tags": ["x"]}
-        second = {"id": "mem-00000002", "content": " a ", "tags": ["y"]}
-        file.write_text("\n".join(map(json.dumps, [first, second])))
-        counts = elsewhere.json("import", str(file))
-        assert (counts["new"], counts["merged"], counts["renamed"]) == (1, 0, 0)
-        [memory] = elsewhere.json("list")
-        assert (memory["id"], memory["tags"]) == ("mem-00000001", ["x", "y"])
 
-    YAML = """
+DEV_MEMORY = """
 # Memory Store - "Remember This" Entries
 
 memories:
@@ -324,45 +291,74 @@ memories:
     timestamp: 2026-01-07
     content: Without a category
 """
+# Beginnings of notes that are no JSON.
+BRACKETS = [
+    *("[ ] buy milk", "[x] done", "[1] Smith 2020", "[1]", "[2026-01-01] We chose PostgreSQL."),
+    *("[WIP] and more", "{name} is what the template says", "{1, 2} is a set", "{", "["),
+    '{"a": 1} is what the service answers',
+]
+LINE = '{"content": "We chose PostgreSQL, 漢字."}\r\n'
+PACKED = [
+    (name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    for name in ("memories.jsonl", "memories.jsonl.gz", "export")
+    for data in (LINE.encode(encoding) for encoding in ("utf-8-sig", "utf-16", "utf-32"))
+]
 
-    @pytest.mark.parametrize("name", ["memory-store.yaml", "memory-store.txt"])
-    def test_the_yaml_of_dev_memory(self, elsewhere: Command, tmp_path: Path, name: str) -> None:
-        file = tmp_path / name
-        file.write_text(
-            self.YAML.lstrip().split("\n\n", 1)[1] if name.endswith("txt") else self.YAML
-        )
-        assert elsewhere.json("import", str(file))["new"] == 3
-        third, second, first = elsewhere.json("list")
-        assert first["content"] == "Testing the memory system\nContext: Initial setup"
-        assert first["tags"] == ["preference", "test", "setup"]
-        assert first["timestamp"] == "2026-01-05T12:00:00.000000+00:00"
-        assert second["tags"] == ["git"] and second["timestamp"].startswith("2026-01-06T12:00")
-        assert third["tags"] == [] and third["timestamp"].startswith("2026-01-07T00:00")
-        assert elsewhere.json("import", str(file))["unchanged"] == 3
 
+class TestOtherFiles:
     @pytest.mark.parametrize(
-        "first",
+        ("name", "data", "texts"),
         [
-            "[ ] buy milk",
-            "[x] done",
-            "[1] Smith 2020",
-            "[1]",
-            "[2026-01-01] We chose PostgreSQL.",
-            "[WIP] and more",
-            "{name} is what the template says",
-            "{1, 2} is a set",
-            '{"a": 1} is what the service answers',
-            "{",
-            "[",
+            ("notes.txt", "\ufeffWe deploy.\n\n  Tabs. \r\n", ["We deploy.", "Tabs."]),
+            *(("notes.txt", f"\n  {first}\nanother\n", [first, "another"]) for first in BRACKETS),
+            *((name, data, ["We chose PostgreSQL, 漢字."]) for name, data in PACKED),
+            ("x", '{"content": "this"}\n{"content": "and", "id": 7, "more": 1}\n', ["this", "and"]),
+            ("x", "memories:\n- content: 2026\n  context: null\n", ["2026"]),
+            ("x", "", []),
         ],
     )
-    def test_notes_may_begin_with_brackets(
-        self, elsewhere: Command, tmp_path: Path, first: str
-    ) -> None:
-        notes = tmp_path / "notes.txt"
-        notes.write_text(f"\n  {first}\nanother\n")
-        assert elsewhere.json("import", str(notes))["new"] == 2
-        assert {memory["content"] for memory in elsewhere.json("list")} == {first, "another"}
+    def test_their_memories_are_found(self, name: str, data: str | bytes, texts: list[str]) -> None:
+        assert [memory.content for memory in read(name, data)] == texts
+
+    @pytest.mark.parametrize("name", ["memory-store.yaml", "memory-store.txt"])
+    def test_the_yaml_of_dev_memory(self, name: str) -> None:
+        yaml = DEV_MEMORY if name.endswith("yaml") else DEV_MEMORY.partition("\n\n")[2]
+        first, second, third = read(name, yaml)
+        assert first.content == "Testing the memory system\nContext: Initial setup"
+        assert [memory.tags for memory in (first, second, third)] == [
+            ["preference", "test", "setup"],
+            ["git"],
+            [],
+        ]
+        assert [memory.timestamp for memory in (first, second, third)] == [
+            datetime(2026, 1, 5, 12, tzinfo=UTC),
+            datetime(2026, 1, 6, 12, tzinfo=UTC),
+            datetime(2026, 1, 7, tzinfo=UTC),
+        ]
+
+    def test_words_in_yaml_that_look_like_numbers_stay_words(self) -> None:
+        [memory] = read("x", "memories:\n- content: 2026\n  tags: [on, 1, 0x10, ~]\n")
+        assert memory.tags == ["on", "1", "0x10"]
+
+    def test_notes_get_the_time_of_their_file(self, elsewhere: Command, file: Path) -> None:
+        file.write_text("We deploy on Fridays.\nSam likes tabs.")
+        os.utime(file, (1_780_000_000, 1_780_000_000))
+        assert elsewhere.json("import", str(file))["new"] == 2
+        memories = elsewhere.json("list")
+        written = datetime.fromtimestamp(1_780_000_000, UTC).isoformat(timespec="microseconds")
+        assert {memory["timestamp"] for memory in memories} == {written}
+        os.utime(file)
+        assert elsewhere.json("import", str(file))["unchanged"] == 2
+        assert elsewhere.json("list") == memories
+
+    def test_a_text_that_occurs_twice_is_one_memory(self, elsewhere: Command, file: Path) -> None:
+        first = {"id": "mem-00000001", "content": "a", "tags": ["x"]}
+        second = {"id": "mem-00000002", "content": " a ", "tags": ["y"]}
+        file.write_text("\n".join(map(json.dumps, [first, second])))
+        counts = elsewhere.json("import", str(file))
+        assert (counts["new"], counts["merged"], counts["renamed"]) == (1, 0, 0)
+        [memory] = elsewhere.json("list")
+        assert (memory["id"], memory["tags"]) == ("mem-00000001", ["x", "y"])
 
     @pytest.mark.parametrize("words", [("show",), ("search", "We chose PostgreSQL"), ("list",)])
     def test_the_json_that_the_commands_print(
@@ -374,105 +370,82 @@ memories:
         elsewhere.run("import", "-", input=printed * 2)
         assert elsewhere.json("list") == command.json("list")
 
-    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-    @pytest.mark.parametrize("name", ["memories.jsonl", "memories.jsonl.gz", "export"])
-    def test_an_export_packed_or_in_another_encoding(
-        self, command: Command, elsewhere: Command, tmp_path: Path, encoding: str, name: str
-    ) -> None:
-        command.run("store", "We chose PostgreSQL, 漢字.")
-        data = command.run("export", "-").stdout.replace("\n", "\r\n").encode(encoding)
-        file = tmp_path / name
-        file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        assert elsewhere.json("import", str(file))["new"] == 1
-        assert elsewhere.json("list") == command.json("list")
 
-    def test_yaml_of_words_that_look_like_numbers(self, elsewhere: Command, file: Path) -> None:
-        file.write_text("memories:\n- content: 2026\n  tags: [on, 1, 0x10, ~]\n  context: null\n")
-        assert elsewhere.json("import", str(file))["new"] == 1
-        [memory] = elsewhere.json("list")
-        assert (memory["content"], memory["tags"]) == ("2026", ["on", "1", "0x10"])
+HEADER = '{"format": "agent-memory", "version": 1, "memories": %d}\n{"content": "a"}'
+LAUGHS = "".join(f"\n- &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
 
-    def test_lines_of_json_without_a_header(self, elsewhere: Command, file: Path) -> None:
-        file.write_text('{"content": "only this"}\n{"content": "and this", "id": 7, "more": 1}\n')
-        assert elsewhere.json("import", str(file))["new"] == 2
+WRONG: list[tuple[str | bytes, str]] = [
+    ('{"content": "good"}\n{"content": 1}', "line 2: content must be a text"),
+    ('{"content": "good"}\n{"content"', "line 2: it is not a whole JSON object"),
+    ('{"content": "good"}\n[1]', "memory 1: it is not an object"),
+    ('{"content": "a", "timestamp": "soon"}', "line 1: its timestamp"),
+    ('{"content": "a", "timestamp": 5}', "line 1: its timestamp"),
+    ('{"content": "a", "timestamp": "0001-01-01T00:00+14:00"}', "line 1: its timestamp"),
+    ('{"content": "a", "tags": "b"}', "line 1: tags must be a list"),
+    ('{"content": "a", "tags": ' + "[" * 600 + "]" * 600 + "}", "a tag must be a text"),
+    ('{"content": "a", "x": ' + "9" * 5_000 + "}", "line 1: it is not a whole JSON"),
+    ('{\n  "content": "a"\n}\n{\n  "content": 1\n}', "line 4: content must be a text"),
+    ('{"content":' * 100_000, "nested too deeply"),
+    ('[{"content": "a"}', "line 1: it is not a whole JSON object"),
+    ('["a"]', "memory 1: it is not an object"),
+    ("[" * 100_000, "content has 100,000 characters"),
+    ("fine\n" + "x" * 10_001, "line 2: content has 10,001 characters"),
+    ('{"format": "agent-memory", "version": 2}\n', "Upgrade agent-memory"),
+    ('{"format": "other", "version": 1}\n', "an export of something else"),
+    (HEADER % 2, "ends early: it holds 1 of 2"),
+    (f"{HEADER % 2}\n{HEADER % 1}", "ends early: it holds 1 of 2"),
+    ("memories:\n- id: [", "it is not YAML"),
+    ("memories:\n- ? [a]\n  : b", "it is not YAML"),
+    ("memories:\n- content: hi\n  tags: {a: b}", "memory 1: tags must be a list"),
+    ("memories:\n- content: &a hi\n- content: *a", "line 3: YAML aliases (*a)"),
+    (f"memories:\n- &l0 [content, content]{LAUGHS}", "YAML aliases"),  # gigabytes of them
+    (f"memories:\n- content: {'1:' * 200_000}1", "400,001 characters"),  # slow as a number
+    ("memories: " + "[" * 100_000, "nested too deeply"),
+    ("memories:\n " + "- " * 10_000, "nested too deeply"),
+    ("memories: []\n---\nmemories: []", "2 YAML documents"),
+    ("memories: none", "no list of memories"),
+    ("memories:\n- 5", "memory 1: it is not an object"),
+    ("fine\nna\u00efve".encode("latin-1"), "line 2: it is not UTF-8 text. If it is text in"),
+    ("without a mark".encode("utf-16-le"), "not UTF-8 text"),
+    (bytes(range(256)), "not UTF-8 text"),
+    (b"PK\x03\x04word/document.xml", "Unpack it"),
+    (bz2.compress(b"fine"), "Unpack it"),
+    (lzma.compress(b"fine"), "Unpack it"),
+    (archive(), "Unpack it"),
+    (gzip.compress(archive(), mtime=0), "Unpack it"),
+    (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or incomplete"),
+    (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or incomplete"),
+    (gzip.compress(b"\xff", mtime=0), "not UTF-8 text"),
+]
 
 
 class TestWrongFiles:
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ('{"content": "good"}\n{"content": 1}', "line 2: content must be a text"),
-            ('{"content": "good"}\n{"content"', "line 2: it is not a whole JSON object"),
-            ('{"content": "good"}\n[1]', "memory 1: it is not an object"),
-            ('{"content": "a", "timestamp": "soon"}', "line 1: its timestamp"),
-            ('{"content": "a", "timestamp": 5}', "line 1: its timestamp"),
-            ('{"content": "a", "tags": "b"}', "line 1: tags must be a list"),
-            ("fine\n" + "x" * 10_001, "line 2: content has 10,001 characters"),
-            ('{"format": "agent-memory", "version": 2}\n', "Upgrade agent-memory"),
-            ('{"format": "other", "version": 1}\n', "an export of something else"),
-            (
-                '{"format": "agent-memory", "version": 1, "memories": 2}\n{"content": "a"}',
-                "ends early: it holds 1 of 2",
-            ),
-            (
-                '{"format": "agent-memory", "version": 1, "memories": 2}\n{"content": "a"}\n'
-                '{"format": "agent-memory", "version": 1, "memories": 1}\n{"content": "b"}',
-                "ends early: it holds 1 of 2",
-            ),
-            ("memories:\n- id: [", "it is not YAML"),
-            ("memories:\n- content: hi\n  tags: {a: b}", "memory 1: tags must be a list"),
-            ("memories:\n- content: &a hi\n- content: *a", "line 3: YAML aliases (*a)"),
-            ("memories: " + "[" * 100_000, "nested too deeply"),
-            ("memories:\n " + "- " * 10_000, "nested too deeply"),
-            ("memories: []\n---\nmemories: []", "2 YAML documents"),
-            ("memories:\n- ? [a]\n  : b", "it is not YAML"),
-            ('[{"content": "a"}', "line 1: it is not a whole JSON object"),
-            ('["a"]', "memory 1: it is not an object"),
-            ("[" * 100_000, "content has 100,000 characters"),
-            ('{"content": "a", "tags": ' + "[" * 600 + "]" * 600 + "}", "a tag must be a text"),
-            ('{"content": "a", "x": ' + "9" * 5_000 + "}", "line 1: it is not a whole JSON"),
-            ('{\n  "content": "a"\n}\n{\n  "content": 1\n}', "line 4: content must be a text"),
-            ('{"content":' * 100_000, "nested too deeply"),
-            ('{"content": "a", "timestamp": "0001-01-01T00:00+14:00"}', "line 1: its timestamp"),
-            ("memories: none", "no list of memories"),
-            ("memories:\n- 5", "memory 1: it is not an object"),
-        ],
-    )
-    def test_faults_name_their_place_and_nothing_is_changed(
-        self, elsewhere: Command, file: Path, text: str, said: str
-    ) -> None:
-        file.write_text(text)
-        result = elsewhere.run("import", str(file), code=1)
-        assert said in result.stderr and "nothing was changed" in result.stderr
-        assert not elsewhere.root.exists()
+    @pytest.mark.parametrize(("data", "said"), WRONG, ids=range(len(WRONG)))
+    def test_faults_name_their_place(self, data: str | bytes, said: str) -> None:
+        with pytest.raises(formats.ImportFileError) as told:
+            read("memories", data)
+        assert said in str(told.value)
 
-    @pytest.mark.parametrize(
-        ("data", "said"),
-        [
-            (
-                "fine\nna\u00efve".encode("latin-1"),
-                "line 2: it is not UTF-8 text. If it is text in",
-            ),
-            ("without a mark".encode("utf-16-le"), "not UTF-8 text"),
-            (bytes(range(256)), "not UTF-8 text"),
-            (b"PK\x03\x04word/document.xml", "Unpack it"),
-            (bz2.compress(b"fine"), "Unpack it"),
-            (lzma.compress(b"fine"), "Unpack it"),
-            (gzip.compress(b"fine\n" * 100, mtime=0)[:-10], "damaged or incomplete"),
-            (gzip.compress(b"fine", mtime=0)[:12] + b"\xff" * 20, "damaged or incomplete"),
-            (gzip.compress(b"\xff", mtime=0), "not UTF-8 text"),
-        ],
-    )
-    def test_not_text(self, elsewhere: Command, file: Path, data: bytes, said: str) -> None:
-        file.write_bytes(data)
-        result = elsewhere.run("import", str(file), code=1)
-        assert said in result.stderr and "nothing was changed" in result.stderr
+    @pytest.mark.parametrize("name", ["x.tar", "x.TGZ", "x.zip", "x.7z", "x.rar"])
+    def test_an_archive_by_its_name(self, name: str) -> None:
+        with pytest.raises(formats.ImportFileError, match="Unpack it") as told:
+            read(name, bytes(range(256)))
+        assert "iconv" not in str(told.value)
 
     @pytest.mark.parametrize("name", ["notes.csv", "notes.TSV", "notes.csv.gz"])
-    def test_a_table(self, elsewhere: Command, tmp_path: Path, name: str) -> None:
-        file = tmp_path / name
-        file.write_text("date,note\n2026-01-01,We chose PostgreSQL.\n")
-        assert '{"content": ' in elsewhere.run("import", str(file), code=1).stderr
+    def test_a_table(self, name: str) -> None:
+        with pytest.raises(formats.ImportFileError, match=r'\{"content": '):
+            read(name, "date,note\n2026-01-01,We chose PostgreSQL.\n")
+
+    def test_nothing_is_changed_and_many_faults_are_cut(
+        self, elsewhere: Command, file: Path
+    ) -> None:
+        file.write_text("good\n" + "x" * 10_001)
+        said = elsewhere.run("import", str(file), code=1).stderr
+        assert "line 2: content has" in said and "nothing was changed" in said
+        file.write_text('{"content": 1}\n' * 30)
+        assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
+        assert "is a directory" in elsewhere.run("import", str(file.parent), code=2).stderr
         assert not elsewhere.root.exists()
 
     def test_a_file_that_never_ends(
@@ -483,48 +456,15 @@ class TestWrongFiles:
         for name in ("/dev/zero", str(file)):
             assert "larger than 2 MB" in elsewhere.run("import", name, code=1).stderr
 
-    def test_a_folder_is_a_usage_error(self, elsewhere: Command, tmp_path: Path) -> None:
-        assert "is a directory" in elsewhere.run("import", str(tmp_path), code=2).stderr
-
-    LAUGHS = tuple(f"- &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
-
-    def test_yaml_that_would_expand_to_gigabytes(self, elsewhere: Command, tmp_path: Path) -> None:
-        file = tmp_path / "laughs.yaml"
-        file.write_text("\n".join(["- &l0 [content, content]", *self.LAUGHS]))
-        started = time.monotonic()
-        assert "YAML aliases" in elsewhere.run("import", str(file), code=1).stderr
-        assert time.monotonic() - started < 10
-
-    def test_yaml_with_a_number_that_would_take_long(
-        self, elsewhere: Command, tmp_path: Path
-    ) -> None:
-        file = tmp_path / "number.yaml"
-        file.write_text(f"memories:\n- content: {'1:' * 200_000}1\n- content: 1:30\n")
-        started = time.monotonic()
-        assert "400,001 characters" in elsewhere.run("import", str(file), code=1).stderr
-        assert time.monotonic() - started < 10
-
-    def test_many_faults_are_cut(self, elsewhere: Command, file: Path) -> None:
-        file.write_text('{"content": 1}\n' * 30)
-        assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
-
     def test_a_memory_that_would_have_too_many_tags(self, elsewhere: Command, file: Path) -> None:
         elsewhere.run("store", "same", *(f"--tag={number}" for number in range(15)))
-        tags = json.dumps([f"other {number}" for number in range(15)])
-        lines = [
-            '{"content": "before"}',
-            f'{{"content": "same", "tags": {tags}}}',
-            '{"content": "after"}',
-        ]
-        file.write_text("\n".join(lines))
+        tags = [f"other {number}" for number in range(15)]
+        lines = [{"content": "before"}, {"content": "same", "tags": tags}, {"content": "after"}]
+        file.write_text("\n".join(map(json.dumps, lines)))
         result = elsewhere.run("import", str(file), code=1)
         assert "1 could not be imported:\n  line 2: With the tags" in result.stderr
         assert "Run it again" not in result.stderr
         assert {m["content"] for m in elsewhere.json("list")} == {"before", "same", "after"}
-
-    def test_an_empty_file_is_not_an_error(self, elsewhere: Command, file: Path) -> None:
-        file.write_text("")
-        assert elsewhere.json("import", str(file))["new"] == 0
 
 
 class TestRestore:
@@ -586,8 +526,7 @@ class TestRestore:
 
 def test_the_progress_of_a_long_import_is_on_standard_error(elsewhere: Command, file: Path) -> None:
     file.write_text("\n".join(f"fact {number}" for number in range(300)))
-    started = time.monotonic()
     process = elsewhere.start("import", str(file))
     output, notes = process.communicate()
-    assert process.returncode == 0 and notes == "" and time.monotonic() - started < 60
+    assert process.returncode == 0 and notes == ""
     assert output == "300 memories for sam: 300 new, 0 merged, 0 unchanged\n"

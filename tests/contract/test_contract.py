@@ -1,4 +1,5 @@
-"""What a store promises wherever it is kept: in files on this machine, or on a Qdrant server.
+"""What a store promises wherever it is kept: in files on this machine, on a Qdrant server, or in a
+dictionary, which shows that the port is enough.
 
 `client` and `http` stand in for the server, without and with HTTP. The real one, `server`, is there
 where `qdrant_real` is given one; then, it also answers behind `http`.
@@ -24,15 +25,22 @@ from zlib import crc32
 import numpy as np
 import pytest
 from conftest import Clock, MakeStorage, MakeTools
-from former import store_as_before
+from dict_backend import DictBackend
 from httpx import Headers
-from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, StorageError, ranking
+from memory_semantic import (
+    Backend,
+    EmbeddingGenerator,
+    Memory,
+    MemoryStorage,
+    StorageError,
+    ranking,
+)
 from memory_semantic.files import query
 from memory_semantic.memory import point_id
-from memory_semantic.server import connection
-from memory_semantic.server import requests as server_requests
-from memory_semantic.server.settings import TRY_SECONDS
 from memory_semantic.store import EVERYWHERE, EmbeddingModel, Store, Where
+from memory_server import connection
+from memory_server import requests as server_requests
+from memory_server.settings import TRY_SECONDS
 from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
 from qdrant_client import models as m
@@ -44,7 +52,7 @@ from qdrant_server import QdrantServer
 
 T = TypeVar("T")
 
-PLACES = ["files", "client", "http", *(["server"] if URL else [])]
+PLACES = ["dict", "files", "client", "http", *(["server"] if URL else [])]
 
 SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
 
@@ -81,6 +89,13 @@ class Place:
     config: dict[str, Any]
     rounding: type[np.floating[Any]] = np.float16
     counts_deleted: bool = False
+    dictionaries: dict[str, DictBackend] | None = None
+
+    def backend(self, agent: str) -> Backend | None:
+        """The one to use; None if the settings name it."""
+        if self.dictionaries is None:
+            return None
+        return self.dictionaries.setdefault(agent, DictBackend(agent))
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
         key = self.config.get("qdrant_api_key", "")
@@ -89,6 +104,8 @@ class Place:
     def there(self) -> list[str]:
         """What exists: folders of agents, or collections on the server."""
         root = Path(self.config["storage_root"])
+        if self.dictionaries is not None:
+            return [name for name, kept in self.dictionaries.items() if kept.store]
         if "qdrant_url" not in self.config:
             return [path.name for path in root.iterdir()] if root.exists() else []
         names = [each.name for each in self.ask(lambda c: c.get_collections()).collections]
@@ -96,6 +113,9 @@ class Place:
 
     def give(self, agent: str, to: str) -> None:
         """Put what `agent` has where `to` looks for its own."""
+        if self.dictionaries is not None:
+            self.dictionaries[to] = DictBackend(to, self.dictionaries[agent].store)
+            return
         if "qdrant_url" not in self.config:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
@@ -123,6 +143,9 @@ def place(
     config = {"storage_root": str(root), "embedding_model": "local"}
     if request.param == "files":
         yield Place(config)
+        return
+    if request.param == "dict":
+        yield Place(config, np.float64, dictionaries={})
         return
     config |= {"qdrant_url": URL, "qdrant_prefix": f"contract-{secrets.token_hex(6)}"}
     real = request.param != "client" and bool(URL)
@@ -154,7 +177,10 @@ def make(place: Place, clock: Clock) -> MakeStorage:
         agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
     ) -> MemoryStorage:
         settings = {**place.config, **config}
-        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock)
+        backend = place.backend(agent_id)
+        return MemoryStorage(
+            agent_id, settings, embeddings=embeddings, clock=clock, backend=backend
+        )
 
     return make
 
@@ -430,20 +456,16 @@ async def test_a_deleted_text_can_be_stored_again_as_new(
     assert await plain.get(first) is None and await plain.count() == 1
 
 
-async def test_an_id_that_two_memories_share_is_an_error_and_neither_is_chosen(
+async def test_two_memories_with_one_id_are_read_and_deleted_together(
     plain: MemoryStorage,
 ) -> None:
     twice, once = await plain.store_many(["one", "two"])
     await write(plain, "three", id=twice)
-    before = await whole(plain)
-    for call in (plain.get(twice), plain.delete([once, twice])):
-        with pytest.raises(
-            StorageError, match=rf"{twice}: '(one|three)' and '(one|three)'.*Nothing was changed\."
-        ):
-            await call
-    assert await whole(plain) == before and len(before) == 3
-    assert await plain.check() == [f"The id {twice} belongs to 2 memories."]
-    assert await plain.delete([once]) == 1
+    assert {memory.content for memory in await plain.with_ids([twice])} == {"one", "three"}
+    assert await plain.get(twice) == (await plain.with_ids([twice]))[0]
+    assert await plain.check() == []
+    assert await plain.delete([twice]) == 2
+    assert [memory.id for memory in await plain.get_recent()] == [once]
 
 
 async def test_restored_memories_keep_their_ids_and_times(
@@ -577,15 +599,3 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
         assert (known.content, known.embedding) == ("?!", records["?!"].vector)
 
     await make().run(work, None)
-
-
-async def test_a_text_of_an_earlier_version_stays_one_memory(plain: MemoryStorage) -> None:
-    text = "one\r\ntwo\rthree"
-    [first] = await store_as_before(plain, [(text, ["old"])])
-    [again, other] = await plain.upsert([(text, ["new"]), "another"])
-    assert again.id == first.id and again.known and not other.known
-    assert sorted(memory.content for memory in await plain.get_recent(9)) == ["another", text]
-    [restored] = await plain.restore([Memory(agent_id="sam", content=text, tags=["late"])])
-    assert restored.id == first.id and await plain.count() == 2
-    memory = await plain.get(first.id)
-    assert memory and memory.tags == ["old", "new", "late"] and await plain.check() == []

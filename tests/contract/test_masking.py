@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,46 @@ def test_masking_never_makes_a_text_longer() -> None:
     for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
         whole = text.replace("¤", secret)
         assert len(mask(whole)[0]) <= len(whole)
+
+
+def seconds(search: Callable[[str], object], text: str) -> float:
+    started = time.process_time()
+    search(text)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("name", {**PREFIXED, **COMMON})
+def test_a_beginning_that_is_repeated_takes_no_longer_than_its_length(name: str) -> None:
+    """A pattern that looks for its end from each beginning would hold up the whole process."""
+    text, secret = {**PREFIXED, **COMMON}[name]
+    before = text.partition("¤")[0]
+    [kind] = re.findall(r"\(masked ([^()]+)\)|$", mask(before + secret)[0])[:1]
+    pattern = {**masking.PREFIXED, **masking.PLACED}.get(kind, masking._NAMED)
+
+    def search(text: str) -> None:
+        for _ in re.finditer(pattern, text):
+            pass
+
+    beginning = (before + secret[: max(4, min(40, len(secret) // 2))])[-60:]
+    few = min(seconds(search, beginning * 10_000) for _ in range(3))
+    assert seconds(search, beginning * 100_000) < 10 * few * 3 + 0.1
+
+
+@pytest.mark.parametrize("rest", ["", "\n", "\nMIIEowIBAAKC", "\n-----END CERTIFICATE-----\n"])
+def test_private_keys_without_an_end_do_not_hold_up_a_process(rest: str) -> None:
+    beginning = f"-----BEGIN RSA PRIVATE KEY-----{rest}"
+    few = min(seconds(mask, beginning * 1_000) for _ in range(3))
+    assert seconds(mask, beginning * 10_000) < 10 * few * 3 + 0.1
+
+
+def test_a_key_that_is_cut_off_is_masked_before_a_whole_one() -> None:
+    lines = "\n".join(chars(64) for _ in range(3))
+    begin, end = (f"-----{which} RSA PRIVATE KEY-----" for which in ("BEGIN", "END"))
+    masked, number = mask(f"one: {begin}\n{lines}\n\ntwo: {begin}\n{lines}\n{end} and more")
+    assert (masked, number) == (
+        "one: (masked private key)\n\ntwo: (masked private key) and more",
+        2,
+    )
 
 
 class TestATextThatIsAsLongAsPossible:

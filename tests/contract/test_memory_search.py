@@ -1,7 +1,6 @@
 """What `memory_search` promises the model."""
 
 import json
-import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,20 +37,6 @@ async def test_accepts_limits_and_cuts_them_to_twenty(
     assert len(output["memories"]) == min(limit or 5, 20)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 2.5, "5", True, math.nan, math.inf, [5]])
-async def test_rejects_invalid_limits(tools: Tools, make_storage: MakeStorage, limit: Any) -> None:
-    assert "1 to 20" in await tools.refused("memory_search", query="x", limit=limit)
-    if limit != "5":
-        with pytest.raises(ValueError):
-            await make_storage().get_recent(limit)
-
-
-@pytest.mark.parametrize("query", [None, "", "  ", "\u200b", 7, ["x"], "x" * 100_000, "\ud800"])
-async def test_rejects_invalid_queries(tools: Tools, query: Any) -> None:
-    assert "query" in await tools.refused("memory_search", query=query)
-    assert "query" in await tools.refused("memory_search")
-
-
 async def test_short_and_common_queries_work(tools: Tools) -> None:
     await tools.call("memory_store", content="We chose PostgreSQL.")
     for query in ("x", "the of and", "数据库", "?", "🙂"):
@@ -84,14 +69,6 @@ async def test_since_keeps_what_was_stored_at_that_moment_or_later(
         ("9999-12-31T23:59:59Z", 0),
     ]:
         assert len(await storage.search("fact", since=since)) == expected, since
-
-
-BAD_TIMES = ["yesterday", "", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
-
-
-@pytest.mark.parametrize("since", BAD_TIMES)
-async def test_rejects_invalid_times(tools: Tools, since: Any) -> None:
-    assert "ISO 8601" in await tools.refused("memory_search", query="x", since=since)
 
 
 async def test_an_answer_is_bounded_and_short_memories_come_whole(

@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 from agent_memory.page import write_page
 from command import Command
-from conftest import Clock, MakeStorage, MakeTools, Tools
+from conftest import MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
-from former import store_as_before
-from memory_semantic import Memory, MemoryStorage, maintenance
-from memory_semantic.maintenance.salvage import salvage
+from memory_semantic import Memory, MemoryStorage
 from memory_semantic.plaintext import normal, plain
-from memory_semantic.store import EmbeddingModel
-from plain_vectors import PlainVectors
 
 
 def tagged(text: str) -> str:
@@ -41,11 +37,15 @@ async def test_tag_characters_are_not_stored(
     assert "empty" in await tools.refused("memory_store", content=HIDDEN)
 
 
-async def test_tag_characters_of_earlier_versions_do_not_reach_the_model(
+async def test_tag_characters_that_another_program_stored_do_not_reach_the_model(
     make_storage: MakeStorage, tools: Tools
 ) -> None:
-    await store_as_before(make_storage(), [(f"Tea{HIDDEN} at four.", [])])
-    found = await tools.call("memory_search", query="tea")
+    storage = make_storage()
+    await storage.store("Coffee at ten.")
+    [vector] = await storage.generator(None).generate_batch(["Tea at four."])
+    memory = Memory(agent_id="sam", content=f"Tea{HIDDEN} at four.", embedding=vector)
+    await storage.run(lambda store: store.update([memory]), [])
+    found = await tools.call("memory_search", query="tea", limit=1)
     assert found["memories"][0]["content"] == "Tea at four."
 
 
@@ -94,91 +94,6 @@ def import_lines(command: Command, lines: list[dict[str, Any]]) -> tuple[int, in
     return counts["new"], counts["merged"] + counts["unchanged"]
 
 
-# As versions before 1.3 kept them.
-FORMER = ["one\r\ntwo\r\nthree", "one\r\ntwo\nfour", "one\rtwo", "\ufeffone two"]
-
-
-class TestOfAnEarlierVersion:
-    @pytest.mark.parametrize("text", FORMER)
-    async def test_stored_again_it_stays_one_memory(
-        self, storage: MemoryStorage, tools: Tools, clock: Clock, text: str
-    ) -> None:
-        [before] = await store_as_before(storage, [(text, ["old"])])
-        clock.advance(days=1)
-        again = await tools.call("memory_store", content=f" {text}\r\n", tags=["new"])
-        assert again["memory_id"] == before.id and "already known" in again["status"]
-        [memory] = await storage.get_recent(10)
-        assert (memory.content, memory.tags) == (text, ["old", "new"])
-        assert await storage.check() == []
-
-    async def test_so_it_does_with_plain_line_feeds(self, storage: MemoryStorage) -> None:
-        [before] = await store_as_before(storage, [("one\r\ntwo", [])])
-        assert await storage.store("one\ntwo") == before.id
-
-    async def test_texts_that_were_different_memories_stay_different(
-        self, storage: MemoryStorage
-    ) -> None:
-        with_both, plain_one = await store_as_before(storage, [("1\r\n2", []), ("1\n2", [])])
-        assert with_both.id != plain_one.id
-        assert await storage.store("1\r\n2") == await storage.store("1\n2") == plain_one.id
-        assert await storage.count() == 2
-
-    def test_its_export_changes_nothing(
-        self, make_storage: MakeStorage, server: EmbeddingsServer, tmp_path: Path
-    ) -> None:
-        service: dict[str, Any] = {"embedding_model": "m", "base_url": server.base_url}
-        storage = make_storage(**service)
-        asyncio.run(store_as_before(storage, [(text, ["tag"]) for text in FORMER]))
-        memories = asyncio.run(storage.get_recent(10))
-        requests = len(server.requests)
-        for each in asyncio.run(storage.restore(memories)):
-            assert each.known and not each.changed
-        assert len(server.requests) == requests
-
-    @pytest.mark.parametrize("dated", [True, False])
-    def test_nor_does_its_import(
-        self, storage: MemoryStorage, command: Command, dated: bool
-    ) -> None:
-        asyncio.run(store_as_before(storage, [(text, ["tag"]) for text in FORMER]))
-        before = command.json("list")
-        lines = before if dated else [{"content": text} for text in FORMER]
-        assert import_lines(command, lines) == (0, len(FORMER))
-        assert command.json("list") == before
-        assert command.run("doctor", "--offline")
-
-    def test_elsewhere_its_import_has_the_normal_form(
-        self, storage: MemoryStorage, command: Command, tmp_path: Path
-    ) -> None:
-        asyncio.run(store_as_before(storage, [(text, []) for text in FORMER]))
-        elsewhere = Command(tmp_path / "elsewhere" / "memory")
-        elsewhere.root.mkdir(parents=True)
-        assert import_lines(elsewhere, command.json("list")) == (len(FORMER), 0)
-        contents = {memory["content"] for memory in elsewhere.json("list")}
-        assert contents == {normal(text) for text in FORMER}
-
-    async def test_another_model_leaves_the_texts_as_they_are(self, storage: MemoryStorage) -> None:
-        texts = [f"{ends.join('abc')} {i}" for i in range(50) for ends in ("\r\n", "\n", "\r")]
-        await store_as_before(storage, [(text, [f"hidden{HIDDEN}"]) for text in texts])
-        before = {memory.id: memory for memory in await storage.get_recent(200)}
-        info = await storage.info()
-        assert info
-        other = info.model_copy(update={"model": EmbeddingModel("plain", None, 32)})
-        rebuilt = maintenance.place(storage.backend).rebuild(
-            other, PlainVectors(), lambda done, of: None
-        )
-        assert await asyncio.wait_for(rebuilt, 60) == len(texts)
-        after = {memory.id: memory for memory in await storage.get_recent(200)}
-        assert after == before and await storage.check() == []
-
-    async def test_a_repair_finds_them(self, storage: MemoryStorage, root: Path) -> None:
-        texts = [*FORMER, f"Tea{HIDDEN} at four."]
-        await store_as_before(storage, [(text, [f"drink{HIDDEN}s"]) for text in texts])
-        [shard] = (root / "sam/qdrant.db").glob("shard-*[0-9]")
-        found = salvage(shard, "sam")
-        assert {memory.content for memory in found.memories} == set(texts)
-        assert (found.unverified, found.unreadable) == (0, 0)
-
-
 SEEN = [
     "tabs\tand\nlines",
     "👩‍👩‍👧 👍🏽 ❤️ 🏳️‍🌈 ☎︎ 1️⃣ © ™️",
@@ -225,11 +140,11 @@ def test_nothing_invisible_passes() -> None:
 def test_the_command_and_the_page_show_dots(
     storage: MemoryStorage, command: Command, tmp_path: Path
 ) -> None:
-    [stored] = asyncio.run(store_as_before(storage, [(f"a\u200bb{tagged('x')}c", ["t\u200bt"])]))
-    for words in (("list",), ("show", stored.id), ("search", "abc")):
+    id = asyncio.run(storage.store("a\u200bbc", ["t\u200bt"]))
+    for words in (("list",), ("show", id), ("search", "abc")):
         shown = command.run(*words).output
         assert "a·b" in shown and "t·t" in shown and "\u200b" not in shown
-    assert command.json("show", stored.id)["content"] == f"a\u200bb{tagged('x')}c"
+    assert command.json("show", id)["content"] == "a\u200bbc"
     page = tmp_path / "page.html"
     memory = Memory(agent_id="sam", content="a\u200bb", tags=["t\u202et"])
     write_page(str(page), "sam", "local", [memory], np.zeros((1, 2)))

@@ -9,10 +9,10 @@ from agent_memory.cli import cli
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from click.testing import CliRunner
-from command import settings
+from command import invoke, settings
 from conftest import MakeStorage, MakeTools
-from memory_semantic import InputError
-from memory_semantic.settings import StorageConfig, core_settings
+from memory_semantic import InputError, core_settings
+from memory_semantic.settings import StorageConfig
 
 TYPOS = {
     "embeding_model": "embedding_model",
@@ -27,15 +27,17 @@ TYPOS = {
 
 
 @pytest.mark.parametrize("name", TYPOS)
-@pytest.mark.parametrize("value", ["very-secret", None, ""])
 async def test_an_unknown_name_is_reported_with_the_nearest_one_at_the_call(
-    make_tools: MakeTools, root: Path, name: str, value: Any
+    make_tools: MakeTools, root: Path, name: str
 ) -> None:
-    tools = await make_tools(**{name: value})
-    for tool, arguments in (("memory_store", {"content": "x"}), ("memory_search", {"query": "x"})):
-        said = await tools.refused(tool, **arguments)
-        assert f"There is no setting {name!r}. Did you mean {TYPOS[name]!r}?" in said
-        assert "very-secret" not in said and "Nothing was changed" in said
+    for value in ("very-secret", None, ""):
+        tools = await make_tools(**{name: value})
+        for said in (
+            await tools.refused("memory_store", content="x"),
+            await tools.refused("memory_search", query="x"),
+        ):
+            assert f"There is no setting {name!r}. Did you mean {TYPOS[name]!r}?" in said
+            assert "very-secret" not in said and "Nothing was changed" in said
     assert not root.exists()
 
 
@@ -61,14 +63,55 @@ def test_a_name_unlike_any_other_gets_no_suggestion(make_storage: MakeStorage, n
     assert "Did you mean" not in said and "very-secret" not in said and len(said) < 300
 
 
-def test_all_unknown_names_are_reported_at_once() -> None:
-    with pytest.raises(InputError, match=r"'embeding_model'.*'dimension'"):
-        core_settings({"embeding_model": "local", "dimensions": 8, "dimension": 8})
+RELATIVE = [("memory", "work/memory"), ("../memory", "memory"), (".", "work")]
 
 
-def test_python_is_refused_them_like_a_session(make_storage: MakeStorage) -> None:
-    with pytest.raises(InputError, match="Did you mean 'dimensions'"):
-        make_storage(dimension=8)
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize(("relative", "absolute"), RELATIVE)
+async def test_a_relative_storage_root_is_refused_with_the_path_to_write(
+    make_tools: MakeTools, make_storage: MakeStorage, work: Path, relative: str, absolute: str
+) -> None:
+    """It would be another folder, and another memory, wherever it is used."""
+    said = await (await make_tools(storage_root=relative)).refused("memory_store", content="x")
+    assert "each folder that you work in would have a memory of its own" in said
+    assert f"Write {work.parent / absolute} instead." in said
+    with pytest.raises(InputError, match="is not an absolute path"):
+        make_storage(storage_root=relative)
+
+
+@pytest.mark.parametrize(("relative", "absolute"), RELATIVE)
+def test_the_command_refuses_it_too(work: Path, relative: str, absolute: str) -> None:
+    settings(agent_identity="sam", storage_root=relative)
+    words = f"Write {work.parent / absolute} instead."
+    for arguments in (["store", "x"], ["search", "x"], ["agents"], ["export", "-"]):
+        assert words in invoke(*arguments, code=2).stderr
+    assert words in invoke("doctor", code=1).stdout
+    assert not [path for path in work.parent.rglob("*") if path.name in ("memory", "sam")]
+
+
+async def test_a_root_in_the_home_is_absolute(make_storage: MakeStorage, work: Path) -> None:
+    await make_storage(storage_root="~/memory").store("x")
+    assert Path("~/memory/sam/qdrant.db").expanduser().is_dir()
+
+
+def test_a_relative_root_may_be_typed(work: Path) -> None:
+    invoke("store", "x", "--root", "memory", "--agent", "sam")
+    assert (work / "memory/sam/qdrant.db").is_dir()
+    assert "x" in invoke("list", "--root", "./memory", "--agent", "sam").stdout
+
+
+def test_python_is_refused_them_like_a_session_all_at_once(make_storage: MakeStorage) -> None:
+    with pytest.raises(
+        InputError, match=r"'embeding_model'.*'dimension'.*Did you mean 'dimensions'"
+    ):
+        make_storage(embeding_model="local", dimensions=8, dimension=8)
     with pytest.raises(InputError, match="'agent_identity'"):  # the agent is another argument
         make_storage(agent_identity="alice")
 
@@ -88,28 +131,6 @@ def test_values_may_be_texts_because_amplifier_expands_variables() -> None:
     )
     assert (config.max_query_results, config.lexical_weight) == (5, 0.5)
     assert config.read_only is True and config.base_url is None
-
-
-@pytest.mark.parametrize(
-    ("config", "rule"),
-    [
-        ({"max_query_results": True}, "it must be a number, not bool"),
-        ({"lock_timeout": "false"}, "it must be a valid number"),
-        ({"read_only": "perhaps"}, "it must be a valid boolean"),
-        ({"embedding_model": 7}, "it must be a valid string"),
-        ({"dimensions": 8.5}, "it must be a valid integer"),
-        ({"lexical_weight": 1.5}, "it must be less than or equal to 1"),
-    ],
-)
-def test_an_invalid_value_is_reported_with_its_rule(config: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"The setting {next(iter(config))} is wrong: {rule}"):
-        StorageConfig.parse(config)
-
-
-def test_all_invalid_values_are_reported_at_once_and_none_is_quoted() -> None:
-    with pytest.raises(InputError, match=r"storage_root.*dimensions") as told:
-        StorageConfig.parse({"dimensions": "very-secret", "storage_root": ["very-secret"]})
-    assert "very-secret" not in str(told.value)
 
 
 def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from plain_vectors import PlainVectors
 SUBJECTS = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
 
 
-def format_of(root: Path) -> int:
-    return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["format"]
+def has_words(root: Path) -> bool:
+    return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["words"]
 
 
 class Listening(PlainVectors):
@@ -70,7 +71,7 @@ async def test_a_question_without_words_is_ranked_by_meaning(root: Path, clock: 
 
 async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> None:
     await MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors()).store("x")
-    assert format_of(root) == 1
+    assert not has_words(root)
 
 
 class TestAMemoryMadeWithoutWords:
@@ -85,7 +86,7 @@ class TestAMemoryMadeWithoutWords:
         by_meaning = await make_storage(lexical_weight=0).search(question)
         assert await make_storage().search(question) == by_meaning
         await make_storage().store("Another.")
-        assert format_of(root) == 1
+        assert not has_words(root)
         assert await make_storage().check() == []
 
     async def test_is_so_whatever_the_weight_and_the_doctor_says_it(
@@ -96,14 +97,16 @@ class TestAMemoryMadeWithoutWords:
         assert await make_storage(lexical_weight=1).search(question) == by_meaning
         findings = await asyncio.to_thread(command.json, "doctor", "--offline")
         [finding] = [each for each in findings if each["subject"] == "words"]
-        assert finding["mend"] == "agent-memory reembed --model local"
+        assert re.sub(" --(agent|root) [^ ]+", "", finding["mend"]) == (
+            "agent-memory reembed --model local"
+        )
 
     async def test_gets_them_from_reembed(
         self, make_storage: MakeStorage, root: Path, command: Command
     ) -> None:
         before = {memory.id: memory for memory in await make_storage().get_recent(5)}
         await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
-        assert format_of(root) == 2
+        assert has_words(root)
         [found] = await make_storage().search("ten pool holds the", limit=1)
         assert (found.score or 0) > 1.15
         assert {memory.id: memory for memory in await make_storage().get_recent(5)} == before
@@ -120,7 +123,7 @@ class TestAMemoryMadeWithoutWords:
         settings.parent.mkdir(exist_ok=True)
         settings.write_text(json.dumps(with_weight_0))
         await asyncio.to_thread(command.run, "doctor", "--repair", "--yes", "--offline")
-        assert format_of(root) == 2
+        assert has_words(root)
         assert await make_storage().check() == []
 
 

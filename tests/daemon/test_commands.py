@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from memory_daemon.access import Access
 from memory_daemon.database import MIGRATIONS, migrate
 from memory_daemon.settings import Refused
-from memory_daemon_process import TABLES, Agent, DaemonProcess, one_of_everything
+from memory_daemon_process import TABLES, Agent, DaemonProcess, one_of_everything, wait_until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 
@@ -31,6 +30,14 @@ def count(daemon: DaemonProcess, tenant: str) -> dict[str, int]:
         table: daemon.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", tenant)[0][0]
         for table in TABLES
     }
+
+
+def refusal(daemon: DaemonProcess, *command: str) -> str:
+    """What a command says that fails."""
+    refused = daemon.run(*command)
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert refused.stderr.startswith("agent-memory-daemon: ")
+    return refused.stderr
 
 
 async def test_the_first_start_shows_a_token_that_works(daemon: DaemonProcess) -> None:
@@ -73,10 +80,9 @@ async def test_forget_by_event_tag_and_age(daemon: DaemonProcess, sam: Agent) ->
     assert count(daemon, sam.tenant)["events"] == 1
 
 
-def test_forget_refuses_unless_told_what(daemon: DaemonProcess) -> None:
-    for options in ([], ["--tenant", "t"], ["--before", "soon"]):
-        refused = daemon.run("forget", *options, "--yes")
-        assert refused.returncode == 1 and refused.stderr.startswith("agent-memory-daemon: ")
+@pytest.mark.parametrize("options", [(), ("--tenant", "t"), ("--before", "soon")])
+def test_forget_refuses_unless_told_what(daemon: DaemonProcess, options: tuple[str, ...]) -> None:
+    assert refusal(daemon, "forget", *options, "--yes")
 
 
 async def test_tokens_are_made_listed_and_revoked(daemon: DaemonProcess, tenant: str) -> None:
@@ -166,37 +172,33 @@ async def test_says_what_to_run_if_it_may_not_create_the_role(
 def test_refuses_an_invalid_setting_in_a_sentence(
     empty: Path, settings: dict[str, str], says: str
 ) -> None:
-    refused = DaemonProcess(empty, **settings).run("serve")
-    assert refused.returncode == 1 and says in refused.stderr
-    assert refused.stderr.startswith("agent-memory-daemon: ") and "Traceback" not in refused.stderr
+    assert says in refusal(DaemonProcess(empty, **settings), "serve")
 
 
 def test_refuses_a_token_file_that_others_may_read(empty: Path) -> None:
     daemon = DaemonProcess(empty)
     daemon.tokens.make(Access("t"))
     (empty / "tokens.json").chmod(0o644)
-    refused = daemon.run("serve")
-    assert refused.returncode == 1 and "chmod 600" in refused.stderr
+    assert "chmod 600" in refusal(daemon, "serve")
 
 
 def test_refuses_a_port_in_use(daemon: DaemonProcess) -> None:
     port = daemon.url.split(":")[2].split("/")[0]
-    taken = DaemonProcess(daemon.home, dsn=daemon.dsn, port=port).run("serve")
-    assert taken.returncode == 1 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
+    second = DaemonProcess(daemon.home, dsn=daemon.dsn, port=port)
+    assert f"cannot listen on 127.0.0.1, port {port}" in refusal(second, "serve")
 
 
 def test_refuses_data_of_another_postgresql_and_leaves_it_alone(empty: Path) -> None:
     (empty / "postgres").mkdir(parents=True)
     (empty / "postgres/PG_VERSION").write_text("16\n")
-    refused = DaemonProcess(empty).run("doctor")
-    assert refused.returncode == 1 and "created by PostgreSQL 16" in refused.stderr
+    assert "created by PostgreSQL 16" in refusal(DaemonProcess(empty), "doctor")
     assert [path.name for path in (empty / "postgres").iterdir()] == ["PG_VERSION"]
 
 
 def test_refuses_an_unusable_home(empty: Path) -> None:
     empty.write_text("a file where a folder should be")
-    refused = DaemonProcess(empty / "home").run("doctor")
-    assert refused.returncode == 1 and "Set MEMORY_DAEMON_HOME to another" in refused.stderr
+    said = refusal(DaemonProcess(empty / "home"), "doctor")
+    assert "Set MEMORY_DAEMON_HOME to another" in said
 
 
 def test_retention_forgets_old_events(daemon: DaemonProcess, fresh: str, empty: Path) -> None:
@@ -207,8 +209,5 @@ def test_retention_forgets_old_events(daemon: DaemonProcess, fresh: str, empty: 
         " 'agent', 'sam', 'message', 'none', '{}', '{}', '{}', '' FROM generate_series(1, 3) n"
     )
     own.start()
-    deadline = time.monotonic() + 20
-    while own.sql("SELECT count(*) FROM events") != [(1,)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: own.sql("SELECT count(*) FROM events") == [(1,)])
     own.stop()

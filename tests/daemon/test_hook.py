@@ -5,6 +5,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -34,15 +35,15 @@ class ReadFile:
         return self._result
 
 
+@dataclass
 class Played:
     """What was observed of a session: requests to the model, durations in seconds, messages."""
 
-    def __init__(self) -> None:
-        self.requests: list[list[Any]] = []
-        self.prompts_s: list[float] = []
-        self.end_s = 0.0
-        self.session_id = ""
-        self.history: list[dict[str, Any]] = []
+    requests: list[list[Any]] = field(default_factory=list)
+    prompts_s: list[float] = field(default_factory=list)
+    end_s: float = 0
+    session_id: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def reminders(self) -> list[str]:
@@ -95,14 +96,10 @@ def recorded(daemon: DaemonProcess, agent: Agent) -> list[tuple[Any, ...]]:
 async def test_records_prompt_tool_result_and_answer(daemon: DaemonProcess, sam: Agent) -> None:
     played = await play(sam, [PROMPT], [CALL, "By its crank."])
     here = played.session_id
+    result = "read_file\npath: README.md\n\ncontent: Turbines start by crank."
     assert recorded(daemon, sam) == [
         (here, "message", "human", PROMPT),
-        (
-            here,
-            "tool_result",
-            "tool",
-            "read_file\npath: README.md\n\ncontent: Turbines start by crank.",
-        ),
+        (here, "tool_result", "tool", result),
         (here, "message", "agent", "I am looking it up.\nBy its crank."),
     ]
 
@@ -199,16 +196,28 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.name.startswith(hook.__name__)]
 
 
-async def test_nothing_breaks_without_a_daemon(
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [({"url": "http://127.0.0.1:9/mcp"}, "ConnectError"), ({"token": "wrong"}, "401")],
+)
+async def test_nothing_breaks_without_a_daemon_and_the_log_says_why_once(
+    daemon: DaemonProcess,
+    sam: Agent,
+    caplog: pytest.LogCaptureFixture,
+    config: dict[str, Any],
+    why: str,
+) -> None:
+    played = await play(sam, [PROMPT, "And?"], [CALL, "Crank.", "So."], **config)
+    assert len(played.requests) == 3 and recorded(daemon, sam) == []
+    told, dropped = warnings(caplog)
+    assert why in told and "5 events" in dropped
+
+
+async def test_passes_on_a_refusal_in_the_daemons_words(
     sam: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/mcp"
-    played = await play(sam, [PROMPT, "And?"], [CALL, "Crank.", "So."], url=url)
-    assert len(played.requests) == 3 and played.end_s < 2
-    told, dropped = warnings(caplog)
-    assert "ConnectError" in told and "5 events" in dropped
+    await play(sam, [PROMPT], channel="everywhere")
+    assert "channel" in warnings(caplog)[0]
 
 
 async def test_a_slow_daemon_delays_two_seconds_at_first_and_five_at_the_end(
@@ -220,22 +229,6 @@ async def test_a_slow_daemon_delays_two_seconds_at_first_and_five_at_the_end(
     first, second = played.prompts_s
     assert first < 2.5 and second < 0.5 and played.end_s < 5.5
     assert "4 events" in warnings(caplog)[-1]
-
-
-async def test_warns_once_about_a_wrong_token(
-    sam: Agent, daemon: DaemonProcess, caplog: pytest.LogCaptureFixture
-) -> None:
-    played = await play(sam, [PROMPT, "And?"], token="wrong")
-    assert len(played.requests) == 2
-    told, dropped = warnings(caplog)
-    assert "401" in told and "4 events" in dropped and recorded(daemon, sam) == []
-
-
-async def test_passes_on_a_refusal_in_the_daemons_words(
-    sam: Agent, caplog: pytest.LogCaptureFixture
-) -> None:
-    await play(sam, [PROMPT], channel="everywhere")
-    assert "channel" in warnings(caplog)[0]
 
 
 async def test_a_daemon_that_starts_later_gets_everything(empty: Path) -> None:

@@ -1,7 +1,5 @@
 """What is found, and that searches stay fast."""
 
-import time
-
 import psycopg
 import pytest
 from memory_daemon.access import Access
@@ -54,36 +52,35 @@ async def test_the_search_uses_the_index_on_words(daemon: DaemonProcess, crowd: 
     assert scans() > before
 
 
-async def test_a_question_of_common_words_is_answered_in_time(
-    daemon: DaemonProcess, crowd: str
+@pytest.mark.parametrize(
+    ("question", "evidence"),
+    [
+        ("the server tests the project", "evidence 200"),
+        (" ".join(f"word{n}" for n in range(1_100)), "evidence 0"),
+    ],
+    ids=["common words", "a thousand words"],
+)
+async def test_a_hard_question_is_answered_in_time(
+    daemon: DaemonProcess, crowd: str, question: str, evidence: str
 ) -> None:
-    agent = daemon.agent(Access(crowd))
-    started = time.monotonic()
-    bundle = await agent.bundle("the server tests the project", session_id="s2")
-    assert time.monotonic() - started < 5 and "evidence 200" in bundle
+    bundle = await daemon.agent(Access(crowd)).bundle(question, session_id="s2")
+    assert evidence in bundle and "took too long" not in bundle
 
 
-async def test_a_very_long_question_is_answered_in_time(daemon: DaemonProcess, crowd: str) -> None:
-    question = " ".join(f"word{n}" for n in range(1_200))[:9_900] + " quokka"
-    started = time.monotonic()
-    await daemon.agent(Access(crowd)).bundle(question, session_id="s2")
-    assert time.monotonic() - started < 5
-
-
-async def test_one_matching_word_is_enough(sam: Agent) -> None:
-    await sam.record("The deployment pipeline signs every image")
-    bundle = await sam.bundle("Why does my unrelated pipeline break?", session_id="s2")
-    assert "signs every image" in bundle
-
-
-async def test_a_korean_question_finds_korean_text(sam: Agent) -> None:
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why does my unrelated PostgreSQL break?",  # one matching word is enough
+        "저장소의 데이터베이스는 무엇인가요?",
+    ],
+)
+async def test_evidence_is_found_by_words_of_any_language(sam: Agent, question: str) -> None:
     await sam.record(
         "이 저장소는 씨앗 가게의 웹사이트입니다. PostgreSQL을 데이터베이스로 사용합니다."
     )
     await sam.record("오늘 날씨가 좋습니다.")
-    for question in ("저장소의 데이터베이스는 무엇인가요?", "which postgresql do we use"):
-        bundle = await sam.bundle(question, session_id="s2")
-        assert "씨앗 가게의 웹사이트" in bundle and "날씨가" not in bundle
+    bundle = await sam.bundle(question, session_id="s2")
+    assert "씨앗 가게의 웹사이트" in bundle and "날씨가" not in bundle
 
 
 async def test_decisions_are_found_by_their_meaning(sam: Agent) -> None:

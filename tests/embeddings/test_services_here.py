@@ -99,11 +99,15 @@ async def test_a_text_that_does_not_fit_llama_cpp_s_batch_stores_nothing(
 
 
 def test_what_the_page_says_about_this_machine_is_true() -> None:
-    from memory_semantic.embeddings import catalogue, onnx
+    from memory_models import catalogue, running
 
     for name, real in catalogue.RECOMMENDED.items():
         assert f"| `{real}` | `{name}` |" in PAGE
-    assert f'"{onnx.PACKAGE}"' in PAGE and onnx._FOLDER in PAGE and onnx._FOLDER_VARIABLE in PAGE
+    assert (
+        f'"{running.PACKAGE}"' in PAGE
+        and running._FOLDER in PAGE
+        and running._FOLDER_VARIABLE in PAGE
+    )
     assert f"mean of {len(catalogue.SAMPLE)} texts" in PAGE
     project = (REPOSITORY / "modules/tool-memory-semantic/pyproject.toml").read_text()
-    assert f'fastembed = ["{onnx.PACKAGE}"]' in project
+    assert f'fastembed = ["{running.PACKAGE}"]' in project

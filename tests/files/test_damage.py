@@ -29,8 +29,12 @@ async def test_a_lost_manifest_beside_memories_is_never_taken_for_an_empty_store
     manifest = (database / "manifest.json").read_text()
     (database / "manifest.json").unlink()
     for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
-        with pytest.raises(StorageError, match="shard-1, which holds 20 memories"):
+        with pytest.raises(StorageError, match=r"there is a backup of .* but no manifest\.json"):
             await call
+    backup = (database.parent / "backup.jsonl").rename(database.parent / "elsewhere")
+    with pytest.raises(StorageError, match="shard-1, which holds 20 memories"):
+        await make_storage().search("x")
+    backup.rename(database.parent / "backup.jsonl")
     (database / "manifest.json").write_text(manifest)
     assert await make_storage().count() == 20
 
@@ -89,7 +93,7 @@ async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("format", 4), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 0.8")],
+    [("format", 5), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 0.8")],
 )
 async def test_a_store_of_a_newer_version_or_another_engine_is_refused_with_the_remedy(
     make_storage: MakeStorage, database: Path, field: str, value: object

@@ -1,6 +1,9 @@
 """A full or unwritable disk is an error and does not crash the host."""
 
 import json
+import os
+import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 # Stores 2 MB at a time until the disk has no room, and says what it was told and what it has.
 FILL = """
+import logging
 from plain_vectors import PlainVectors
+logging.disable()  # there is no room for a backup either
 async def main():
     storage = MemoryStorage("sam", {"storage_root": root}, embeddings=PlainVectors())
     stored = 0
@@ -47,11 +52,48 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
     root = small_disk / "memory"
     stored, message = json.loads(run(root, FILL))
-    assert stored > 0 and "MB left" in message and "Nothing was changed" in message
-    with pytest.raises(AssertionError, match="MB left"):
+    assert (
+        stored > 0
+        and "MB there" in message
+        and f"mounted at {small_disk} is" in message
+        and "Nothing was changed" in message
+    )
+    with pytest.raises(AssertionError, match="MB there"):
         run(root, COUNT)
     subprocess.run(["mount", "-o", "remount,size=400m", small_disk], check=True)
     assert run(root, COUNT).split() == [str(stored), "0"]
+
+
+def test_forgetting_needs_room_to_write_the_store_again(small_disk: Path) -> None:
+    """It says how much before anything is hidden."""
+    root = small_disk / "memory"
+    fill = """
+from plain_vectors import PlainVectors
+storage = MemoryStorage("sam", {"storage_root": root}, embeddings=PlainVectors())
+if arguments:
+    text = os.urandom(4000).hex()
+    ids = asyncio.run(storage.store_many([f"{i} {text}" for i in range(1000)]))
+    print(ids[0])
+else:
+    [memory] = asyncio.run(storage.get_recent(1))
+    try:
+        print(asyncio.run(storage.delete([memory.id])))
+    except StorageError as error:
+        print(error)
+    print(asyncio.run(storage.count()), len(asyncio.run(storage.check())))
+"""
+    run(root, fill, "fill")
+    subprocess.run(["mount", "-o", "remount,size=400m", small_disk], check=True)
+    free = shutil.disk_usage(small_disk).free
+    ballast = small_disk / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free - 68_000_000)
+    told, counted = run(root, fill).splitlines()
+    assert "68.0 MB are free" in told and told.endswith("Nothing was changed.")
+    assert re.search("67.1 MB to use a store on it safely, and [0-9.]+ MB to write the store", told)
+    assert counted == "1000 0"
+    ballast.unlink()
+    assert run(root, fill).splitlines() == ["1", "999 0"]
 
 
 def test_a_disk_that_cannot_be_written_to(small_disk: Path) -> None:

@@ -29,6 +29,15 @@ OF_AN_AGENT = [
 ]
 
 
+def refuses(reason: str, *where: str) -> None:
+    """Every command for an agent says why, and claims neither damage nor that there is nothing."""
+    for words in OF_AN_AGENT:
+        said = run(*words, *where, code=1).stderr
+        assert reason in said and "no memory" not in said and "damaged" not in said, words
+    doctor = run("doctor", *where, "--agent", "sam", code=1).stdout
+    assert reason in doctor and "--repair" not in doctor and "has no locks" not in doctor
+
+
 @pytest.mark.parametrize("mode", [0o000, 0o100])
 def test_a_root_that_may_not_be_read(command: Command, root: Path, mode: int) -> None:
     command.run("store", "one")
@@ -36,17 +45,11 @@ def test_a_root_that_may_not_be_read(command: Command, root: Path, mode: int) ->
     where = ("--root", str(root))
     try:
         for words in (("agents",), ("agents", "--json"), ("list",)):
-            result = run(*words, *where, code=1)
-            assert "Permission denied" in result.stderr, words
+            assert "Permission denied" in run(*words, *where, code=1).stderr, words
         if mode:  # by its name the agent can be reached
             assert "one" in run("list", *where, "--agent", "sam", code=0).stdout
-            return
-        for words in OF_AN_AGENT:
-            result = run(*words, *where, "--agent", "sam", code=1)
-            assert "Permission denied" in result.stderr, words
-            assert "no memory" not in result.stderr, words
-        doctor = run("doctor", *where, "--agent", "sam", code=1)
-        assert "Permission denied" in doctor.stdout and "--repair" not in doctor.stdout
+        else:
+            refuses("Permission denied", *where, "--agent", "sam")
     finally:
         root.chmod(0o700)
 
@@ -55,16 +58,10 @@ def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) ->
     command.run("store", "one")
     (root / "sam").chmod(0)
     (root / "lost+found").mkdir(0)
-    where = ("--root", str(root))
-    [sam] = json.loads(run("agents", "--json", *where, code=0).stdout)
+    [sam] = json.loads(run("agents", "--json", "--root", str(root), code=0).stdout)
     assert sam["agent"] == "sam" and "Permission denied" in sam["problem"]
-    for words in OF_AN_AGENT:
-        for named in ((), ("--agent", "sam")):
-            result = run(*words, *where, *named, code=1)
-            assert "Permission denied" in result.stderr, words
-            assert "no memory" not in result.stderr, words
-    doctor = run("doctor", *where, "--agent", "sam", code=1)
-    assert "Permission denied" in doctor.stdout and "--repair" not in doctor.stdout
+    for named in ((), ("--agent", "sam")):
+        refuses("Permission denied", "--root", str(root), *named)
 
 
 @pytest.mark.parametrize("name", ["lock", "page_0.dat"])
@@ -73,25 +70,16 @@ def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, na
     command.run("store", "one")
     for path in root.rglob(name):
         path.chmod(0)
-    where = ("--root", str(root), "--agent", "sam")
-    said = run("list", *where, code=1).stderr
-    assert "Permission denied" in said and "damaged" not in said
-    doctor = run("doctor", *where, code=1).stdout
-    assert "Permission denied" in doctor and "--repair" not in doctor
-    assert "has no locks" not in doctor
+    refuses("Permission denied", "--root", str(root), "--agent", "sam")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
 def test_a_store_that_another_user_has_made(command: Command, root: Path) -> None:
     command.run("store", "one")
     os.chown(root / "sam", 65534, 65534)
-    where = ("--root", str(root))
-    [sam] = json.loads(run("agents", "--json", *where, code=0).stdout)
+    [sam] = json.loads(run("agents", "--json", "--root", str(root), code=0).stdout)
     assert sam["agent"] == "sam" and "belongs to another user" in sam["problem"]
-    assert "belongs to another user" in run("doctor", *where, "--agent", "sam", code=1).stdout
-    for words in OF_AN_AGENT:
-        result = run(*words, *where, code=1)
-        assert "belongs to another user" in result.stderr, words
+    refuses("belongs to another user", "--root", str(root))
 
 
 def test_a_root_that_is_a_file(command: Command, root: Path) -> None:

@@ -12,16 +12,16 @@ from agent_memory.plan import Plan
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError, maintenance
+from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.files import disk
 from memory_semantic.files.backend import FileBackend
 from memory_semantic.files.info import Manifest
 from memory_semantic.files.store import FileStore
 from memory_semantic.limits import WORKERS
 from memory_semantic.memory import Memory, utc_now
-from memory_semantic.store import EmbeddingModel, Store, StoreInfo
+from memory_semantic.store import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
-from store_files import bytes_of
+from store_files import OF_A_STORE, bytes_of
 
 PLAIN = EmbeddingModel("plain", None, 32)
 LOCAL = EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
@@ -47,7 +47,7 @@ class Slowly(PlainVectors):
 
 async def rebuild_with(storage: MemoryStorage, generator: EmbeddingGenerator) -> int:
     info = StoreInfo(agent="sam", embedding=PLAIN, created=utc_now())
-    return await maintenance.place(storage.backend).rebuild(info, generator)
+    return await storage.backend.rebuild(info, generator)
 
 
 def unfinished(storage: MemoryStorage) -> MemoryStorage:
@@ -92,7 +92,7 @@ class TestCommand:
         assert whole_state(storage) == before
         assert asyncio.run(storage.check()) == []
         left = {path.name for path in storage.folder.path.iterdir()}
-        assert left == {".gitignore", "qdrant.db"}
+        assert left == OF_A_STORE
 
     def test_openais_price_is_stated(
         self, command: Command, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
@@ -129,19 +129,51 @@ class TestCommand:
         command.run("reembed", "--model", "m", *url, "--dimensions", "32", "--yes")
         assert command.json("stats")["embedding"]["dimensions"] == 32
 
-    def test_settings_that_name_another_model_are_pointed_out(
+    def test_settings_that_do_not_agree_with_it_are_pointed_out(
         self, command: Command, server: EmbeddingsServer
     ) -> None:
         command.run("store", "one")
         settings(embedding_model="local")
         result = command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
-        assert "Sessions are refused" in result.stderr and "'local' is" not in result.stderr
+        assert "Sessions need these settings from now on" in result.stderr
         assert "settings.yaml:" in result.stderr and "      embedding_model: m\n" in result.stderr
         assert f"      base_url: {server.base_url}" in result.stderr
+        assert not any(word in result.output for word in ("Nothing was changed", "--model local"))
         settings(embedding_model="m", base_url=server.base_url)
         assert command.json("search", "one")[0]["content"] == "one"
         again = command.run("reembed", "-m", "m", "--yes")
-        assert "refused" not in again.stderr and "1 memory of sam with the model" in again.stdout
+        assert "settings" not in again.stderr and "1 memory of sam with the model" in again.stdout
+
+    def test_to_another_service_with_a_model_of_the_same_name(
+        self, command: Command, server: EmbeddingsServer
+    ) -> None:
+        """Its vectors may differ even if they are as long: the texts are embedded again."""
+        settings(embedding_model="m", base_url=server.base_url)
+        command.run("store", "one")
+        with EmbeddingsServer() as same, EmbeddingsServer(64) as shorter:
+            for other in (same, shorter):
+                said = command.run("reembed", "-m", "m", "--base-url", other.base_url, "--yes")
+                assert "1 memory to embed" in said.stderr and "Nothing" not in said.output
+                assert ["one"] in [request["input"] for request in other.requests]
+                assert f"{other.dimensions} dimensions" in said.stdout.splitlines()[-1]
+                assert f"      base_url: {other.base_url}\n" in said.stderr
+                settings(embedding_model="m", base_url=other.base_url)
+                assert command.json("search", "one")[0]["content"] == "one"
+                assert "to embed" not in command.run("reembed", "-m", "m", "--yes").stderr
+
+    def test_a_vector_length_in_the_settings_that_no_longer_holds(
+        self, command: Command, server: EmbeddingsServer
+    ) -> None:
+        old = {"embedding_model": "m", "base_url": server.base_url, "dimensions": "16"}
+        path = settings(**old)
+        command.run("store", "one")
+        said = command.run("reembed", "-m", "n", "--yes").stderr
+        assert "      dimensions: null\n" in said and "16 dimensions is" not in said
+        [words] = [line.split() for line in said.splitlines() if "dimensions: null" in line]
+        assert words == ["dimensions:", "null"]
+        config = "".join(line for line in said.splitlines(True) if line.startswith(" "))
+        path.write_text(f"overrides:\n{config}")
+        assert command.json("search", "one")[0]["content"] == "one"
 
     def test_an_empty_store_can_change_too(
         self, command: Command, server: EmbeddingsServer
@@ -263,16 +295,16 @@ class TestInterrupted:
         assert await rebuild_with(storage, PlainVectors()) == 49
         assert await using(storage).check() == []
         left = {path.name for path in storage.folder.path.iterdir()}
-        assert left == {".gitignore", "qdrant.db"}
+        assert left == OF_A_STORE
 
-    async def test_one_with_another_model_is_not_counted_and_can_be_discarded(
+    async def test_one_with_another_model_can_be_discarded(
         self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
     ) -> None:
         await storage.store_many([f"fact {number}" for number in range(60)])
         await unfinished(storage).restore(await storage.get_recent(10))
         options = ("--model", "m", "--base-url", server.base_url)
         run = partial(asyncio.to_thread, command.run, "reembed")
-        assert "60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
+        assert "At most 60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
         assert "60 memories of sam" in (await run("--model", "local")).stdout
         assert not storage.folder.rebuild.exists()
 
@@ -358,11 +390,11 @@ async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
         await asyncio.sleep(0.2)  # they have all workers now, and wait for the store
 
     class Late(FileBackend):
-        async def run(self, work: Callable[[Store], Any], **_: Any) -> Any:
+        async def run(self, work: Callable[[FileStore], Any], **_: Any) -> Any:
             if not isinstance(work, partial):
                 return await super().run(work)
 
-            def swap(store: Store) -> Any:
+            def swap(store: FileStore) -> Any:
                 late = Memory(agent_id="sam", content="late", embedding=[1.0] * 32)
                 store.update([late])  # which is still to be embedded
                 asyncio.run_coroutine_threadsafe(crowd(), loop).result()
@@ -371,6 +403,6 @@ async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
             return await super().run(swap)
 
     backend = Late(storage.folder, 5)
-    assert await maintenance.place(backend).rebuild(info, EmbeddingGenerator("local")) == 4
+    assert await backend.rebuild(info, EmbeddingGenerator("local")) == 4
     await asyncio.gather(*others)
     assert len(others) == 2 * WORKERS

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import stat
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,10 @@ def recorded(log: Path) -> list[dict[str, Any]]:
 
 
 async def test_records_ids_and_no_text(used: MemoryStorage, log: Path, clock: Clock) -> None:
+    assert await used.search("x") == []  # without a store, nothing is created
+    assert not log.parent.exists()
     first, second = await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])
+    assert await used.get(first) and await used.get_recent()  # neither is a search
     found = await used.search("When do deploys happen?")
     await used.search("tea", limit=1, tags=["none"])
     assert recorded(log) == [
@@ -46,18 +48,6 @@ async def test_records_ids_and_no_text(used: MemoryStorage, log: Path, clock: Cl
     ]
     assert {memory.id for memory in found} == {first, second}
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-
-
-async def test_looking_up_a_memory_is_not_a_search(used: MemoryStorage, log: Path) -> None:
-    id = await used.store("x")
-    await used.get(id)
-    await used.get_recent()
-    assert not log.exists()
-
-
-async def test_a_search_without_a_store_creates_no_folder(used: MemoryStorage, root: Path) -> None:
-    assert await used.search("x") == []
-    assert not root.exists()
 
 
 async def test_what_is_left_out_does_not_count_as_recalled(used: MemoryStorage, log: Path) -> None:
@@ -69,50 +59,7 @@ async def test_what_is_left_out_does_not_count_as_recalled(used: MemoryStorage, 
 async def test_is_off_by_default(storage: MemoryStorage, log: Path) -> None:
     await storage.store("x")
     await storage.search("x")
-    assert not log.exists() and await storage.stats() is None
-
-
-async def test_shows_what_is_recalled_and_what_is_not(used: MemoryStorage, clock: Clock) -> None:
-    async def find(id: str) -> None:
-        await used.search("fact", select=lambda all: [m for m in all if m.id == id])
-
-    often, once, never = await used.store_many(["fact 1", "fact 2", "fact 3"])
-    assert (await used.stats()) == usage.UsageStats(
-        searches={(clock.now - timedelta(days=ago)).date(): 0 for ago in reversed(range(30))}
-    )
-    clock.advance(days=1)
-    begun = clock.now
-    await find(once)
-    await find(often)
-    clock.advance(days=100)
-    await find(often)
-    await used.search("fact")
-    new = await used.store("fact 4")
-    stats = await used.stats()
-    assert stats and stats.first == begun
-    assert stats.searches[clock.now.date()] == 2 == sum(stats.searches.values())
-    assert list(stats.searches)[-1] == clock.now.date() and len(stats.searches) == 30
-    assert (stats.answers, stats.milliseconds) == (2.0, 0.0)
-    numbers = [(each.id, each.times, each.last) for each in stats.recalled]
-    assert numbers[0] == (often, 3, clock.now)
-    assert sorted(numbers[1:]) == sorted([(once, 2, clock.now), (never, 1, clock.now)])
-    assert stats.not_recalled == [] and stats.not_recalled_since == clock.now - usage.IDLE
-
-    clock.advance(days=91)
-    await find(often)
-    stats = await used.stats()
-    assert stats and set(stats.not_recalled) == {once, never, new}
-
-
-async def test_nothing_counts_as_not_recalled_before_recording_began(
-    storage: MemoryStorage, used: MemoryStorage, clock: Clock
-) -> None:
-    old = await storage.store("fact")
-    clock.advance(days=365)
-    begun = clock.now
-    await used.search("fact", select=lambda _: [])
-    stats = await used.stats()
-    assert stats and (stats.not_recalled, stats.not_recalled_since) == ([old], begun)
+    assert not log.exists() and storage.searches() is None
 
 
 async def test_forgetting_removes_the_id(
@@ -125,21 +72,12 @@ async def test_forgetting_removes_the_id(
     assert [each["ids"] for each in recorded(log)] == [[kept]]
 
 
-async def test_an_id_that_no_memory_has_is_not_shown(used: MemoryStorage, log: Path) -> None:
-    id = await used.store("fact")
-    await used.search("fact")
-    log.write_text(log.read_text() * 2 + log.read_text().replace(id, "mem-000000000000"))
-    stats = await used.stats()
-    assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 2)]
-
-
 async def test_torn_lines_are_skipped(used: MemoryStorage, log: Path) -> None:
     id = await used.store("fact")
     await used.search("fact")
     whole = log.read_text()
     log.write_text(f'{whole}{whole[:40]}\n\0\0\n[]\n{{"time":1}}\n{whole}')
-    stats = await used.stats()
-    assert stats and [(each.id, each.times) for each in stats.recalled] == [(id, 2)]
+    assert [search.ids for search in used.searches() or []] == [[id], [id]]
     await used.delete(["mem-000000000000"])
     assert log.read_text() == whole * 2
 
@@ -197,7 +135,7 @@ async def test_a_log_that_cannot_be_written_stops_nothing(
     id = await used.store("a secret fact")
     log.mkdir()
     assert [memory.id for memory in await used.search("fact")] == [id]
-    assert await used.stats() and await used.delete([id]) == 1
+    assert used.searches() == [] and await used.delete([id]) == 1
     assert "IsADirectoryError" in caplog.text and "fact" not in caplog.text
 
 
@@ -206,13 +144,6 @@ async def test_a_link_is_not_followed(used: MemoryStorage, log: Path, tmp_path: 
     log.symlink_to(tmp_path / "elsewhere")
     assert await used.search("fact")
     assert not (tmp_path / "elsewhere").exists()
-
-
-async def test_a_folder_with_only_the_log_is_no_store(used: MemoryStorage, log: Path) -> None:
-    log.parent.mkdir(parents=True)
-    log.write_text("")
-    assert not used.folder.holds_memories and await used.search("x") == []
-    assert await used.store("fact")
 
 
 async def test_the_log_of_a_store_on_a_server_is_here(

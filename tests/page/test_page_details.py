@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from memory_semantic.usage import Recalled, UsageStats
+from agent_memory.recalled import Recalled, UsageStats
 from page_in_browser import NOW, TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
 from playwright.sync_api import expect
 

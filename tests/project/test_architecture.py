@@ -3,70 +3,77 @@
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from scripted import MEMORY_MODULE, REPOSITORY
 
+DAEMON = REPOSITORY / "packages" / "memory-daemon"
+
 # Each room of memory_semantic may import its own layer and what is below it.
 LAYERS = (
-    ("tools",),
-    ("storage", "models"),
-    ("maintenance", "usage"),
-    ("files", "server"),
-    ("embeddings", "merging"),
+    ("tools", "waiting"),
+    ("moving", "storage"),
+    ("usage",),
+    ("files",),
+    ("copying", "examine", "findings"),
+    ("backend",),
+    ("config", "embeddings", "exchange", "merging"),
     ("store",),
     ("ranking",),
     (
         *("check", "errors", "identity", "limits", "masking", "memory", "network"),
-        *("plaintext", "posix", "resources", "settings", "workers"),
+        *("plaintext", "posix", "resources", "settings", "tokens", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
 GROUND = set(LAYERS[-1])
-# To tell a misspelt setting from a server's, the names of those are needed where there is none.
-UPWARD = {("memory_semantic.settings", "memory_semantic.server.settings")}
+# What the two backends are built on.
+UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["files"]}
 
-# What each package outside imports of memory_semantic; "" is what it exports. The command, a guest
-# of the core, takes public names alone: its own, and those of the one door for keeping stores in
-# order.
+# What each package outside imports of memory_semantic; "" is what it exports. The command and the
+# daemon, guests of the core, take public names alone.
 OUTSIDE = {
-    "agent_memory": {"", "limits", "maintenance", "models"},
+    "agent_memory": {"", "exchange", "limits", "moving"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
+    "memory_models": GROUND,
+    "memory_server": UNDER_FILES,
     "memory_sharing": {"", *GROUND, "tools"},
     "amplifier_module_tool_memory_semantic": {"tools"},
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
+    "memory_daemon": {""},
 }
-DOORS = ("memory_semantic", "memory_semantic.maintenance", "memory_semantic.models")
 
-# The modules, or the room, that may import what is not ours: it takes long to load, or is good for
-# one thing only.
+# The modules, or the room, that may import what takes long to load, or is good for one thing only.
 USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
-    "qdrant_client": {"server"},
+    "qdrant_client": {"memory_server"},
+    "memory_server": {"storage", "config"},
     "openai": {"embeddings.service"},
-    "fastembed": {"embeddings.onnx"},
-    "huggingface_hub": {"embeddings.fetch"},
-    "onnxruntime": {"embeddings.direct"},
-    "amplifier_core": {"tools"},
+    "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
+    "fastembed": {"memory_models"},
+    "huggingface_hub": {"memory_models"},
+    "amplifier_core": {"tools", "memory_hooks"},
 }
 
 
 def modules(package: str) -> dict[str, Path]:
     """By dotted name, the modules of a package."""
     found = {}
-    for path in sorted((MEMORY_MODULE / package).rglob("*.py")):
-        parts = path.relative_to(MEMORY_MODULE).with_suffix("").parts
+    parent = DAEMON if package == "memory_daemon" else MEMORY_MODULE
+    for path in sorted((parent / package).rglob("*.py")):
+        parts = path.relative_to(parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     assert found
     return found
 
 
 CORE = modules("memory_semantic")
-EVERYTHING = {name for package in ("memory_semantic", *OUTSIDE) for name in modules(package)}
+EVERYTHING = CORE | {name: path for each in OUTSIDE for name, path in modules(each).items()}
 
 
 def imports(name: str, path: Path) -> Iterator[str]:
@@ -107,19 +114,24 @@ def test_imports_go_downward() -> None:
         for name, target in imported_of_the_core("memory_semantic")
         if room(name) and (not room(target) or LAYER_OF[room(target)] < LAYER_OF[room(name)])
     }
-    assert upward == UPWARD
+    assert not upward
 
 
-def test_files_and_the_server_do_not_know_each_other() -> None:
-    rooms = {(room(name), room(target)) for name, target in imported_of_the_core("memory_semantic")}
-    assert not rooms & {("files", "server"), ("server", "files")}
+def test_imports_go_in_no_circle() -> None:
+    known = {
+        name: set(imports(name, path)) - {name, "memory_semantic"}
+        for package in ("memory_semantic", "memory_server")
+        for name, path in modules(package).items()
+    }
+    TopologicalSorter(known).prepare()  # raises CycleError
 
 
 @pytest.mark.parametrize("package", USERS)
 def test_only_these_know(package: str) -> None:
     users = {
         name.removeprefix("memory_semantic.")
-        for name, path in CORE.items()
+        for name, path in EVERYTHING.items()
+        if name.split(".")[0] != package
         if any(target.split(".")[0] == package for target in imports(name, path))
     }
     assert users
@@ -127,8 +139,8 @@ def test_only_these_know(package: str) -> None:
 
 
 def test_the_core_knows_nothing_that_is_built_on_it() -> None:
-    others = {*OUTSIDE, "memory_daemon"}
-    for name, path in CORE.items():
+    others = OUTSIDE.keys() - USERS.keys()
+    for name, path in (CORE | modules("memory_server")).items():
         assert others.isdisjoint(target.split(".")[0] for target in imports(name, path)), name
 
 
@@ -137,22 +149,29 @@ def test_what_is_built_on_the_core_imports_these_rooms(package: str) -> None:
     assert {room(target) for _, target in imported_of_the_core(package)} <= OUTSIDE[package]
 
 
-def test_the_command_imports_only_public_names() -> None:
-    public = {door: {*import_module(door).__all__, "maintenance", "models"} for door in DOORS}
+@pytest.mark.parametrize("package", ["agent_memory", "memory_daemon"])
+def test_a_guest_imports_only_public_names(package: str) -> None:
+    public = import_module("memory_semantic").__all__
     wrong = [
         (name, node.module, alias.name)
-        for name, path in modules("agent_memory").items()
+        for name, path in modules(package).items()
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memory_semantic")
         for alias in node.names
-        if alias.name not in public.get(node.module or "", ())
+        if node.module != "memory_semantic" or alias.name not in public
     ]
     assert not wrong
 
 
+def test_the_daemon_knows_nothing_else_that_is_built_on_the_core() -> None:
+    others = OUTSIDE.keys() - {"memory_daemon"}
+    for name, path in modules("memory_daemon").items():
+        assert others.isdisjoint(target.split(".")[0] for target in imports(name, path)), name
+
+
 def test_every_public_name_can_be_imported_and_few_are_needed() -> None:
     core = import_module("memory_semantic")
-    assert all(hasattr(core, name) for name in core.__all__) and len(core.__all__) <= 25
+    assert all(hasattr(core, name) for name in core.__all__) and len(core.__all__) <= 33
 
 
 def test_the_page_shows_every_room() -> None:

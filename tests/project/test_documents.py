@@ -12,7 +12,7 @@ import pytest
 import yaml
 from agent_memory import interchange
 from agent_memory.cli import cli
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, identity
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
@@ -53,6 +53,16 @@ def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
     assert (tmp_path / "home/.amplifier/memory/sam").is_dir()
 
 
+def test_the_module_s_readme_lists_what_names_an_agent() -> None:
+    """In the order of `test_identity.py`, *the first that is set wins*."""
+    section = MODULE_README.split("## Whose memory")[1].split("```")[0]
+    assert re.findall(r"^\d\. [^`]*`([\w.]+)`", section, re.MULTILINE) == [
+        *("agent_identity", "session.agent_identity", "session.capabilities.agent_identity"),
+        *identity.SETTINGS,
+        identity.ENVIRONMENT_VARIABLE,
+    ]
+
+
 def test_the_files_for_a_server_are_whole() -> None:
     compose = yaml.safe_load((REPOSITORY / "docs/server/compose.yaml").read_text())
     workflow = yaml.safe_load((REPOSITORY / ".github/workflows/ci.yml").read_text())
@@ -77,7 +87,7 @@ def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     storage = MemoryStorage("sam", {"storage_root": str(tmp_path)})
     [(_, memory)], _ = interchange.read(data, "file", storage)
     exported = [*interchange.export_lines("sam", [memory])]
-    assert exported[1] == data.decode().splitlines()[1]
+    assert exported[1] == data.splitlines(keepends=True)[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 
 
@@ -89,8 +99,8 @@ def test_commands_in_the_readme_exist() -> None:
         assert set(re.findall(r"--[a-z-]+", rest)) <= options
 
 
-def version(module: str) -> str:
-    project = tomllib.loads((REPOSITORY / f"modules/{module}/pyproject.toml").read_text())
+def version(package: str) -> str:
+    project = tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())
     return project["project"]["version"]
 
 
@@ -98,8 +108,8 @@ def test_everything_has_the_version_of_its_module() -> None:
     bundles = [BUNDLE, *(yaml.safe_load(path.read_text()) for path in BEHAVIORS)]
     latest = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
     named = {latest, *(each["bundle"]["version"] for each in bundles)}
-    assert named == {version("tool-memory-semantic")}
-    assert version("hooks-memory-daemon") == version("memory-daemon")
+    assert named == {version("modules/tool-memory-semantic")}
+    assert version("modules/hooks-memory-daemon") == version("packages/memory-daemon")
 
 
 @pytest.mark.parametrize("path", BEHAVIORS, ids=lambda path: path.stem)
@@ -143,7 +153,8 @@ def test_links_lead_somewhere() -> None:
     for document in (
         *REPOSITORY.glob("*.md"),
         *REPOSITORY.glob("docs/*.md"),
-        MEMORY_MODULE / "README.md",
+        *REPOSITORY.glob("modules/*/README.md"),
+        *REPOSITORY.glob("packages/*/README.md"),
     ):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"

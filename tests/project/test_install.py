@@ -47,13 +47,21 @@ def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
     print(f"{size / 1e6:.0f} MB installed")
 
 
-def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> None:
     subprocess.run(["uv", "venv", "-q", tmp_path / "venv"], check=True)
     python = tmp_path / "venv/bin/python"
     subprocess.run(
         ["uv", "pip", "install", "-q", "--python", python, str(MEMORY_MODULE)], check=True
     )
-    result = subprocess.run(
-        [tmp_path / "venv/bin/agent-memory", "list"], capture_output=True, text=True
-    )
-    assert result.returncode == 1 and "[cli]" in result.stderr and "Traceback" not in result.stderr
+    subprocess.run(["uv", "pip", "uninstall", "-q", "--python", python, "click"], check=True)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [tmp_path / "venv/bin/agent-memory", *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    lacking = run("list")
+    assert lacking.returncode == 1 and "Traceback" not in lacking.stderr
+    said, _, line = lacking.stderr.strip().rpartition("To install it alone: ")
+    assert "needs the package click, a part of the extra [cli]" in said
+    subprocess.run(shlex.split(line), check=True)
+    assert run("store", "Tabs, not spaces.", "--agent", "sam").returncode == 0

@@ -15,7 +15,7 @@ import pytest
 from hosts import Host, Network
 from load import Elsewhere, Told, storage_on
 from memory_semantic import StorageError
-from memory_semantic.server import connection
+from memory_server import connection
 from qdrant_node import QdrantNode
 from qdrant_real import program
 

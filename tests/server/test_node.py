@@ -18,8 +18,8 @@ from hosts import Network
 from load import Elsewhere, Told, load, storage_on
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
-from memory_semantic.server import connection
-from memory_semantic.server.info import ServerInfo
+from memory_server import connection
+from memory_server.info import ServerInfo
 from plain_vectors import PlainVectors
 from qdrant_client import models as m
 from qdrant_node import QdrantNode
@@ -253,11 +253,11 @@ def test_ten_thousand_memories_move_there_and_back(
         some = [f"fact {number}" for number in range(start, start + 1_000)]
         asyncio.run(sam.store_many([(text, [f"tag {len(text)}"]) for text in some]))
     before = asyncio.run(memories(sam))
-    invoke("move", "--to", node.url, "--remove-source", "--yes")
+    invoke("move", "--to", node.url, "--yes")
     there = MemoryStorage("sam", {"qdrant_url": node.url, "embedding_model": "local"})
     assert asyncio.run(memories(there)) == before and len(before) == 10_000
     assert asyncio.run(there.check()) == [] and asyncio.run(sam.count()) == 0
-    invoke("move", "--from", node.url, "--to", "local", "--remove-source", "--yes")
+    invoke("move", "--from", node.url, "--to", "local", "--yes")
     assert asyncio.run(memories(sam)) == before
     assert asyncio.run(sam.check()) == [] and asyncio.run(there.count()) == 0
 

@@ -16,7 +16,7 @@ from conftest import MakeStorage, MakeTools
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
 from memory_semantic.memory import point_id
-from memory_semantic.server import connection
+from memory_server import connection
 from qdrant_client import models as m
 from qdrant_server import DROP, QdrantServer, Rule
 

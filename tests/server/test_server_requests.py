@@ -1,6 +1,5 @@
 """How many requests a call makes, and what they ask: the agent waits for each of them."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,8 +7,8 @@ from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, ranking
 from memory_semantic.errors import ReplacedStoreError, StorageError
 from memory_semantic.memory import Memory
-from memory_semantic.server.backend import ServerBackend
 from memory_semantic.store import EmbeddingModel, Question, Store, StoreInfo, Where
+from memory_server.backend import ServerBackend
 from qdrant_server import QdrantServer
 
 ALIAS = "/collections/agent-memory.sam"
@@ -143,18 +142,3 @@ async def test_what_was_deleted_meanwhile_keeps_no_vector(
     fox.embedding = []
     with pytest.raises(StorageError, match=r"deleted while.*Nothing was changed"):
         await backend.run(lambda store: store.update([fox]))
-
-
-async def test_new_ids_for_those_that_others_leave_alone(
-    backend: ServerBackend, qdrant: QdrantServer, clock: Clock
-) -> None:
-    before = await backend.run(lambda store: {m.key: m for m in store.newest(9)})
-    assert before
-    [fox, dog, *_] = memories(clock)
-    fox.tags = ["theirs"]
-    theirs = ServerBackend("sam", qdrant.url).run(lambda store: store.update([fox]))
-    qdrant.between(lambda: asyncio.run(theirs), WRITE[1], "PUT")
-    assert await backend.run(lambda store: store.renew_ids([fox.key, dog.key])) == 1
-    after = await backend.run(lambda store: store.get([fox.key, dog.key]))
-    assert after and after[fox.key].id == before[fox.key].id
-    assert after[dog.key].id != before[dog.key].id and after[dog.key].embedding

@@ -14,9 +14,9 @@ from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.memory import point_id
-from memory_semantic.server.backend import ServerBackend
-from memory_semantic.server.info import ServerInfo
 from memory_semantic.store import EmbeddingModel
+from memory_server.backend import ServerBackend
+from memory_server.info import ServerInfo
 from processes import finish, release, run, start
 from qdrant_server import DROP, QdrantServer, Rule
 
@@ -69,8 +69,8 @@ async def test_what_cannot_be_merged_after_all_says_that_some_may_be_stored(
 
 # A worker loads all it needs, says so, and waits for the others.
 READY = """
-import memory_semantic.server.connection
-memory_semantic.server.connection._seconds_to_wait = lambda state: 0
+import memory_server.connection
+memory_server.connection._seconds_to_wait = lambda state: 0
 name, url = arguments[:2]
 ours = storage(qdrant_url=url)
 asyncio.run(storage("nobody", qdrant_url=url).search("x"))

@@ -126,21 +126,19 @@ async def test_a_statement_that_goes_beyond_its_words_is_dropped(
     assert await kept(sam) == ["Users are in PostgreSQL because of JSONB."]
 
 
-async def test_nothing_is_taken_from_a_private_turn(
-    memory: dict[str, Any], sam: MemoryStorage
+@pytest.mark.parametrize(
+    ("prompt", "turns", "memories"),
+    [
+        (f"{DECISION} Don't remember this.", ["Noted."], []),
+        (DECISION, [store("Users are in PostgreSQL."), "Noted."], ["Users are in PostgreSQL."]),
+    ],
+)
+async def test_nothing_is_taken_from_a_private_turn_or_stored_twice(
+    memory: dict[str, Any], sam: MemoryStorage, prompt: str, turns: list[Any], memories: list[str]
 ) -> None:
-    prompt = f"{DECISION} Don't remember this."
-    await asked(memory, prompt, said=answer(decided(DECISION, DECISION)))
-    assert await sam.count() == 0
-
-
-async def test_what_the_model_stored_in_a_turn_is_not_captured_again(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    own = "Users are kept in PostgreSQL, for its JSONB."
     said = answer(decided(DECISION, DECISION))
-    await converse(memory, DECISION, turns=[store(own), "Noted.", said], settings=LLM)
-    assert await kept(sam) == [own]
+    await converse(memory, prompt, turns=[*turns, said], settings=LLM)
+    assert await kept(sam) == memories
 
 
 async def test_a_turn_that_broke_off_has_no_reply(memory: dict[str, Any]) -> None:
@@ -170,13 +168,13 @@ class Resolver:
         return [Preferred()]
 
 
-async def with_model(memory: dict[str, Any], model: Model, **settings: Any) -> Conversation:
+async def with_model(memory: dict[str, Any], model: Model) -> Conversation:
     async def replace(session: Any) -> None:
         await session.execute(DECISION)
         await session.coordinator.mount("providers", model, name="provider-quick")
         session.coordinator.register_capability("model_role_resolver", Resolver())
 
-    return await converse(memory, replace, settings={**LLM, **settings})
+    return await converse(memory, replace, settings={**LLM, "llm_timeout": 0.5})
 
 
 async def test_the_fast_model_is_asked_if_there_is_one(memory: dict[str, Any]) -> None:
@@ -187,20 +185,20 @@ async def test_the_fast_model_is_asked_if_there_is_one(memory: dict[str, Any]) -
     assert len(seen.requests) == 1
 
 
-async def test_a_model_that_fails_costs_no_turn(
-    memory: dict[str, Any], sam: MemoryStorage, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [(Model(error=RuntimeError(DECISION)), "RuntimeError"), (Model(seconds=30), "TimeoutError")],
+)
+async def test_a_model_that_fails_or_is_slow_costs_no_turn(
+    memory: dict[str, Any],
+    sam: MemoryStorage,
+    caplog: pytest.LogCaptureFixture,
+    model: Model,
+    kind: str,
 ) -> None:
-    seen = await with_model(memory, Model(error=RuntimeError(DECISION)))
-    assert [data["kind"] for _, data in seen.events] == ["RuntimeError"]
+    seen = await with_model(memory, model)
+    assert [data["kind"] for _, data in seen.events] == [kind]
     assert "PostgreSQL" not in caplog.text + seen.shown[0] and await sam.count() == 0
-
-
-async def test_a_model_that_is_slow_is_not_waited_for(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    seen = await with_model(memory, Model(seconds=30), llm_timeout=0.1)
-    assert [data["kind"] for _, data in seen.events] == ["TimeoutError"]
-    assert await sam.count() == 0
 
 
 def test_a_turn_shows_no_secret(root: Path) -> None:

@@ -8,43 +8,19 @@ from amplifier_core.validation.structural import HookStructuralTests, ToolStruct
 from scripted import MEMORY_MODULE
 
 
-class Tools:
+class TestTools(ToolStructuralTests, ToolBehaviorTests):
     @pytest.fixture
     def module_path(self) -> Path:
         return MEMORY_MODULE / "amplifier_module_tool_memory_semantic"
 
 
-class Sharing:
+class TestSharing(ToolStructuralTests, ToolBehaviorTests):
     @pytest.fixture
     def module_path(self) -> Path:
         return MEMORY_MODULE / "amplifier_module_tool_memory_semantic_sharing"
 
 
-class Recall:
+class TestRecall(HookStructuralTests, HookBehaviorTests):
     @pytest.fixture
     def module_path(self) -> Path:
         return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_context"
-
-
-class TestStructureOfTools(Tools, ToolStructuralTests):
-    pass
-
-
-class TestBehaviorOfTools(Tools, ToolBehaviorTests):
-    pass
-
-
-class TestStructureOfSharing(Sharing, ToolStructuralTests):
-    pass
-
-
-class TestBehaviorOfSharing(Sharing, ToolBehaviorTests):
-    pass
-
-
-class TestStructureOfRecall(Recall, HookStructuralTests):
-    pass
-
-
-class TestBehaviorOfRecall(Recall, HookBehaviorTests):
-    pass

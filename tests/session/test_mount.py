@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import amplifier_module_hooks_memory_semantic_capture
 import pytest
 from amplifier_core.testing import MockCoordinator
+from amplifier_module_hooks_memory_semantic_capture import mount as mount_capture
+from amplifier_module_hooks_memory_semantic_context import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from scripted import MEMORY_MODULES
@@ -37,20 +37,23 @@ os._exit(0)
     assert not loaded & {"qdrant_edge", "qdrant_client", "wordllama", "openai", "numpy"}
 
 
-async def test_mounting_capture_opens_nothing(memory: dict[str, Any], root: Path) -> None:
-    for _ in range(2):
-        cleanup = await amplifier_module_hooks_memory_semantic_capture.mount(
-            MockCoordinator(), memory
-        )
-        await cleanup()
-    assert not root.exists()
-
-
 async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> None:
-    for config in ({}, {"agent_identity": "Not Valid"}, {"storage_root": "/nowhere"}, None):
+    for config in (
+        {},
+        {"agent_identity": "Not Valid"},
+        {"storage_root": "/nowhere"},
+        {"nonsense": 1},
+        None,
+    ):
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None
         assert set(coordinator.mount_points["tools"]) == {"memory_store", "memory_search"}
+        drain = await mount_capture(coordinator, config)
+        unmount = await mount_recall(coordinator, config)
+        assert len(coordinator.hooks.list_handlers()["prompt:submit"]) == 2
+        unmount()
+        assert len(coordinator.hooks.list_handlers()["prompt:submit"]) == 1
+        await drain()
     assert list((tmp_path / "home").iterdir()) == []
 
 

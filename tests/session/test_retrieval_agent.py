@@ -8,7 +8,7 @@ import yaml
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from conftest import MakeStorage, MakeTools
-from memory_hooks.tokens import estimate
+from memory_semantic import estimate_tokens
 from scripted import MEMORY_MODULE, REPOSITORY, scripted_session
 
 AGENT = REPOSITORY / "agents/memory-retrieval.md"
@@ -79,4 +79,4 @@ def test_the_agent_costs_a_session_little() -> None:
     """What every request of the main agent carries: that the agent exists, and when to use it."""
     header, _ = parts()
     awareness = (REPOSITORY / "context/memory-retrieval-awareness.md").read_text()
-    assert estimate(header["meta"]["description"] + awareness) < 200
+    assert estimate_tokens(header["meta"]["description"] + awareness) < 200

@@ -188,6 +188,20 @@ async def test_the_best_of_all_stores_come_first(
     assert found(three) == found(everything)[:3]
 
 
+async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
+    play: Any, make_storage: MakeStorage, root: Path
+) -> None:
+    own = await make_storage().store("The database is PostgreSQL.")
+    theirs = await make_storage("team").store("The database of the team is MySQL.")
+    config = {"also_search": ["team", "ops"]}
+    asked = search("the database"), search(theirs)
+    everything, by_id = await play(*asked, config=config, usage=True)
+    assert len(found(everything)) == 2 and len(found(by_id)) == 1
+    [log] = root.rglob("usage.jsonl")
+    assert log.parent.name == "sam"
+    assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
+
+
 async def test_an_agent_without_a_store_finds_what_others_have(
     play: Any, make_storage: MakeStorage, root: Path
 ) -> None:
@@ -229,7 +243,7 @@ async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
     assert found(result) == [("own", None)]
     why = result["output"]["not_searched"]
     assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
-    assert "agent-memory doctor" in why.pop("damaged") and "has lost its" in why.pop("lost")
+    assert "agent-memory doctor" in why.pop("damaged") and "is lost" in why.pop("lost")
     assert "made without words" in why.pop("wordless")
     assert not why and not (root / "nobody").exists()
 

@@ -4,7 +4,7 @@ import sys  # and nothing else, so that Ctrl-C finds `main` from the first momen
 
 
 def main() -> None:
-    """Run the command line, or, without the extra `cli`, say how to install it (exit code 1)."""
+    """Run the command line, or, without click, say how to install it (exit code 1)."""
     try:
         _run()
     except KeyboardInterrupt:  # while loading; commands handle later ones themselves
@@ -15,10 +15,12 @@ def main() -> None:
 
 def _flush() -> None:
     """Flush, and drop what cannot be written: that has been reported, and Python, which would try
-    again on exit, would report it worse.
+    again on exit, would report it worse. As it would a Ctrl-C from here on, which is too late.
     """
     import os
+    import signal
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
@@ -29,15 +31,8 @@ def _run() -> None:
     import gc
     import io
     import os
-    from importlib.util import find_spec
     from pathlib import Path
 
-    if not all(find_spec(package) for package in ("click", "lz4", "rich", "yaml")):
-        sys.exit(
-            "agent-memory is installed without its command line. Install it with the extra cli: "
-            'uv tool install "amplifier-module-tool-memory-semantic[cli] @ …"; the README has the '
-            "whole command."
-        )
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, Path(os.devnull).open("r+"))  # noqa: SIM115 - stays open
@@ -57,7 +52,7 @@ def _run() -> None:
 
         from .causes import cause
 
-        if not (isinstance(error, OSError) or shortage_of(error)):
+        if not (isinstance(error, OSError | ModuleNotFoundError) or shortage_of(error)):
             raise
         sys.exit(f"Error: {cause(error)}")
 

@@ -1,5 +1,7 @@
 """Says in a sentence what went wrong when an error is not one of ours."""
 
+import shlex
+import sys
 from pathlib import Path
 from traceback import extract_tb, walk_tb
 
@@ -10,6 +12,11 @@ def cause(error: Exception) -> str:
     """What happened, in a sentence. An error's own text may quote a memory, so an unexpected one is
     described only by its kind and by where it was raised.
     """
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0].replace("yaml", "pyyaml")
+        line = f"uv pip install --python {shlex.quote(sys.executable)} {package}"
+        why = f"This needs the package {package}, a part of the extra [cli]. Nothing was changed."
+        return f"{why} To install it alone: {line}"
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
         done = "What was done before that stays done."

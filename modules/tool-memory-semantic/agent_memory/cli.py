@@ -1,6 +1,9 @@
 """The command `agent-memory`: which file in `commands/` holds which command."""
 
+import shlex
+from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -38,6 +41,13 @@ class _Commands(click.Group):
         file = import_module(f".commands.{COMMANDS[cmd_name]}", __package__)
         declared = [each for each in vars(file).values() if isinstance(each, click.Command)]
         return next(each for each in declared if each.name == cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        near = get_close_matches(args[0], COMMANDS, 1)
+        if near and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            line = shlex.join(["agent-memory", *near, *args[1:]])
+            ctx.fail(f"No such command {args[0]!r}. Did you mean: {line}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
-from memory_semantic import InputError
+from memory_semantic import InputError, counted
 
-FORMAT = "agent-memory"
-VERSION = 1
 # Enough for 100,000 memories of 10,000 English characters, with ids, times and tags.
 MAX_BYTES = 2**30
 _PIECE = 2**20
 # How files of zip (and office documents), bzip2, xz, Zstandard and 7-Zip begin.
 _PACKED = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c")
+_PACKED_NAMES = (".tar", ".tgz", ".zip", ".bz2", ".xz", ".zst", ".7z", ".rar")
+_UNPACK = "It is an archive, or not packed with gzip. Unpack it, and import the file in it."
 # Byte order marks. That of UTF-32 comes first, because it begins with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -60,7 +60,10 @@ def entries(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
     deeply.
     """
     name = name.lower().removesuffix(".gz")
-    text = _text(_unpacked(data), name)
+    data = _unpacked(data)
+    if data.startswith(_PACKED) or data[257:262] == b"ustar":  # a tar, behind its first name
+        raise ImportFileError([_UNPACK])
+    text = _text(data, name)
     start = text.lstrip()
     if name.endswith((".yaml", ".yml")):
         yield from _yaml_entries(text)
@@ -75,8 +78,6 @@ def entries(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _unpacked(data: bytes) -> bytes:
-    if data.startswith(_PACKED):
-        raise ImportFileError(["It is an archive, or not packed with gzip. Unpack it."])
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
@@ -94,14 +95,15 @@ def _text(data: bytes, name: str) -> str:
                 "if each line is to become one memory, name the file .txt."
             ]
         )
+    how = _UNPACK if name.endswith(_PACKED_NAMES) else ENCODING
     marked = next((each for mark, each in _MARKS.items() if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(marked)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ImportFileError([f"line {line}: it is not UTF-8 text. {ENCODING}"]) from None
+        raise ImportFileError([f"line {line}: it is not UTF-8 text. {how}"]) from None
     if "\0" in text:
-        raise ImportFileError([f"It is not UTF-8 text. {ENCODING}"])
+        raise ImportFileError([f"It is not UTF-8 text. {how}"])
     return text
 
 
@@ -122,13 +124,15 @@ def _is_json(start: str) -> bool:
 
 def _json_entries(text: str) -> Iterator[tuple[str, Any]]:
     """From JSON objects one after another, each on one line or on several, and lists of them."""
+    from memory_semantic import exchange
+
     promised = None
     seen = 0
     for line, value in _json_values(text):
         if isinstance(value, dict) and "format" in value and "content" not in value:
-            if value["format"] != FORMAT or not isinstance(value.get("version"), int):
+            if value["format"] != exchange.FORMAT or not isinstance(value.get("version"), int):
                 raise ImportFileError([f"line {line}: it is an export of something else."])
-            if value["version"] > VERSION:
+            if value["version"] > exchange.VERSION:
                 raise ImportFileError(
                     [f"The export has version {value['version']}. Upgrade agent-memory."]
                 )
@@ -145,7 +149,7 @@ def _json_entries(text: str) -> Iterator[tuple[str, Any]]:
 
 def _require_whole(promised: Any, seen: int) -> None:
     if isinstance(promised, int) and seen < promised:
-        raise ImportFileError([f"An export ends early: it holds {seen} of {promised} memories."])
+        raise ImportFileError([f"An export ends early: it holds {seen} of {counted(promised)}."])
 
 
 def _json_values(text: str) -> Iterator[tuple[int, Any]]:

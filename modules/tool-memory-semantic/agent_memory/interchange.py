@@ -1,40 +1,24 @@
-"""Memories in files: what `export` writes and `import` reads.
+"""Memories in files: what `export` writes and `import` reads."""
 
-The export is JSON Lines in UTF-8. The first line says what it is:
-
-    {"format": "agent-memory", "version": 1, "agent": "sam", "exported": "…", "memories": 2}
-
-and each other line is a memory, oldest first:
-
-    {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
-
-`metadata`, an object of strings, follows if there is any. `timestamp` is RFC 3339. Vectors are left
-out: the text is the truth, and the importing store makes its own. A file of such lines is also read
-without the first one; only `content` is required.
-"""
-
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memory_semantic import InputError
 
-from .formats import FORMAT, VERSION, ImportFileError, entries
-from .output import memory_json
+from .formats import ImportFileError, entries
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
 
 
-def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[str]:
-    """The lines of an export of `memories`, without their line breaks."""
-    header = {"format": FORMAT, "version": VERSION, "agent": agent}
-    now = datetime.now(UTC).isoformat(timespec="microseconds")
-    header |= {"exported": now, "memories": len(memories)}
-    yield json.dumps(header, ensure_ascii=False)
+def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[bytes]:
+    """The lines of an export of `memories`: see `memory_semantic.exchange`."""
+    from memory_semantic import exchange
+
+    yield exchange.Header(agent=agent, exported=datetime.now(UTC), memories=len(memories)).line()
     for memory in memories:
-        yield json.dumps(memory_json(memory), ensure_ascii=False)
+        yield exchange.line_of(memory.dict_for_storage())
 
 
 def read(

@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs, so that help and completion come at once.
 """
 
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -12,9 +13,13 @@ import click
 from memory_semantic import AgentMemoryError, InputError, limits
 
 from .causes import cause
+from .suggestions import completed
 
 # Whatever a command does, doing it twice is the same as doing it once.
 _INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
+
+# The arguments of which several words are meant as one.
+_TEXTS = ("query", "text")
 
 
 class BadInputError(click.ClickException):
@@ -29,7 +34,21 @@ class _Command(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
+        words = list(args)
+        argument = next((each.name for each in self.params if isinstance(each, click.Argument)), "")
+        ctx.allow_extra_args = argument in _TEXTS
+        try:
+            left = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            text = _taken_for_option(words, error) if argument else ""
+            if text:
+                words = [*(word for word in words if word != text), "--", text]
+                line = shlex.join(["agent-memory", str(self.name), *words])
+                ctx.fail(f"{error.format_message()} If {text!r} is not an option, write: {line}")
+            raise
+        if argument and left and not ctx.resilient_parsing:
+            line = _with_quotes(str(self.name), words, [ctx.params[argument], *left])
+            ctx.fail(f"Several words need quotes: {line}")
         for param in () if ctx.resilient_parsing else self.params:
             given = ctx.params.get(param.name or "")
             for value in given if isinstance(given, tuple) else (given,):
@@ -38,6 +57,24 @@ class _Command(click.Command):
                         "it is empty. (If it comes from a shell variable, is that set?)", ctx, param
                     )
         return left
+
+
+def _taken_for_option(words: list[str], error: click.UsageError) -> str:
+    """The text among `words` that was taken for an option, if that may be why there is an error."""
+    misspelt = getattr(error, "possibilities", True)  # or another mistake
+    name = None if misspelt else getattr(error, "option_name", None)
+    dashed = (each for each in words if each.startswith("-"))
+    return next((each for each in dashed if " " in each.split("=")[0] or each == name), "")
+
+
+def _with_quotes(command: str, words: list[str], texts: list[str]) -> str:
+    """The command with `texts` among its `words` as one; that alone if they stand apart."""
+    for start in range(len(words)):
+        end = start + len(texts)
+        if words[start:end] == texts:
+            quoted = [*words[:start], " ".join(texts), *words[end:]]
+            return shlex.join(["agent-memory", command, *quoted])
+    return shlex.join([" ".join(texts)])
 
 
 class When(click.ParamType[datetime]):
@@ -69,7 +106,7 @@ def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
         settings = amplifier.load(ctx.params.get("root"))
         settings.config["qdrant_url"] = limits.HERE  # a shell must not wait for a server
-        agents = settings.place.agents()
+        agents = settings.backend.agents()
     except Exception:  # nobody would read it there
         return []
     return [agent for agent in agents if agent.startswith(incomplete)]
@@ -106,9 +143,9 @@ def command(
 
                 function(Session(agent, root, as_json), **own)
             except InputError as error:
-                raise BadInputError(str(error)) from error
+                raise BadInputError(completed(str(error))) from error
             except AgentMemoryError as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(completed(str(error))) from error
             except KeyboardInterrupt as error:
                 raise click.ClickException(_INTERRUPTED) from error
             except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):

@@ -13,7 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import limits, plain
+from memory_semantic import counted, limits, plain
+
+from .suggestions import completed
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -55,11 +57,12 @@ class Output:
     def note(self, text: str) -> None:
         """A remark that is not part of the result; scripts do not get it."""
         if not self.as_json:
-            click.echo(click.style(text, dim=True), err=True, color=self._color)
+            click.echo(click.style(completed(text), dim=True), err=True, color=self._color)
 
     def warn(self, text: str) -> None:
         """A remark that scripts, too, should not miss."""
-        click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
+        text = plain(completed(text))
+        click.echo(click.style(text, fg="yellow"), err=True, color=self._color)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows below the names of their columns, cut to the window; one cell per line if it is too
@@ -116,7 +119,8 @@ class Output:
         self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
         text = plain(memory.content) if whole else first_line(memory.content)
         if not whole and len(text) > _BEGINNING:
-            text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
+            more = completed(f"agent-memory show {memory.id}")
+            text = f"{text[:_BEGINNING]}…  ({more})"
         if whole and memory.metadata:
             told = (
                 f"{first_line(name)}: {first_line(memory.metadata[name])}"
@@ -134,9 +138,9 @@ class Output:
         """What the doctor found, and what to do about it."""
         mark, colour = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
         name = click.style(f"{subject:<12}", bold=True)
-        self.line(f"{click.style(mark, fg=colour)} {name}{plain(text)}")
+        self.line(f"{click.style(mark, fg=colour)} {name}{plain(completed(text))}")
         if mend:
-            self.line(f"{'':14}{click.style('→', dim=True)} {plain(mend)}")
+            self.line(f"{'':14}{click.style('→', dim=True)} {plain(completed(mend))}")
 
     @contextmanager
     def progress(self, doing: str, total: int) -> Iterator["Progress"]:
@@ -187,12 +191,6 @@ def first_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-def counted(number: int, what: str = "memory") -> str:
-    """`1 memory`, `2,000 memories`."""
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number:,} {what if number == 1 else plural}"
-
-
 def local(moment: datetime) -> datetime:
     """`moment` in local time; in UTC if it is within hours of the first or the last moment that a
     datetime can hold, where local time may not exist.
@@ -226,12 +224,3 @@ def listed(faults: Sequence[str]) -> str:
     """The first faults, each on its own line, and how many more there are."""
     more = [f"and {len(faults) - _FAULTS:,} more"] if len(faults) > _FAULTS else []
     return "".join(f"\n  {fault}" for fault in [*faults[:_FAULTS], *more])
-
-
-def readable_size(size: float) -> str:
-    """Bytes as people say them: `3.4 MB`."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_semantic import limits
-
-from .output import counted
+from memory_semantic import counted, limits
 
 if TYPE_CHECKING:
     from memory_semantic import EmbeddingGenerator, Memory
@@ -40,7 +38,7 @@ class Plan:
         minutes, seconds = divmod(max(1, round(self.seconds)), 60)
         time = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
         where = f"Their text goes to {self.service}" if self.service else "Nothing is sent anywhere"
-        work = f"{counted(self.memories)} to embed, about {self.tokens:,} tokens{cost}"
+        work = f"{counted(self.memories)} to embed, about {counted(self.tokens, 'token')}{cost}"
         return f"{work}, about {time}. {where}."
 
 

@@ -5,15 +5,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import validate_agent_id
+from memory_semantic import overruled, validate_agent_id
 
 from . import settings as amplifier
 from .output import Output
+from .suggestions import completed
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage, maintenance
+    from memory_semantic import Backend, MemoryStorage
 
 T = TypeVar("T")
+FIRST_STORE = 'The first memory makes one: agent-memory store "TEXT"'
 
 
 class Session:
@@ -34,13 +36,13 @@ class Session:
         named = self.settings.named_agent()
         if named:
             return named[0]
-        agents = self.settings.place.agents()
+        backend = self.settings.backend
+        agents = backend.agents()
         if len(agents) == 1:
             return agents[0]
-        doubt = self.settings.storage().config.doubt
-        none = f"No agent has a store here yet. {doubt}".rstrip()
-        there = f"There are {', '.join(agents)}." if agents else none
-        raise click.UsageError(f"Whose memories? Name the agent with --agent. {there}")
+        none = f"No agent has a store in {backend.where} yet."
+        there = f"Whose memories? There are stores of {', '.join(agents)}." if agents else none
+        raise click.UsageError(f"{there} Name the agent with --agent.")
 
     @cached_property
     def storage(self) -> "MemoryStorage":
@@ -50,24 +52,22 @@ class Session:
     @property
     def existing(self) -> "MemoryStorage":
         """The agent's storage, which must exist."""
-        if run(self.storage.info()) is None and not run(self.place.exists()):
-            fail(
-                f"The agent {self.agent!r} has no store in {self.place.where}. "
-                "See: agent-memory agents"
-            )
+        if run(self.storage.info()) is None and not run(self.backend.exists()):
+            agents, why = self.backend.agents(), "" if self._agent else overruled(self.agent)
+            others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE
+            none = f"The agent {self.agent!r} has no store in {self.backend.where}."
+            fail(f"{none} {others} {why}".rstrip())
         return self.storage
 
     @property
-    def place(self) -> "maintenance.Place":
+    def backend(self) -> "Backend":
         """Where the agent's store is kept."""
-        from memory_semantic import maintenance
-
-        return maintenance.place(self.storage.backend)
+        return self.storage.backend
 
 
 def fail(message: str) -> NoReturn:
     """End with exit code 1."""
-    raise click.ClickException(message)
+    raise click.ClickException(completed(message))
 
 
 def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -> None:
@@ -76,8 +76,11 @@ def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -
     """
     try:
         agreed = yes or click.confirm(question, err=True)
-    except click.Abort:  # Ctrl-C, or nobody to ask
+    except click.Abort as error:  # Ctrl-C, or the end of the input
         agreed = False
+        click.echo(err=True)
+        if isinstance(error.__context__, EOFError):
+            otherwise = f"Nobody is there to answer: to agree beforehand, add --yes. {otherwise}"
     if not agreed:
         fail(otherwise)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import InputError, configured_agent, limits
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage, maintenance
+    from memory_semantic import Backend, MemoryStorage
 
 MODULE = "tool-memory-semantic"
 # The settings that name the agent; they say nothing about its store.
@@ -30,8 +30,8 @@ _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 @dataclass
 class Settings:
-    """The module's `config`, where each of its settings came from, and a sentence for each file
-    that was found but cannot be read.
+    """The module's `config`, where each of its settings came from, and a sentence for each thing
+    that is wrong in the files.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -47,11 +47,9 @@ class Settings:
         return MemoryStorage(agent, {**core_settings(self.config, own=_IDENTITY), **changes})
 
     @property
-    def place(self) -> "maintenance.Place":
+    def backend(self) -> "Backend":
         """Where the stores of all agents are kept."""
-        from memory_semantic import maintenance
-
-        return maintenance.place(self.storage().backend)
+        return self.storage().backend
 
     def named_agent(self) -> tuple[str, str] | None:
         """The identity that sessions have here, if any, and what sets it."""
@@ -82,6 +80,12 @@ def load(root: str | None) -> Settings:
             continue
         module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
+        wrong = {"at the top": content, "under session:": content.get("session")}
+        for where, fields in {**wrong, f"under {MODULE}: without config:": module}.items():
+            if "agent_identity" in _mapping(fields):
+                there = f"{path} has agent_identity {where}, where nothing reads it."
+                right = f"It belongs under overrides: {MODULE}: config:"
+                settings.problems.append(f"{there} {right}")
         listed = _mapping(content.get("modules")).get("tools")
         if isinstance(listed, list):  # the list of a later file replaces that of an earlier one
             tools = {
@@ -94,6 +98,8 @@ def load(root: str | None) -> Settings:
         settings.config[key] = _expanded(value)
         settings.sources[key] = source
     if root is not None:
+        with suppress(FileNotFoundError):  # the current folder was deleted
+            root = root if root.startswith("~") else str(Path(root).absolute())
         settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
     return settings
 

@@ -1,19 +1,19 @@
 """Capture: after a turn, whatever the human said that is worth keeping becomes a memory.
 
-It runs in the background on the session's own event loop, so no turn waits for it. What is pending
-when the session ends is stored within seconds or given up: nothing outlives the loop.
+It runs in the background on the session's own event loop; a turn waits for it only to show at its
+end what is remembered. What cannot be stored now, or before the session ends, waits on disk.
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
 from importlib import import_module
-from textwrap import shorten
-from typing import Any, Literal
+from typing import Any
 
 from amplifier_core import HookResult
-from memory_semantic.errors import AgentMemoryError
+from memory_semantic import Waiting
+from memory_semantic.errors import AgentMemoryError, InputError
 from memory_semantic.identity import origin
 from memory_semantic.limits import CAPTURED
 from memory_semantic.masking import mask
@@ -22,12 +22,10 @@ from memory_semantic.workers import run_blocking
 
 from . import extract
 from .cues import Found, found
-from .display import show
-from .human_words import human_words
+from .display import quoted, show
+from .pause import Pause
 from .settings import CaptureConfig, read
 from .wording import mostly_in, same_statement
-
-logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-semantic-capture"
 # Each event with the fields that it carries, never a text.
@@ -39,12 +37,12 @@ PRIORITY = 900  # after hooks that a person waits for
 
 # How many turns a model reads at once: what was said is mostly withdrawn within this many, if ever.
 LLM_TURNS = 5
-# How long the end of a session waits for what is pending; the rest is given up.
+# How long a turn waits at its end, to show what was captured: 60 to 90 ms, or 500 at a service.
+SHOW_SECONDS = 1.0
+# How long the end of a session waits for what is pending; the rest waits on disk.
 DRAIN_SECONDS = 5.0
 # How many of the nearest memories are compared, to find the same statement in other words.
 NEAREST = 5
-# How much of a captured text the line for the person shows.
-SHOWN_CHARS = 80
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
@@ -78,8 +76,8 @@ class Capture:
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
         self._count = 0
-        self._warned = False
-        self._lines: list[tuple[str, Literal["info", "warning"]]] = []  # for the person
+        self._pause = Pause("It took too long.")
+        self._lines: list[tuple[str, str | None]] = []  # for `show`: a line, and `logged`
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
         """Begin a turn, after ending one that broke off."""
@@ -102,9 +100,12 @@ class Capture:
         return HookResult()
 
     async def on_complete(self, event: str, data: dict[str, Any]) -> HookResult:
-        """End the turn; the rest happens in the background."""
-        self._tell()
+        """End the turn, and show what is captured at once; the rest is shown with a later one."""
+        wait = not (self._tasks or self._reads)  # nobody waits twice for one that is slow
         await self._end_turn(complete=True)
+        if wait and self._tasks:
+            await asyncio.wait(self._tasks, timeout=SHOW_SECONDS)
+        self._tell()
         return HookResult()
 
     async def on_end(self, event: str, data: dict[str, Any]) -> HookResult:
@@ -113,15 +114,13 @@ class Capture:
         return HookResult()
 
     async def drain(self) -> None:
-        """Store what is pending, or give it up with one warning when time is up."""
+        """Store what is pending; when time is up, it waits on disk."""
         await self._end_turn(last=True)
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=DRAIN_SECONDS)
             for task in late:
                 task.cancel()
-            if late:
-                await asyncio.gather(*late, return_exceptions=True)
-                await self._failed(TimeoutError())
+            await asyncio.gather(*late, return_exceptions=True)
         self._tell()
 
     # During a turn.
@@ -136,43 +135,34 @@ class Capture:
         words, stored = self._words, self._stored
         self._words, self._stored = [], []
         if words and self._reads:
-            reply = await self._reply() if complete else ""
-            self._turns.append((extract.turn(words, reply), stored))
+            messages = await self._coordinator.get("context").get_messages() if complete else []
+            self._turns.append((extract.turn(words, extract.last_reply(messages)), stored))
         elif words:
             self._start(self._by_cues, words, stored)
         if self._turns and (last or len(self._turns) >= LLM_TURNS):
             turns, self._turns = self._turns, []
             self._start(self._by_model, turns)
 
-    async def _reply(self) -> str:
-        for message in reversed(await self._coordinator.get("context").get_messages()):
-            if message.get("role") == "user":
-                break
-            if message.get("role") == "assistant":
-                content = message.get("content") or ""
-                if isinstance(content, str):
-                    return content
-                return "\n".join(str(part.get("text") or "") for part in content)
-        return ""
-
-    # After a turn, in the background, one task at a time.
+    # After a turn, in the background; one task at a time works on the store.
 
     def _start(self, work: Callable[..., Awaitable[None]], *what: Any) -> None:
         async def run() -> None:
             try:
-                async with self._one_at_a_time:
-                    await work(*what)
-            except Exception as error:
-                await self._failed(error)
+                await work(*what)
+            except (Exception, asyncio.CancelledError) as error:
+                if why := self._pause.why(await self._failed(error)):
+                    self._warn(f"What was said may not have been captured. {why}")
 
         task = asyncio.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _by_cues(self, words: list[str], stored: list[str]) -> None:
-        said = found("\n\n".join(map(human_words, words)))
-        if len(stored) < len(said):  # else the model stored all of it, in its own words
-            await self._keep([each for each in said if not mostly_in(each.text, stored)])
+        said = found(*words)
+        new = [each for each in said if not mostly_in(each.text, stored)]
+        new = new if len(stored) < len(said) else []  # else the model stored all, in its own words
+        with nullcontext() if new else suppress(InputError):  # with no agent, nothing waits, either
+            await self._keep(new)
 
     async def _by_model(self, turns: list[tuple[extract.Turn, list[str]]]) -> None:
         settings, _ = await self._read()
@@ -184,50 +174,71 @@ class Capture:
         await self._keep([each for each in said if not mostly_in(each.text, stored)])
 
     async def _keep(self, said: list[Found]) -> None:
-        said = [each for each in said if not mask(each.text)[1]]
-        if not said:
-            return
+        items: list[Any] = [
+            (each.text, [CAPTURED, each.kind], origin(self._coordinator, NAME, kind=each.kind))
+            for each in said
+            if not mask(each.text)[1]
+        ]
         settings, storage = await self._read()
-        items = []
-        for each in said[: max(settings.max_per_session - self._count, 0)]:
-            near = await storage.search(each.text, NEAREST)
-            known = next((one for one in near if same_statement(one.content, each.text)), None)
-            told = origin(self._coordinator, NAME, kind=each.kind)
-            # A known statement is renewed, and keeps its tags.
-            text, tags = (
-                (known.content, [CAPTURED]) if known else (each.text, [CAPTURED, each.kind])
-            )
-            items.append((text, tags, told))
-        if not items:
-            return
-        ids = [stored.id for stored in await storage.upsert(items)]
-        self._count += len(ids)
-        about = {"agent_id": storage.agent_id, "count": len(ids), "memory_ids": ids}
+        why = ""
+        items = items[: max(settings.max_per_session - self._count, 0)]
+        self._count += len(items)
+        try:
+            async with self._one_at_a_time:
+                if not self._pause.on:
+                    return await self._store(storage, items)
+        except (Exception, asyncio.CancelledError) as error:
+            why = self._pause.failed(await self._failed(error))
+        if items:
+            await self._let_wait(storage, items, why)
+        elif why:
+            self._warn(f"What was captured before still waits to be stored. {why}")
+
+    async def _store(self, storage: Any, items: list[Any]) -> None:
+        if waited := await Waiting(storage).store():
+            await self._remembered(storage, {each.id: each.content for each in waited})
+        for number, (text, _, told) in enumerate(items):
+            near = await storage.search(text, NEAREST)
+            known = next((one.content for one in near if same_statement(one.content, text)), None)
+            if known:  # it is renewed, and keeps its tags
+                items[number] = (known, [CAPTURED], told)
+        if items:
+            stored = zip(await storage.upsert(items), items, strict=True)
+            await self._remembered(storage, {its.id: text for its, (text, *_) in stored})
+
+    async def _remembered(self, storage: Any, texts: dict[str, str]) -> None:
+        self._pause.succeeded()
+        about = {"agent_id": storage.agent_id, "count": len(texts), "memory_ids": [*texts]}
         await self._coordinator.hooks.emit("memory:captured", about)
-        shown = (f'"{shorten(text, SHOWN_CHARS, placeholder="…")}"' for text, *_ in items)
-        self._lines.append((f"Remembered: {', '.join(shown)}", "info"))
+        for memory_id, text in texts.items():
+            line = f"Remembered {memory_id}: {quoted(text)} (undo: agent-memory forget {memory_id})"
+            self._lines.append((line, None))
+
+    async def _let_wait(self, storage: Any, items: list[Any], why: str) -> None:
+        became = f"Waiting to be stored (undo: agent-memory forget --tag {CAPTURED})"
+        try:
+            await run_blocking(lambda: Waiting(storage).add(items))
+        except AgentMemoryError as error:
+            became, why = "Not stored, and lost", why and f"{why} {error}"
+        texts = ", ".join(quoted(text) for text, *_ in items)
+        self._lines.append((f"{became}: {texts} {why}".rstrip(), why and f"{became}. {why}"))
 
     async def _read(self) -> tuple[CaptureConfig, Any]:
         # Loading the engine takes a third of a second, which would block the event loop.
-        await run_blocking(lambda _: import_module("memory_semantic.storage"))
+        await run_blocking(lambda: import_module("memory_semantic.storage"))
         return read(self._coordinator, self._config, CaptureConfig)
 
-    async def _failed(self, error: Exception) -> None:
-        """Report the failure: by an event each time, to the person once."""
+    async def _failed(self, error: BaseException) -> BaseException:
+        # A task is cancelled only when the session has ended, and time is up.
+        error = TimeoutError() if isinstance(error, asyncio.CancelledError) else error
         await self._coordinator.hooks.emit("memory:capture_failed", {"kind": type(error).__name__})
-        if self._warned:
-            return
-        self._warned = True
-        why = f"It failed unexpectedly ({type(error).__name__})."  # its text may quote the turn
-        if isinstance(error, TimeoutError):
-            why = "It took too long."
-        elif isinstance(error, AgentMemoryError):
-            why = str(error)
-        self._lines.append((f"What was said may not have been captured. {why}", "warning"))
+        return error
+
+    def _warn(self, line: str) -> None:
+        self._lines.append((line, line))
 
     def _tell(self) -> None:
         """Show the pending lines. Never called between turns: the person may be typing then."""
-        lines, self._lines = self._lines, []
-        for line, level in lines:
-            if not show(self._coordinator, line, level, source=NAME) and level == "warning":
-                logger.warning("%s", line)
+        while self._lines:
+            line, logged = self._lines.pop(0)
+            show(self._coordinator, line, NAME, logged=logged)

@@ -3,13 +3,15 @@
 A sentence in a human's own words is kept for one of three reasons. A cue marks it outright ("we
 decided"). It is a standing statement: no task, no complaint, and with two signals, such as a
 "never" and a reason. Or it is a lesson: what helped, and what the trouble was. Questions, guesses,
-chat, reports, and sentences about this moment or not to be kept are left out (see `human_words`).
+chat, reports, and sentences about this moment or not to be kept are left out (see `statements`).
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .human_words import is_said, is_statement, is_task, may_be_kept, phrases
+from .human_words import Sentence, paragraphs
+from .statements import is_said, is_statement, is_task, may_be_kept, phrases, speaks_of_secrets
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
 _INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # a shorter text is kept with so many that follow
@@ -26,8 +28,8 @@ class Found(NamedTuple):
 CUES: dict[str, re.Pattern[str]] = {
     "explicit": phrases(r"""
         START (always )?remember(?! (when|how|what|\w+ing|the (time|bug|name)|to (?!always|never)))
-        ((keep|bear) in mind|don'?t forget(?! to)|please note|for the record|make a note|fyi)
-        (note (to|for) (self|you)|for (your|future) (info\w*|reference)|write (this|that) down)
+        ((keep|bear) in mind|don'?t (ever )?forget(?! to)|please note|for the record|make a note)
+        (fyi|note (to|for) (self|you)|for (your|future) (info\w*|reference)|write (this|that) down)
         ((need|good|important|worth) (to know|knowing|remembering)|merk dir|denk (bitte )?daran)
         ^important( \w+)*[:,]|기억해|잊지 ?마|覚えておいて|忘れないで|an[oó]ta(te|lo)|retiens
     """),
@@ -141,41 +143,56 @@ _TROUBLE_WAS = phrases(r"""
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)
 _REASON = phrases(r"^(because|otherwise|(the )?reason|that way)")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
-def found(words: str) -> list[Found]:
-    """The parts of a human's own `words` that are worth keeping, in their order."""
-    found = []
-    if not may_be_kept(words):
-        return found
-    only_statements = all(is_said(each) and is_statement(each) for each in _sentences(words))
-    for paragraph in re.split(r"\n{2,}", words):
-        said = [each for each in _sentences(paragraph) if is_said(each)]
-        lesson = _lesson(said)
-        if lesson:
-            found.append(Found("lesson", lesson))
-        last, introduced = -2, -1  # the last sentence kept, and the last one it introduces
-        for number, sentence in enumerate(said):
-            cue = next((kind for kind, cues in CUES.items() if cues.search(sentence)), None)
-            kind = cue or _standing(sentence, only_statements)
-            goes_on = number == last + 1 and (_REASON.search(sentence) or (kind and not cue))
-            if sentence in lesson:
-                continue
-            if goes_on or number <= introduced:
-                found[-1] = Found(found[-1].kind, f"{found[-1].text} {sentence}")
-            elif kind:
-                found.append(Found(kind, sentence))
-            else:
-                continue
-            last = number
-            if sentence[-1] == ":" or (cue == "explicit" and len(sentence) < _INTRODUCTION_CHARS):
-                introduced = number + _INTRODUCED
-    return [each for each in found if MIN_CHARS <= len(each.text) <= MAX_CHARS]
+def found(*prompts: str) -> list[Found]:
+    """What a human said in the `prompts` of one turn that is worth keeping, in its order: whole
+    sentences as they were said, or nothing.
+    """
+    said = [paragraph for prompt in prompts for paragraph in paragraphs(prompt)]
+    own = [sentence.own for paragraph in said for sentence in paragraph]
+    if not may_be_kept("\n".join(own)):
+        return []
+    only_statements = all(is_said(each) and is_statement(each) for each in own)
+    kept = [each for paragraph in said for each in _kept(paragraph, only_statements)]
+    found = [
+        Found(kind, " ".join(sentence.said for sentence in sentences))
+        for kind, sentences in kept
+        if all(sentence.is_whole for sentence in sentences)
+    ]
+    return [
+        each
+        for each in found
+        if MIN_CHARS <= len(each.text) <= MAX_CHARS and not speaks_of_secrets(each.text)
+    ]
 
 
-def _sentences(text: str) -> list[str]:
-    return [each.strip() for each in _SENTENCES.split(text) if each.strip()]
+def _kept(
+    paragraph: Sequence[Sentence], only_statements: bool
+) -> Iterator[tuple[str, list[Sentence]]]:
+    said = [each for each in paragraph if is_said(each.own)]
+    lesson = _lesson(said)
+    if lesson:
+        yield "lesson", lesson
+    kept: list[tuple[str, list[Sentence]]] = []
+    last, introduced = -2, -1  # the last sentence kept, and the last one it introduces
+    for number, sentence in enumerate(said):
+        own = sentence.own
+        cue = next((kind for kind, cues in CUES.items() if cues.search(own)), None)
+        kind = cue or _standing(own, only_statements)
+        goes_on = number == last + 1 and (_REASON.search(own) or (kind and not cue))
+        if sentence in lesson:
+            continue
+        if kept and (goes_on or number <= introduced):
+            kept[-1][1].append(sentence)
+        elif kind:
+            kept.append((kind, [sentence]))
+        else:
+            continue
+        last = number
+        if own[-1] == ":" or (cue == "explicit" and len(own) < _INTRODUCTION_CHARS):
+            introduced = number + _INTRODUCED
+    yield from kept
 
 
 def _standing(sentence: str, among_statements: bool) -> str | None:
@@ -190,10 +207,9 @@ def _standing(sentence: str, among_statements: bool) -> str | None:
     return None
 
 
-def _lesson(said: list[str]) -> str:
-    told = [each for each in said if not is_task(each)]
-    helped = [number for number, each in enumerate(told) if _HELPED.search(each)]
-    trouble = [number for number, each in enumerate(told) if _TROUBLE_WAS.search(each)]
-    if not (helped and trouble):
-        return ""
-    return " ".join(told[min(helped + trouble) : max(helped + trouble) + 1])
+def _lesson(said: Sequence[Sentence]) -> list[Sentence]:
+    told = [each for each in said if not is_task(each.own)]
+    helped = [number for number, each in enumerate(told) if _HELPED.search(each.own)]
+    trouble = [number for number, each in enumerate(told) if _TROUBLE_WAS.search(each.own)]
+    both = helped + trouble
+    return told[min(both) : max(both) + 1] if helped and trouble else []

@@ -1,22 +1,36 @@
 """A line for the person."""
 
 import logging
-from typing import Any, Literal
+from typing import Any
+
+from memory_semantic import plain
 
 logger = logging.getLogger(__name__)
 
+# How much of a memory a line shows: the longest sentence that anybody says.
+SHOWN_CHARS = 200
 
-def show(coordinator: Any, message: str, level: Literal["info", "warning"], *, source: str) -> bool:
-    """Show `message` as coming from the module `source`, if the host can display it; returns
-    whether it can.
+
+def quoted(text: str) -> str:
+    """`text` on one line in quotation marks, cut if it is long. Amplifier would take [words] for
+    markup, so an invisible joiner follows each bracket.
+    """
+    text = plain(" ".join(text.split()))
+    text = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+    return f'"{text}"'.replace("[", "[\u2060")
+
+
+def show(coordinator: Any, line: str, source: str, *, logged: str | None = None) -> None:
+    """Show `line` to the person, as coming from the module `source`. It is a warning if `logged` is
+    given: what to log, unless it is blank, if the host cannot display the line.
 
     Not by `HookResult.user_message`: the kernel drops it if nothing is injected.
     """
     display = coordinator.display_system
     try:
         if display:
-            display.show_message(message, level, source)
+            return display.show_message(line, "info" if logged is None else "warning", source)
     except Exception as error:  # raised by the host
         logger.warning("A message could not be shown: %s", type(error).__name__)
-        return False
-    return bool(display)
+    if logged:
+        logger.warning("%s", logged)

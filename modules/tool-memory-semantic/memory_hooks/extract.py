@@ -13,7 +13,8 @@ from memory_semantic.errors import AgentMemoryError
 from memory_semantic.masking import mask
 
 from .cues import CUES, MAX_CHARS, MIN_CHARS, Found
-from .human_words import human_words, speaks_of_secrets, to_be_forgotten
+from .human_words import human_words
+from .statements import speaks_of_secrets, to_be_forgotten
 from .wording import goes_beyond
 
 # What a call may cost: five turns of these are at most 5,000 tokens, and the answer 600.
@@ -65,6 +66,19 @@ def turn(prompts: list[str], reply: str) -> Turn:
         _without_secrets(reply, MAX_REPLY_CHARS),
         private=to_be_forgotten(words),
     )
+
+
+def last_reply(messages: list[dict[str, Any]]) -> str:
+    """What the assistant said last, if that was after the human."""
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            break
+        if message.get("role") == "assistant":
+            content = message.get("content") or ""
+            if isinstance(content, str):
+                return content
+            return "\n".join(str(part.get("text") or "") for part in content)
+    return ""
 
 
 async def extract(coordinator: Any, turns: list[Turn], model_role: str) -> list[Found]:

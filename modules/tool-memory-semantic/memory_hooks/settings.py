@@ -81,8 +81,8 @@ def read(
     settings must not keep the module from loading. Creates and contacts nothing. Raises ValueError
     for an invalid value, an unknown setting, or a session without an agent_identity.
     """
-    from memory_semantic import MemoryStorage
-    from memory_semantic.settings import core_settings, parsed
+    from memory_semantic import MemoryStorage, core_settings
+    from memory_semantic.settings import parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
     config = {**module_config(coordinator, TOOL_MODULE), **config}

@@ -8,54 +8,88 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import limits
-from .errors import AgentMemoryError, DamagedStoreError, EmbeddingError, InputError, StorageError
-from .identity import configured_agent, validate_agent_id
+from .errors import (
+    AgentMemoryError,
+    DamagedStoreError,
+    EmbeddingError,
+    InputError,
+    StorageError,
+    counted,
+)
+from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import plain
-from .resources import shortage_of
+from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
+    from . import exchange, moving
+    from .backend import Backend, Finding, ShowProgress
+    from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
+    from .masking import mask, mask_all
     from .memory import Memory, timestamp_text
-    from .settings import StorageConfig, core_settings
+    from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
-    from .usage import UsageStats
+    from .tokens import estimate_tokens
+    from .usage import Search
+    from .waiting import Waiting
 
 __all__ = [
     "AgentMemoryError",
+    "Backend",
     "DamagedStoreError",
     "EmbeddingError",
     "EmbeddingGenerator",
+    "Finding",
     "InputError",
     "Memory",
     "MemoryStorage",
+    "Search",
+    "ShowProgress",
     "StorageConfig",
     "StorageError",
     "Store",
     "StoreInfo",
     "Stored",
-    "UsageStats",
+    "Waiting",
     "configured_agent",
     "core_settings",
+    "counted",
+    "estimate_tokens",
+    "exchange",
     "limits",
+    "mask",
+    "mask_all",
     "memory_of",
+    "moving",
+    "overruled",
     "plain",
+    "readable_size",
     "shortage_of",
     "timestamp_text",
     "validate_agent_id",
 ]
 
 _HOMES = {
+    "Backend": "backend",
     "EmbeddingGenerator": "embeddings.generator",
+    "Finding": "backend",
     "Memory": "memory",
     "MemoryStorage": "storage",
+    "Search": "usage",
+    "ShowProgress": "backend",
     "StorageConfig": "settings",
     "Store": "store",
     "StoreInfo": "store",
     "Stored": "store",
-    "UsageStats": "usage",
-    "core_settings": "settings",
+    "Waiting": "waiting",
+    "core_settings": "config",
+    "estimate_tokens": "tokens",
+    "exchange": "exchange",
+    "mask": "masking",
+    "mask_all": "masking",
     "memory_of": "store",
+    "moving": "moving",
     "timestamp_text": "memory",
 }
 
@@ -63,4 +97,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    module = import_module(f".{_HOMES[name]}", __name__)
+    return module if name == _HOMES[name] else getattr(module, name)

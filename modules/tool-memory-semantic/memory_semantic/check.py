@@ -17,7 +17,7 @@ from .limits import (
     MAX_TAGS,
 )
 from .memory import MEMORY_ID, Memory, as_utc
-from .plaintext import normal, without_tags
+from .plaintext import normal
 
 # A text to remember: alone, with tags, or with tags and metadata.
 Tags = Sequence[str] | None
@@ -25,26 +25,19 @@ Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
 class NewMemory(Memory):
-    """A memory to be stored. `former` holds the forms that versions before 1.3 gave its text. If it
-    is not `dated`, a known text keeps its time.
-    """
+    """A memory to be stored. If it is not `dated`, a known text keeps its time."""
 
-    former: tuple[str, ...] = ()
     dated: bool = True
 
 
 def clean_text(value: object, name: str) -> str:
-    """`value` in its stored form (`plaintext.normal`). Raises InputError as `trimmed_text` does."""
-    return trimmed_text(normal(value) if isinstance(value, str) else value, name)
-
-
-def trimmed_text(value: object, name: str) -> str:
-    """`value` trimmed; `name` is what errors call it. Raises InputError for anything but a text of
-    1 to 10,000 characters, one of them visible, in valid Unicode.
+    """`value` in its stored form (`plaintext.normal`); `name` is what errors call it. Raises
+    InputError for anything but a text of 1 to 10,000 characters, one of them visible, in valid
+    Unicode.
     """
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {_kind(value)}.")
-    text = value.strip()
+    text = normal(value)
     if len(text) > MAX_CONTENT_CHARS:
         raise InputError(
             f"{name} has {len(text):,} characters; at most {MAX_CONTENT_CHARS:,} are allowed. "
@@ -53,14 +46,16 @@ def trimmed_text(value: object, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{name} is not valid Unicode: it has half a surrogate pair.") from None
+        raise InputError(
+            f"{name} has half a character, such as half an emoji: remove it."
+        ) from None
     if not any(char.isprintable() and not char.isspace() for char in text):
         raise InputError(f"{name} is empty: give it at least one visible character.")
     return text
 
 
-def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) -> list[str]:
-    """Tags, each `clean` and in lower case, without repeats; None means none. Raises InputError for
+def clean_tags(value: object) -> list[str]:
+    """Tags, clean, in lower case and without repeats; None means none. Raises InputError for
     anything but a list of at most 20 texts of 1 to 50 characters.
     """
     if value is None:
@@ -71,7 +66,7 @@ def clean_tags(value: object, clean: Callable[[object, str], str] = clean_text) 
         raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are allowed.")
     tags: dict[str, None] = {}
     for item in value:
-        tag = clean(item, "a tag").lower()
+        tag = clean_text(item, "a tag").lower()
         if len(tag) > MAX_TAG_CHARS:
             raise InputError(f"A tag has {len(tag)} characters; {MAX_TAG_CHARS} are allowed.")
         tags[tag] = None
@@ -135,7 +130,7 @@ def memory_from(
         raise InputError("it is not an object with a content.")
     masked = {name: mask(fields.get(name)) for name in ("content", "tags", "metadata")}
     given = {name: value for name, (value, _) in masked.items()}
-    clean_text(given["content"], "content")  # kept as it came: an older store may hold that form
+    given["content"] = clean_text(given["content"], "content")
     own_tags = [*clean_tags(given["tags"]), *clean_tags(tags)]
     given["tags"] = clean_tags(list(dict.fromkeys(own_tags)))
     try:
@@ -158,15 +153,12 @@ def _batch(memories: list[NewMemory]) -> list[NewMemory]:
 def _new_memory(
     agent: str, time: datetime, content: Any, tags: object, metadata: object = None
 ) -> NewMemory:
-    text = clean_text(content, "content")
-    forms = (without_tags(content).strip(), text.replace("\n", "\r\n"))
     return NewMemory(
         agent_id=agent,
-        content=text,
+        content=clean_text(content, "content"),
         tags=clean_tags(tags),
         metadata=clean_metadata(metadata),
         timestamp=time,
-        former=tuple(form for form in forms if form != text),
     )
 
 

@@ -28,7 +28,11 @@ class InputError(AgentMemoryError, ValueError):
 
 
 class EmbeddingError(AgentMemoryError):
-    """No usable vector: the model is missing, the service failed, or it answered nonsense."""
+    """No usable vector: the model is missing, the service failed, or it answered nonsense. If that
+    `may_pass`, the same call may succeed later.
+    """
+
+    may_pass = False
 
 
 class StorageError(AgentMemoryError):
@@ -64,6 +68,12 @@ REPAIR = "Run `agent-memory doctor`, or restore it from a backup."
 UNCHANGED = "Nothing was changed."
 MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
 MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
+
+
+def counted(number: int, what: str = "memory") -> str:
+    """`1 memory`, `2,000 memories`."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
 
 
 def damage(agent: str, sign: str) -> DamagedStoreError:

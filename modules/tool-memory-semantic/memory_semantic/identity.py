@@ -45,7 +45,15 @@ def validate_agent_id(agent_id: object) -> str:
         remedy = f"It was not expanded. Write the name itself, {_HOW_TO_SET}"
     else:
         remedy = "Use 1 to 64 of the characters a-z, 0-9, _ and -."
-    raise InputError(f"The agent_identity {agent_id!r:.80} cannot name a memory. {remedy}")
+    raise InputError(f"The agent_identity {agent_id!r:.80} cannot name a store. {remedy}")
+
+
+def overruled(agent_id: object) -> str:
+    """A sentence if the environment names another agent than `agent_id`, which won; else blank."""
+    other = os.environ.get(ENVIRONMENT_VARIABLE)
+    first = "the agent_identity of the session or the settings comes first"
+    lost = f"{ENVIRONMENT_VARIABLE} names {other!r:.80}, without effect: {first}."
+    return lost if _is_set(other) and other != agent_id else ""
 
 
 def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -55,7 +63,7 @@ def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
     named = {name: config.get(name) for name in SETTINGS}
     named[ENVIRONMENT_VARIABLE] = os.environ.get(ENVIRONMENT_VARIABLE)
     found = next((name for name, value in named.items() if _is_set(value)), None)
-    return (validate_agent_id(named[found]), found) if found else None
+    return (_checked(named[found]), found) if found else None
 
 
 def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
@@ -76,12 +84,12 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     )
     stated = next(filter(_is_set, candidates), None)
     if stated is not None:
-        return validate_agent_id(stated)
+        return _checked(stated)
     configured = configured_agent(config)
     if configured:
         return configured[0]
     raise InputError(
-        "This session has no agent_identity, so it has no memory; nothing was stored or searched. "
+        "This session has no agent_identity, so it has no store; nothing was stored or searched. "
         f"Ask the user to set one, {_HOW_TO_SET}"
     )
 
@@ -104,6 +112,13 @@ def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
 def project_of(coordinator: Any) -> str:
     """The project that a session works on: the name of its working directory."""
     return Path(coordinator.get_capability("session.working_dir") or ".").absolute().name
+
+
+def _checked(agent_id: object) -> str:
+    try:
+        return validate_agent_id(agent_id)
+    except InputError as error:
+        raise InputError(f"{error}\n{overruled(agent_id)}".rstrip()) from None
 
 
 def _is_set(value: object) -> bool:

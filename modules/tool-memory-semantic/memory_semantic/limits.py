@@ -1,4 +1,4 @@
-"""Limits and defaults, each with its reason above it.
+"""Limits, defaults and the series of the engine, each with its reason above it.
 
 A comment after a limit says what it counts, and becomes its row in the module's README.
 """
@@ -56,23 +56,21 @@ EMBEDDING_TRIES = 3  # tries at the embeddings service
 EMBEDDING_MAX_WAIT_SECONDS = 10.0  # seconds between two tries, whatever the service asks
 # Inputs per request: 32 texts of 8,192 tokens stay below OpenAI's 300,000 tokens a request.
 EMBEDDING_BATCH = 32  # texts in one request to the embeddings service
-# The answer to such a request is below 3 MB; one that never ends must not fill the memory.
-EMBEDDING_MAX_BYTES = 32_000_000  # bytes of the answer to such a request
 # Many texts are embedded and stored in parts: an interruption loses some seconds at most.
 EMBEDDED_AT_ONCE = 4 * EMBEDDING_BATCH  # texts embedded and stored at once, of many
 LOCK_SECONDS = 30.0  # seconds that a call waits for other calls on the same store
 # Calls in this process that embed locally or wait for a server at once; more queue up behind them.
 WORKERS = 16  # calls of a process that embed locally or wait for a server at once
 
+# The backup of a store is written at the end of a change, if it is a day old or the store has grown
+# by a tenth: as much is lost at most if the engine can read nothing any more.
+BACKUP_AGE = timedelta(days=1)
+BACKUP_GROWTH = 0.1
+BACKUP_LEAST = 20  # memories more than in the backup before growth makes a new one due
+
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
-MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space; with less, the store is not opened
-# What an open store takes besides twice the size of its files, which both the engine and we map:
-# the engine's thread, to which the C library gives 64 MB of addresses, the backtraces of its
-# errors, and what it opens while it loads.
-ENGINE_BYTES = 192 * 1024 * 1024  # of free address space to open a store, besides twice its size
-ENGINE_DESCRIPTORS = 16  # files it must be able to open, besides about 13 of its own
-# The size of a new store's files, which are entirely holes.
-NEW_STORE_BYTES = 128 * 1024 * 1024  # taken for the size of a new store
-# What loading the built-in model takes, and for each processor the threads that come with it.
-LOCAL_MODEL_BYTES = 192 * 1024 * 1024  # of free address space for the built-in model
-LOCAL_MODEL_THREAD_BYTES = 16 * 1024 * 1024  # more of it for each processor
+MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space (67.1 MB); with less, the store is not opened
+
+# The series of the vector engine that writes a store. It is in beta: only the same series is sure
+# to read its files.
+ENGINE = "qdrant-edge 0.9"

@@ -100,9 +100,10 @@ PREFIXED: dict[str, str] = {
 
 # Places where credentials stand: only `secret` is masked, and not if it is something else.
 PLACED: dict[str, str] = {
-    # To its end; without one, as many lines as look like it.
+    # To its end; without one before the next key, as many lines as look like it.
     "private key": r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?s:"
-    r".{40,}?-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----|(?:\s|\\[rn]"
+    r"(?:(?!-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE).){40,}?"
+    r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----|(?:\s|\\[rn]"
     r"|[\w-]{1,20}: [^\n]{1,100}\n){0,9}(?:(?:\s|\\[rn])*[A-Za-z0-9+/=]{20,})+))",
     "webhook": r"(?:hooks\.slack\.com/(?:services|workflows|triggers)"
     r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+"

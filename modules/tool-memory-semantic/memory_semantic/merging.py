@@ -6,7 +6,7 @@ from uuid import UUID
 from .check import NewMemory
 from .errors import UNCHANGED, InputError, StorageError
 from .limits import CAPTURED, MAX_TAGS
-from .memory import Memory, new_memory_id, point_id
+from .memory import Memory, new_memory_id
 from .store import Store, Stored, StoreInfo, Where
 
 
@@ -41,9 +41,10 @@ def merge_all(
     """The memories to write when `new` are stored in order and some texts are `known`, and what
     becomes of each. Raises StorageError for a memory that is not known and has no vector.
     """
+    keys = [memory.key for memory in new]  # once, because each is worked out from the text
     merged: dict[UUID, Memory] = {}
-    for memory in new:
-        merged[memory.key] = merge(memory, merged.get(memory.key) or known.get(memory.key))
+    for key, memory in zip(keys, new, strict=True):
+        merged[key] = merge(memory, merged.get(key) or known.get(key))
     if not all(memory.embedding for memory in merged.values()):
         raise StorageError("A memory was deleted while this call was running.")
     changed = {
@@ -52,34 +53,21 @@ def merge_all(
         if key not in known or memory.dict_for_storage() != known[key].dict_for_storage()
     }
     stored = [
-        Stored(merged[memory.key].id, memory.key in known, memory.key in changed, info.model.model)
-        for memory in new
+        Stored(merged[key].id, key in known, key in changed, info.model.model) for key in keys
     ]
     return [memory for key, memory in merged.items() if key in changed], stored
 
 
 def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
-    """Adapt the texts, ids and times of memories that are being restored to what the store already
-    holds. Returns the keys of the texts that it knows.
+    """Adapt the ids and times of memories that are being restored to what the store already holds.
+    Returns the keys of the texts that it knows.
     """
-    use_former_texts(store, memories)
     rename_taken(store, memories)
     known = store.get(memory.key for memory in memories)
     for memory in memories:
         if not memory.dated and memory.key in known:
             memory.timestamp = known[memory.key].timestamp
     return known.keys()
-
-
-def use_former_texts(store: Store, memories: Sequence[NewMemory]) -> None:
-    """Where the store knows a text only in the form of a version before 1.3, use that form."""
-    forms = {point_id(text): memory for memory in memories for text in memory.former}
-    if not forms:
-        return
-    known = store.get([*forms, *(memory.key for memory in forms.values())])
-    for key, memory in forms.items():
-        if key in known and memory.key not in known:
-            memory.content, memory.embedding = known[key].content, []
 
 
 def rename_taken(store: Store, memories: Sequence[Memory]) -> None:

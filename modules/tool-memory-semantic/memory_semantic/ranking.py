@@ -67,16 +67,9 @@ def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> se
     return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
 
 
-def words(text: str) -> list[int]:
-    """The distinct words of `text` as sorted 32-bit numbers; case and the encoding of accents make
-    no difference. Version 1.3 knows a text by these alone.
-    """
-    return sorted(set(map(_number, _words(text))))
-
-
 def indexed(text: str) -> list[int]:
-    """The tokens of a memory or a question as sorted 32-bit numbers: its `words`, and the pieces of
-    those in Korean, Chinese or Japanese.
+    """The tokens of a memory or a question as sorted 32-bit numbers: its words, and the pieces of
+    those in Korean, Chinese or Japanese. Case and the encoding of accents make no difference.
     """
     return sorted(set(map(_number, _tokens(text))))
 
@@ -124,12 +117,8 @@ def rank(memories: Iterable[Memory], now: datetime, limit: int) -> list[Memory]:
     return ranked[:limit]
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(normalize("NFKC", text).casefold()))
-
-
 def _tokens(text: str) -> set[str]:
-    words = _words(text)
+    words = set(_WORD.findall(normalize("NFKC", text).casefold()))
     return words.union(*(_pieces(word) for word in words if not word.isascii()))
 
 

@@ -1,16 +1,12 @@
-"""What this process may take from the machine: memory, descriptors, the size of its files.
+"""What ran out, if that is why a call failed: memory, descriptors, the size of a file, disk space.
 
-The engine does worse than fail when it runs out. Each of its errors takes a backtrace; without the
-memory for that, it waits for itself forever, with Python's lock held, and a library below it ends
-the process. So there must be enough of everything before either is called. A call that still fails
-for lack of resources is reported as such, not as damage.
+Such a failure is reported as what it is, and not as damage, with what to do about it.
 """
 
 import errno
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 # What was refused, and what to do about it.
 _ADVICE = {
@@ -27,30 +23,13 @@ _NAMES = {os.strerror(number): number for number in _ADVICE}
 _NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
 
 
-def require_memory(size: int) -> None:
-    """Raise OSError (ENOMEM) unless this process can get `size` more bytes; none of it is used."""
-    import mmap  # here, because mounting does without it
-
-    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
-        pass
-
-
-def require_descriptors(number: int) -> None:
-    """Raise OSError (EMFILE) unless this process can open this many more files."""
-    _require("RLIMIT_NOFILE", number + len(list(Path("/dev/fd").iterdir())), errno.EMFILE)
-
-
-def require_file_size(size: int) -> None:
-    """Raise OSError (EFBIG) unless this process may write files of `size` bytes."""
-    _require("RLIMIT_FSIZE", size, errno.EFBIG)
-
-
-def _require(name: str, needed: int, error: int) -> None:
-    import resource  # Windows does not have it; posix.py says so
-
-    limit, _ = resource.getrlimit(getattr(resource, name))
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        raise OSError(error, os.strerror(error))
+def readable_size(size: float) -> str:
+    """Bytes as people say them: `3.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def shortage(error: BaseException) -> int | None:

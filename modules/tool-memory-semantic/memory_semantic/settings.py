@@ -2,30 +2,20 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from .check import clean_base_url, clean_local
-from .errors import UNCHANGED, InputError
+from .errors import InputError
 from .limits import HERE, LOCK_SECONDS, MAX_RESULTS
 
 T = TypeVar("T")
 
-# The variable that names the server if the settings do not, and the one that other programs use.
+# The variable that names the server if the settings do not.
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
-_OTHERS_VARIABLE = "QDRANT_URL"
-# How similar a setting must be to be suggested for an unknown name: `max_query_results` for
-# `max_results`, but not `qdrant_api_key` for `openai_api_key`.
-_NEAR = 0.75
-_DOUBT = (
-    f"{_OTHERS_VARIABLE} is set, but it belongs to other programs and is not used. If the memories "
-    f"are on that server, set {SERVER_VARIABLE} (and AGENT_MEMORY_QDRANT_API_KEY), or qdrant_url "
-    f"in the settings; to keep them on this machine, set qdrant_url to {HERE!r}."
-)
 
 
 def clean_place(url: str) -> str:
@@ -36,17 +26,28 @@ def clean_place(url: str) -> str:
     return place.rstrip("/")
 
 
-def expanded(path: str, name: str) -> Path:
-    """`path`, absolute; `name` is what errors call it. Raises InputError for an impossible one."""
+def clean_root(path: str) -> str:
+    """The storage root `path` with `~` expanded. Raises InputError for an impossible one, and for
+    one that is another folder wherever it is used.
+    """
     home = os.environ.get("HOME")
     if path.startswith("~") and home is not None and not Path(home).is_absolute():
         raise InputError(f"HOME is {home!r:.80}, not a folder. Set it to your home folder.")
     if "\0" in path or "${" in path:
-        raise InputError(f"{name} cannot be a folder, or a variable in it was not expanded.")
+        raise InputError("storage_root cannot be a folder, or a variable in it was not expanded.")
     try:
-        return Path(path).expanduser().absolute()
+        root = Path(path).expanduser()
+        here = os.path.realpath(root)
     except (RuntimeError, FileNotFoundError):
-        raise InputError(f"{name} is in a home or current folder that does not exist.") from None
+        raise InputError(
+            "storage_root is in a home or current folder that does not exist."
+        ) from None
+    if not root.is_absolute():
+        raise InputError(
+            f"storage_root {path!r:.80} is not an absolute path, so each folder that you work in "
+            f"would have a memory of its own. Write {here} instead."
+        )
+    return str(root)
 
 
 def variable(name: str) -> str:
@@ -71,10 +72,9 @@ class StorageConfig(Settings):
     The descriptions are the rows of the table in the module's README.
     """
 
-    storage_root: Annotated[
-        str, AfterValidator(lambda root: str(expanded(root, "storage_root")))
-    ] = Field(
-        "~/.amplifier/memory", description="where the stores of all agents are, on a local disk"
+    storage_root: Annotated[str, AfterValidator(clean_root)] = Field(
+        "~/.amplifier/memory",
+        description="where the stores of all agents are: an absolute path on a local disk",
     )
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(
         None,
@@ -101,7 +101,7 @@ class StorageConfig(Settings):
     )
     mask_secrets: bool = Field(
         True,
-        description="whether the tools mask keys and passwords before anything else sees them",
+        description="whether keys and passwords are masked before they are embedded or stored",
     )
     read_only: bool = Field(False, description="whether a session gets only `memory_search`")
     usage: bool = Field(
@@ -111,37 +111,6 @@ class StorageConfig(Settings):
         default_factory=lambda: variable(SERVER_VARIABLE),
         description="a Qdrant server to keep the stores on instead; `local` means this machine",
     )
-
-    @property
-    def doubt(self) -> str:
-        """Advice for a machine without a store if only QDRANT_URL, which 1.2.0 read, says where the
-        memories may be; else blank.
-        """
-        named = "qdrant_url" in self.model_fields_set or variable(SERVER_VARIABLE)
-        others = clean_local(variable(_OTHERS_VARIABLE))
-        return "" if named or others in ("", HERE) else _DOUBT
-
-
-def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
-    """The settings in `config`, without a module's `own`. Raises InputError for an unknown name: a
-    misspelt setting would have no effect, and nobody would know.
-    """
-    known = {*StorageConfig.model_fields, *own}
-    given = {str(name): value for name, value in (config or {}).items()}
-    if not given.keys() <= known:
-        from .server.settings import ServerConfig  # otherwise needed only with a server
-
-        known |= ServerConfig.model_fields.keys()
-    wrong = [_no_setting(name, known) for name in given if name not in known]
-    if wrong:
-        raise InputError(f"{' '.join(wrong)} {UNCHANGED}")
-    return {name: value for name, value in given.items() if name not in own}
-
-
-def _no_setting(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
-    hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists all settings."
-    return f"There is no setting {name!r:.60}. {hint}"
 
 
 def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:

@@ -9,20 +9,22 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from . import check
+from .backend import Backend
 from .check import Item, NewMemory, Tags
+from .config import core_settings
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
-from .errors import UNCHANGED, ReplacedStoreError, StorageError
+from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE
 from .memory import Memory, utc_now
-from .merging import adopt, use_former_texts
-from .settings import StorageConfig, core_settings
-from .store import Backend, Store, Stored, StoreInfo, Where, search, with_ids
-from .usage import Usage, UsageStats
+from .merging import adopt
+from .settings import StorageConfig
+from .store import Store, Stored, StoreInfo, Where, search, with_ids
+from .usage import Search, Usage
 
 T = TypeVar("T")
 
@@ -35,8 +37,9 @@ class MemoryStorage:
     """The memories of one agent.
 
     `config` may hold the settings of `StorageConfig` and `ServerConfig`, and no others.
-    `embeddings` replaces the model that they name, `clock` the system's clock. The constructor
-    creates and contacts nothing. Safe to use from many tasks, threads and processes.
+    `embeddings` replaces the model that they name, `clock` the system's clock, `backend` the place
+    where they keep the store. The constructor creates and contacts nothing. Safe to use from many
+    tasks, threads and processes.
 
     Raises InputError for invalid arguments, EmbeddingError and StorageError for other failures.
     """
@@ -48,6 +51,7 @@ class MemoryStorage:
         *,
         embeddings: EmbeddingGenerator | None = None,
         clock: Callable[[], datetime] = utc_now,
+        backend: Backend | None = None,
     ) -> None:
         self.agent_id = validate_agent_id(agent_id)
         settings = core_settings(config)
@@ -56,21 +60,24 @@ class MemoryStorage:
         self._clock = clock
         self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)
         self._usage = Usage(self.folder, self.config.usage)
-        self.backend: Backend
-        if self.config.qdrant_url == HERE:
-            self.backend = FileBackend(self.folder, self.config.lock_timeout)
-        else:
-            from .server.backend import ServerBackend
+        self.backend = backend or self._named_backend(settings)
+        if self.backend.agent != self.agent_id:
+            raise InputError(f"This is the store of {self.backend.agent!r}, not {agent_id!r}.")
 
-            self.backend = ServerBackend(self.agent_id, self.config.qdrant_url, settings)
+    def _named_backend(self, settings: Mapping[str, Any]) -> Backend:
+        if self.config.qdrant_url == HERE:
+            return FileBackend(self.folder, self.config.lock_timeout)
+        from memory_server.backend import ServerBackend
+
+        return ServerBackend(self.agent_id, self.config.qdrant_url, settings)
 
     async def store(
         self, content: str, tags: Tags = None, metadata: Mapping[str, str] | None = None
     ) -> str:
         """Remember `content` (1 to 10,000 characters) and return the memory's id.
 
-        A text that is already known stays one memory: its tags are merged, its time is renewed and
-        its `metadata` (at most 10 short texts about it) is replaced. It is on disk on return.
+        A text that is already known stays one memory: its tags are merged, and the later time with
+        its `metadata` (at most 10 short texts about it) is kept. It is on disk on return.
         """
         return (await self.upsert([(content, tags, metadata)]))[0].id
 
@@ -143,9 +150,12 @@ class MemoryStorage:
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""
-        ids = check.clean_ids([memory_id])
-        found = await self.run(lambda store: with_ids(store, ids), [])
-        return found[0] if found else None
+        return next(iter(await self.with_ids([memory_id])), None)
+
+    async def with_ids(self, ids: Iterable[str]) -> list[Memory]:
+        """The memories with these ids, newest first; two may share one, though hardly ever."""
+        asked = check.clean_ids(ids)
+        return await self.run(lambda store: with_ids(store, asked), [])
 
     async def get_recent(
         self,
@@ -176,23 +186,20 @@ class MemoryStorage:
 
         number, erasing = await self.run(hide, (0, False))
         if erasing:
-            from .maintenance import place
-
-            await place(self.backend).erase()
+            await self.backend.erase()
         return number
 
     async def count(self) -> int:
         """How many memories there are."""
         return await self.run(lambda store: store.count(), 0)
 
-    async def stats(self) -> UsageStats | None:
-        """How the memories are used; None if `usage` is off and nothing was ever recorded."""
-        known = self._usage.known
-        return self._usage.stats(await self.get_recent(None), self._clock()) if known else None
+    def searches(self) -> list[Search] | None:
+        """The recorded searches, oldest first; None if `usage` is off and never was on."""
+        return self._usage.searches() if self._usage.known else None
 
     async def check(self) -> list[str]:
         """Examine everything in the store; returns a sentence for each fault."""
-        from .maintenance.examine import examine
+        from .examine import examine
 
         return await self.run(examine, [])
 
@@ -204,14 +211,14 @@ class MemoryStorage:
         """What the store is, if there is one."""
         found = await self.backend.info()
         if found is None:
-            self.folder.require_none_elsewhere(self.config)
+            self.folder.require_none_elsewhere(self.backend.url)
         return found
 
     async def run(self, work: Callable[[Store], T], without_store: T) -> T:
         """Run `work` on the open store, off the event loop; returns `without_store` without one."""
         done = await self.backend.run(lambda store: (work(store),))
         if done is None:
-            self.folder.require_none_elsewhere(self.config)
+            self.folder.require_none_elsewhere(self.backend.url)
         return done[0] if done else without_store
 
     def generator(self, info: StoreInfo | None) -> EmbeddingGenerator:
@@ -222,7 +229,6 @@ class MemoryStorage:
         texts = list({memory.content: None for memory in memories if memory.key not in known})
 
         def work(store: Store) -> list[Stored]:
-            use_former_texts(store, memories)
             return store.update(memories)
 
         async def attempt(info: StoreInfo | None) -> list[Stored]:

@@ -1,5 +1,6 @@
 """A store: what it is, what it can do, and how it is searched, wherever it is kept."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -9,8 +10,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from . import ranking
-from .errors import StorageError, damage
-from .limits import RECENCY_WINDOW
+from .errors import damage
+from .limits import ALL, RECENCY_WINDOW
 from .memory import Memory
 
 T = TypeVar("T")
@@ -47,6 +48,11 @@ class StoreInfo(BaseModel):
     memories: int = 0
     erasing: bool = False
     created: datetime
+
+    @property
+    def embedder(self) -> tuple[EmbeddingModel, str | None]:
+        """What made the vectors. Services may differ in a model of the same name."""
+        return self.model, self.endpoint
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,11 @@ class Store(Protocol):
     """An open store. Every method may block, and raises StorageError."""
 
     @property
+    def is_ours_alone(self) -> bool:
+        """Whether nobody else can change it while it is open."""
+        ...
+
+    @property
     def info(self) -> StoreInfo:
         """What the store is."""
         ...
@@ -135,22 +146,20 @@ class Store(Protocol):
         """All records exactly as they are stored, a few hundred at a time."""
         ...
 
-    def renew_ids(self, keys: Sequence[UUID]) -> int:
-        """Give new ids to the texts with these keys; returns how many got one."""
-        ...
-
     def delete(self, memories: Sequence[Memory]) -> None:
-        """Hide these memories from every answer; `maintenance.erase` removes their bytes."""
+        """Hide these memories from every answer; `Backend.erase` removes their bytes."""
         ...
 
 
-class Backend(Protocol):
-    """Where an agent's store is kept: in files on this machine, or on a server."""
+class Access(Protocol):
+    """How calls reach a store, wherever it is kept."""
 
+    @abstractmethod
     async def info(self) -> StoreInfo | None:
         """What the store is, if there is one; it may be replaced a moment later."""
         ...
 
+    @abstractmethod
     async def run(
         self,
         work: Callable[[Store], T],
@@ -164,6 +173,7 @@ class Backend(Protocol):
         """
         ...
 
+    @abstractmethod
     async def close(self) -> None:
         """Close the store if this process has it open; the next call opens it again."""
         ...
@@ -200,16 +210,16 @@ def search(
 
 
 def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
-    """The memories with these ids. Raises StorageError if two share an id."""
-    # Twice as many as there are ids, so that an id that two memories share is noticed.
-    found = store.newest(2 * len(ids), Where(ids=tuple(ids))) if ids else []
-    texts: dict[str, str] = {}
-    for memory in found:
-        text = repr(memory.content[:40] + ("…" if len(memory.content) > 40 else ""))
-        if memory.id in texts:
-            raise StorageError(
-                f"Two memories have the id {memory.id}: {texts[memory.id]} and {text}. "
-                "Run `agent-memory doctor --repair`, which gives one of them a new id."
-            )
-        texts[memory.id] = text
-    return found
+    """The memories with these ids, newest first; two may share one, though hardly ever."""
+    return store.newest(ALL, Where(ids=tuple(ids))) if ids else []
+
+
+def contents(store: Store) -> tuple[StoreInfo, dict[UUID, Memory]]:
+    """What a store is, and its memories by key, oldest first."""
+    return store.info, {memory.key: memory for memory in reversed(store.newest(ALL))}
+
+
+async def memories_in(access: Access) -> dict[UUID, Memory]:
+    """The memories of a store by key, oldest first; none if there is no store."""
+    found = await access.run(contents)
+    return found[1] if found else {}

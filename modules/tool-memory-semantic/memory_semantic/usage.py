@@ -9,10 +9,9 @@ come back; with a server, processes that write at the same time may lose lines.
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
@@ -35,48 +34,18 @@ _MILLISECOND = timedelta(milliseconds=1)
 # More than the longest line, which has twenty ids.
 _LINE_BYTES = 4_000
 
-# What the statistics cover: searches of a month, and memories not found for a quarter of a year.
-DAYS = 30
-IDLE = timedelta(days=90)
-
 _Moment = Annotated[AwareDatetime, PlainSerializer(timestamp_text)]
 
 
-class _Model(BaseModel):
-    # Most processes record nothing, and should not wait for models that they do not use.
+class Search(BaseModel):
+    """A search: when it was, how many milliseconds it took, and the ids of what it found."""
+
+    # Most processes record nothing, and should not wait for a model that they do not use.
     model_config = ConfigDict(defer_build=True)
 
-
-class _Search(_Model):
     time: _Moment
     ms: float
     ids: list[str]
-
-
-class Recalled(_Model):
-    """How often searches have found a memory, and when they last did."""
-
-    id: str
-    times: int
-    last: _Moment
-
-
-class UsageStats(_Model):
-    """What the log says. It begins with the search at `first` and covers at most a year.
-
-    `searches` counts them by day, in UTC, for the last 30 days; `answers` and `milliseconds` are
-    the medians of these searches. `recalled` are the memories that were found, most often found
-    first. `not_recalled` are the ids of memories stored before `not_recalled_since` that no search
-    has found since: for 90 days, or since the log began.
-    """
-
-    first: _Moment | None = None
-    searches: dict[date, int]
-    answers: float | None = None
-    milliseconds: float | None = None
-    recalled: list[Recalled] = []
-    not_recalled: list[str] = []
-    not_recalled_since: _Moment | None = None
 
 
 class Usage:
@@ -100,7 +69,7 @@ class Usage:
         if not self._on:
             return
         ids = [memory.id for memory in answers]
-        line = _line(_Search(time=asked, ms=round((now - asked) / _MILLISECOND, 1), ids=ids))
+        line = _line(Search(time=asked, ms=round((now - asked) / _MILLISECOND, 1), ids=ids))
         with _harmless():
             self._folder.require_ours()
             self._folder.make_outermost()  # with a store on a server, it may not exist here
@@ -126,52 +95,24 @@ class Usage:
                 search.ids = [id for id in search.ids if id not in ids]
             self._write(searches)
 
-    def stats(self, memories: Sequence[Memory], now: datetime) -> UsageStats:
-        """What the log says about `memories`, which must be all memories of the store."""
-        from statistics import median
-
-        searches: list[_Search] = []
+    def searches(self) -> list[Search]:
+        """All that is recorded, oldest first."""
         with _harmless(), suppress(FileNotFoundError):
-            searches = sorted(_searches(self.path.read_bytes()), key=lambda each: each.time)
-        days = {now.date() - timedelta(days=ago): 0 for ago in reversed(range(DAYS))}
-        lately = [each for each in searches if each.time.date() in days]
-        for search in lately:
-            days[search.time.date()] += 1
-        if not searches:
-            return UsageStats(searches=days)
-        times = Counter(id for search in searches for id in search.ids)
-        last = {id: search.time for search in searches for id in search.ids}
-        since = max(searches[0].time, now - IDLE)
-        found = [memory.id for memory in memories if memory.id in times]
-        return UsageStats(
-            first=searches[0].time,
-            searches=days,
-            answers=median(len(each.ids) for each in lately) if lately else None,
-            milliseconds=median(each.ms for each in lately) if lately else None,
-            recalled=[
-                Recalled(id=id, times=times[id], last=last[id])
-                for id in sorted(found, key=lambda id: (times[id], last[id]), reverse=True)
-            ],
-            not_recalled=[
-                memory.id
-                for memory in memories
-                if max(memory.timestamp, last.get(memory.id, memory.timestamp)) < since
-            ],
-            not_recalled_since=since,
-        )
+            return sorted(_searches(self.path.read_bytes()), key=lambda search: search.time)
+        return []
 
-    def _write(self, searches: Iterable[_Search]) -> None:
+    def _write(self, searches: Iterable[Search]) -> None:
         disk.write_whole(self.path, b"".join(map(_line, searches)))
 
 
-def _line(search: _Search) -> bytes:
+def _line(search: Search) -> bytes:
     return search.model_dump_json().encode() + b"\n"
 
 
-def _searches(log: bytes) -> Iterator[_Search]:
+def _searches(log: bytes) -> Iterator[Search]:
     for line in log.splitlines():
         with suppress(ValueError):  # a line torn by a crash or by two writers at once
-            yield _Search.model_validate_json(line)
+            yield Search.model_validate_json(line)
 
 
 @contextmanager

@@ -16,14 +16,16 @@ class SeveralStores(MemoryStorage):
     """The storage of an agent for one search, which also asks the stores of `others`.
 
     `found` is the result; the `agent_id` of each memory says whose store it is in. `not_searched`
-    says, by agent, why a store was left out. No memory is written, and no store is created.
+    says, by agent, why a store was left out. No memory is written, no store is created, and only
+    one's own log records the search.
     """
 
     def __init__(self, agent_id: str, config: Mapping[str, Any], others: Sequence[str]) -> None:
         super().__init__(agent_id, config)
         self.found: list[Memory] = []
         self.not_searched: dict[str, str] = {}
-        self._others = [MemoryStorage(name, config) for name in others if name != agent_id]
+        reads = {**config, "usage": False}  # a log of searches is its own agent's
+        self._others = [MemoryStorage(name, reads) for name in others if name != agent_id]
 
     async def search(
         self,

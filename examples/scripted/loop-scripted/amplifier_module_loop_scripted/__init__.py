@@ -48,6 +48,7 @@ class ScriptedLoop:
             for tool in tools.values()
         ]
         while True:
+            await hooks.emit("provider:request", {"provider": provider.name})
             messages = [Message(**message) for message in await context.get_messages_for_request()]
             response = await provider.complete(ChatRequest(messages=messages, tools=specs))
             text = "".join(block.text for block in response.content)

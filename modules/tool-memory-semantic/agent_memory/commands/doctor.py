@@ -10,60 +10,81 @@ from memory_semantic import InputError
 from ..options import command, yes_option
 from ..plan import plan
 from ..session import Session, confirm, run
+from ..suggestions import completed
 from .reembed import with_progress
 
 if TYPE_CHECKING:
-    from memory_semantic.maintenance import Finding
+    from memory_semantic import Finding
 
 
-@command("doctor", "doctor --agent sam --offline", "doctor --repair")
+@command("doctor", "doctor --verbose", "doctor --agent sam --offline", "doctor --repair")
 @click.option("--offline", is_flag=True, help="Do not try the embeddings service.")
 @click.option("--repair", is_flag=True, help="Rebuild a damaged store from what can be read.")
+@click.option("--verbose", "-v", is_flag=True, help="Show all that was examined.")
 @yes_option
-def doctor(session: Session, offline: bool, repair: bool, yes: bool) -> None:
+def doctor(session: Session, offline: bool, repair: bool, verbose: bool, yes: bool) -> None:
     """Diagnose problems and suggest fixes.
 
-    Exit code 1 if there is a problem. A repair says what it will take, asks, and keeps the damaged
-    files. It also finishes what was interrupted, and gives new ids to memories that share one.
+    Shows problems and warnings, or one line if there are none. Exit code 1 if there is a problem. A
+    repair says what it will take, asks, and keeps the damaged files. It also finishes what was
+    interrupted.
     """
-    findings = _examine(session, offline)
+    findings = _examine(session, offline, verbose)
     if repair and any(finding.repairable for finding in findings):
         _repair(session, findings, yes)
-        findings = _examine(session, offline)
+        findings = _examine(session, offline, verbose)
     elif repair:
         session.out.note("There is nothing that a repair could fix.")
-    session.out.json([finding._asdict() for finding in findings])
+    session.out.json([each._make(map(completed, each))._asdict() for each in findings])
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
 
 
-def _examine(session: Session, offline: bool) -> list["Finding"]:
-    """All findings, each shown as soon as it is found."""
+def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
+    """All findings, in the order of the examination. Shows them, the worst first."""
+    from memory_semantic import Finding
+
     from .. import examination
 
+    storage, unknown = None, []
     try:
-        storage, why = session.storage, ""
+        storage = session.storage
     except (click.UsageError, InputError) as error:  # it is unknown whose store, or where
-        storage, why = None, str(error)
+        unnamed = isinstance(error, click.UsageError)
+        fresh = unnamed and not session.settings.backend.agents()
+        mend = examination.SET_IDENTITY if unnamed else ""
+        unknown = [Finding("ok" if fresh else "problem", "store", str(error), mend)]
 
-    async def look() -> list["Finding"]:
-        found = []
-        async for finding in examination.findings(
-            session.settings, storage, why, session.out.progress, offline=offline
-        ):
-            session.out.finding(*finding)
-            found.append(finding)
-        return found
+    async def look() -> list[Finding]:
+        progress = session.out.progress
+        found = examination.findings(session.settings, storage, progress, offline=offline)
+        return [finding async for finding in found]
 
-    return run(look())
+    findings = run(look()) + unknown
+    shown = (each for each in findings if verbose or each.state != "ok")
+    for finding in sorted(shown, key=lambda each: (each.state == "ok", each.state)):
+        session.out.finding(*finding)
+    states = {each.state for each in findings}
+    if states != {"ok"} and not verbose:
+        session.out.note("All that was examined: agent-memory doctor --verbose")
+    none = next((each for each in findings if each.says_no_store), None)
+    if none:
+        session.out.line(completed(f"{none.text} {none.mend}"))
+    elif storage and "problem" not in states:
+        # As they were found: in a busy store, another look would give another number.
+        said = {each.subject: each.text for each in findings if each.state == "ok"}
+        number, package = said["store"].partition(":")[0], said["version"].partition(",")[0]
+        how = "all well" if states == {"ok"} else "no problems"
+        session.out.line(f"{session.agent}: {number}, {how} ({package})")
+    return findings
 
 
 def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
-    repair = run(session.place.repair(session.storage.config, findings))
+    repair = run(session.backend.repair(session.storage.config, findings))
     if repair.found:
         session.out.note(f"\n{repair.found}")
     if repair.generator:
-        session.out.note(run(plan(repair.texts, repair.generator)).sentence)
+        session.out.note(f"At most {run(plan(repair.texts, repair.generator)).sentence}")
     confirm(repair.question, yes)
     done = with_progress(session, repair.run)
     if done:

@@ -1,4 +1,4 @@
-"""Delete for good, and make sure of it: `forget`."""
+"""Delete for good: `forget`."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,11 @@ from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+from memory_semantic import counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
-from ..output import counted
 from ..session import Session, confirm, fail, run
+from ..suggestions import completed
 from .memories import by_id
 
 if TYPE_CHECKING:
@@ -38,49 +39,90 @@ def forget(
 ) -> None:
     """Delete memories for good.
 
-    Shows them and asks first. Afterwards, checks that they are gone from search and from the files
-    on disk; a server removes them from its files later.
+    Shows them and asks first. Afterwards, they are gone from search and from the files on disk; a
+    server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
-    storage = session.existing
+    dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
+    storage = session.storage if dropped else session.existing
     info = run(storage.info())
     if info and info.erasing:  # an earlier deletion was interrupted
-        run(session.place.erase())
+        run(session.backend.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
         doomed = by_id(session, ids)
     else:
         found = run(storage.get_recent(None, since, before, tags))
-        doomed = [memory for memory in found if not before or memory.timestamp < before]
+        ids = [memory.id for memory in found if not before or memory.timestamp < before]
+        doomed = run(storage.with_ids(ids))
     try:
-        _forget(session, storage, doomed, yes)
+        _forget(session, storage, doomed, dropped, yes)
     except KeyboardInterrupt:
         _fail_interrupted(storage, doomed)
 
 
+def _drop_waiting(
+    session: Session,
+    tags: Sequence[str],
+    since: datetime | None,
+    before: datetime | None,
+    yes: bool,
+) -> list[str]:
+    """Drop what waits to be stored; returns the ids. It needs no store, which may be out of use."""
+    from memory_semantic import Waiting  # here, because help loads nothing heavy
+
+    waiting, labels = Waiting(session.storage), {tag.lower() for tag in tags}
+    unwanted = [
+        memory
+        for memory in waiting.memories()
+        if (not labels or labels & set(memory.tags))
+        and (not since or memory.timestamp >= since)
+        and (not before or memory.timestamp < before)
+    ]
+    ids = [memory.id for memory in unwanted]
+    if ids:
+        session.out.first_memories(unwanted)
+        confirm(f"Drop {counted(len(ids))} of {session.agent}, not stored yet?", yes)
+        waiting.drop(ids)
+        session.out.line(f"Dropped before they were stored: {len(ids):,}.")
+    return ids
+
+
 def _forget(
-    session: Session, storage: "MemoryStorage", doomed: Sequence["Memory"], yes: bool
+    session: Session,
+    storage: "MemoryStorage",
+    doomed: Sequence["Memory"],
+    dropped: Sequence[str],
+    yes: bool,
 ) -> None:
     session.out.first_memories(doomed)
-    sentence = ""
+    sentence, ids = "", [memory.id for memory in doomed]
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
-            run(storage.delete([memory.id for memory in doomed]))
-            run(session.place.erase())  # from what rebuilds have left, too
+            run(storage.delete(ids))
+            run(session.backend.erase())  # from what rebuilds have left, too
         if interrupted.is_set():
             raise KeyboardInterrupt
-        sentence, warning = run(session.place.gone(storage.config, doomed))
-        if warning:
-            session.out.warn(warning)
-    session.out.json({"agent": session.agent, "forgotten": [memory.id for memory in doomed]})
+        _fail_if_kept(session.backend.kept)
+        info = run(storage.info())
+        sentence = session.backend.forgotten(info.model.model if info else "local")
+    session.out.json({"agent": session.agent, "forgotten": [*dropped, *ids]})
     if doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
-    else:
+        session.out.line(f"Forgotten: {len(doomed):,}. {completed(sentence)}")
+    elif not dropped:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+
+
+def _fail_if_kept(remove: str) -> None:
+    if remove:
+        fail(
+            "Deleted from the store, but an earlier repair has kept files that may hold traces of "
+            f"them. When you no longer need these: {remove}"
+        )
 
 
 @contextmanager
@@ -113,6 +155,6 @@ def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> N
     if gone < len(doomed):
         fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
     fail(
-        f"Interrupted. All {counted(gone)} were deleted, but the files were not searched for "
-        "what is left of them. See: agent-memory doctor"
+        f"Interrupted. All {counted(gone)} were deleted. Whether their bytes still have to be "
+        "erased, this says: agent-memory doctor"
     )

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError
+from memory_semantic import AgentMemoryError, InputError, readable_size
 
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
-from ..output import local_time, readable_size
-from ..session import Session, fail, run
+from ..output import local_time
+from ..session import FIRST_STORE, Session, fail, run
+from ..suggestions import completed
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
@@ -22,19 +23,15 @@ _PATIENCE_SECONDS = 2
 @command("agents", "agents --json", of_agent=False)
 def agents(session: Session) -> None:
     """List the agents that have a store here."""
-    place, doubt = session.settings.place, session.settings.storage().config.doubt
-    rows = [_agent(session, agent) for agent in place.agents()]
+    backend = session.settings.backend
+    rows = [_agent(session, agent) for agent in backend.agents()]
     session.out.json(rows)
     session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     if not rows:
-        session.out.note(f"No agent has a store in {place.where} yet.")
-        if doubt:
-            session.out.warn(doubt)
+        session.out.note(f"No agent has a store in {backend.where} yet. {FIRST_STORE} --agent NAME")
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
-    from memory_semantic import maintenance
-
     def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
         return store.count(), store.info.model.model, store.newest(1)
 
@@ -44,17 +41,17 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         return {
             "agent": agent,
             "memories": memories,
-            "bytes": maintenance.place(storage.backend).size(),
+            "bytes": storage.backend.size(),
             "model": model,
             "last_stored": newest[0].timestamp if newest else None,
         }
     except AgentMemoryError as error:
-        return {"agent": agent, "problem": str(error)}
+        return {"agent": agent, "problem": completed(str(error), agent)}
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if "problem" in row:
-        return [row["agent"], "?", "?", "?", f"run: agent-memory doctor --agent {row['agent']}"]
+        return [row["agent"], "?", "?", "?", completed("run: agent-memory doctor", row["agent"])]
     return [
         row["agent"],
         f"{row['memories']:,}",
@@ -95,7 +92,7 @@ def store(session: Session, text: str, tags: Sequence[str]) -> None:
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
     [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
-    status = "already known: time renewed, tags merged" if stored.known else "stored"
+    status = "already known: tags merged, the later time kept" if stored.known else "stored"
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     session.out.json({**result, "embedding_model": stored.model, "masked_secrets": masked})
@@ -137,17 +134,18 @@ def list_(
 @click.argument("memory_id", metavar="ID")
 def show(session: Session, memory_id: str) -> None:
     """Show one memory in full."""
-    [memory] = by_id(session, [memory_id])
-    session.out.json(memory)
-    session.out.memory(memory, whole=True)
+    found = by_id(session, [memory_id])
+    session.out.json(found[0] if len(found) == 1 else found)
+    for memory in found:
+        session.out.memory(memory, whole=True)
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, with or without `mem-`. If one is missing, the command ends."""
-    found, storage = [], session.existing
-    for given in dict.fromkeys(id.strip().lower().removeprefix("mem-") for id in ids):
-        memory = run(storage.get(f"mem-{given}"))
-        if memory is None:
-            fail(f"{session.agent} has no memory mem-{given}. Nothing was changed.")
-        found.append(memory)
-    return found
+    asked = dict.fromkeys(f"mem-{id.strip().lower().removeprefix('mem-')}" for id in ids)
+    memories = run(session.existing.with_ids(asked))
+    found = {id: [memory for memory in memories if memory.id == id] for id in asked}
+    for id, of_id in found.items():
+        if not of_id:
+            fail(f"{session.agent} has no memory {id}. Nothing was changed.")
+    return [memory for of_id in found.values() for memory in of_id]

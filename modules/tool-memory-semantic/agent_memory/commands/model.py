@@ -1,9 +1,9 @@
 """Models that run on this machine: `model fetch`, `model list`."""
 
 import click
+from memory_semantic import readable_size
 
 from ..options import command
-from ..output import readable_size
 from ..session import Session
 
 
@@ -20,9 +20,9 @@ def fetch(session: Session, name: str) -> None:
     NAME is english, multilingual, or one that `agent-memory model list --all` shows. Safe to rerun:
     resumes after an interruption, and replaces damaged files.
     """
-    from memory_semantic import models
+    import memory_models
 
-    found = models.fetch(name, show_progress=not session.out.as_json)
+    found = memory_models.fetch(name, show_progress=not session.out.as_json)
     size = sum(found.files.values())
     facts = {"model": found.model, "version": found.version, "bytes": size}
     session.out.json({**facts, "dimensions": found.dimensions, "folder": str(found.path)})
@@ -39,19 +39,19 @@ def fetch(session: Session, name: str) -> None:
 @click.option("--all", "-a", "everything", is_flag=True, help="All that can be fetched.")
 def list_(session: Session, everything: bool) -> None:
     """List the recommended models, and those that were fetched."""
-    from memory_semantic import models
+    import memory_models
 
-    names = {real: name for name, real in models.RECOMMENDED.items()}
-    here = {each.model for each in models.all_fetched()}
+    names = {real: name for name, real in memory_models.RECOMMENDED.items()}
+    here = {each.model for each in memory_models.all_fetched()}
 
     def state(name: str) -> str:
         if name not in here:
             return "not fetched"
-        return "damaged" if models.missing(name) else "fetched"
+        return "damaged" if memory_models.missing(name) else "fetched"
 
     rows = [
         {**each._asdict(), "name": names.get(each.model, ""), "state": state(each.model)}
-        for each in models.listed()
+        for each in memory_models.listed()
         if everything or each.model in here | names.keys()
     ]
     session.out.json(rows)

@@ -3,31 +3,32 @@
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, limits
+from memory_semantic import AgentMemoryError, counted, limits
 
 from ..options import BadInputError, command, yes_option
-from ..output import counted, listed
+from ..output import listed
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
-    from memory_semantic.maintenance import Move
+    from memory_semantic import moving
 
 
-@command("move --to https://example.com:6333", "move --to local", "move --to local --remove-source")
+@command("move --to https://example.com:6333", "move --to local", "move --to local --keep-source")
 @click.option("--to", metavar="URL", required=True, help='A Qdrant server, or "local".')
 @click.option("--from", "source", metavar="URL", help="The old place.  [default: the other one]")
-@click.option("--remove-source", is_flag=True, help="Delete the old store once all is copied.")
+@click.option("--keep-source", is_flag=True, help="Keep the old store, too, as a second one.")
+@click.option("--remove-source", is_flag=True, hidden=True, expose_value=False)  # of 2.0
 @yes_option
-def move(session: Session, to: str, source: str | None, remove_source: bool, yes: bool) -> None:
+def move(session: Session, to: str, source: str | None, keep_source: bool, yes: bool) -> None:
     """Move a store to a Qdrant server, or back to this machine.
 
-    Copies everything, vectors unchanged, and compares the two stores. The old one stays until
-    --remove-source. Safe to rerun: resumes after an interruption and includes what was stored
-    meanwhile. What this machine moved before, and was then forgotten in the new place, stays
-    forgotten. Afterwards set qdrant_url, so that sessions use the new place.
+    Copies everything, vectors unchanged, compares the two stores, and deletes the old one. Sessions
+    with the old settings on this machine are then told where it is. Safe to rerun: resumes after an
+    interruption and includes what was stored meanwhile. Afterwards set qdrant_url, so that sessions
+    use the new place.
     """
-    from memory_semantic import maintenance
+    from memory_semantic import moving
 
     settings = session.storage.config
     new = session.settings.storage(session.agent, qdrant_url=to)
@@ -35,44 +36,44 @@ def move(session: Session, to: str, source: str | None, remove_source: bool, yes
     others = [each for each in (limits.HERE, settings.qdrant_url) if each != to]
     source = source or (others or [to])[0]
     old = session.settings.storage(session.agent, qdrant_url=source)
-    ours, theirs = maintenance.place(old.backend), maintenance.place(new.backend)
+    ours, theirs = old.backend, new.backend
     here, there = ours.where, theirs.where
     if here == there:
-        what = "The store is already there. Name another place with --to or --from."
-        raise BadInputError(f"{what} {settings.doubt}".rstrip())
-    planned = run(maintenance.plan_move(ours, theirs, new.config))
+        raise BadInputError("The store is already there. Name another place with --to or --from.")
+    planned = run(moving.plan_move(ours, theirs, new.config))
     if planned is None:
+        run(old.info())  # if it was moved, this says where to
         fail(f"The agent {session.agent!r} has no store in {here}.")
-    _announce(session, planned)
+    _announce(session, planned, keep_source)
     confirm("Start?", yes)
     number = len(planned.memories)
     problems = _copied(session, planned)
     if problems:
-        fail(f"{len(problems):,} memories did not arrive unchanged.{listed(problems)}")
+        fail(f"{counted(len(problems))} did not arrive unchanged.{listed(problems)}")
     agree = "texts, tags and times" if planned.generator else "texts, tags, times and vectors"
     session.out.line(f"{counted(number)} of {session.agent} in {there}: {agree} agree.")
-    if remove_source:
-        _remove(session, planned, yes)
-    else:
-        session.out.note(f"It stays in {here}, too, until: move … --remove-source")
-    places = {"from": here, "to": there, "source_removed": remove_source}
-    counts = {"memories": number, "stay_forgotten": len(planned.forgotten)}
-    session.out.json({"agent": session.agent, **counts, **places})
+    if not keep_source:
+        _remove(session, planned)
+    places = {"from": here, "to": there, "source_removed": not keep_source}
+    session.out.json({"agent": session.agent, "memories": number, **places})
     if settings.qdrant_url != to:
         set_this = session.settings.to_set(qdrant_url=to)
         session.out.warn(f"Sessions use it once their settings say so. {set_this}")
 
 
-def _announce(session: Session, planned: "Move") -> None:
+def _announce(session: Session, planned: "moving.Move", keep_source: bool) -> None:
     here, there = planned.source.where, planned.target.where
     already = f", where {len(planned.known):,} of them are already" if planned.present else ""
     number = counted(len(planned.memories))
     session.out.note(f"{number} of {session.agent}: from {here} to {there}{already}")
-    if planned.forgotten:
-        session.out.note(
-            "Not copied, because forgotten there after an earlier move: "
-            f"{counted(len(planned.forgotten))}. (To copy all, first: rm {planned.moved.path})"
-        )
+    stays = (
+        f"The store in {here} stays, as a second one. What is forgotten in one of them stays in "
+        "the other, and comes back with the next move from there."
+    )
+    deleted = f"Once all is there, the store in {here} is deleted."
+    if planned.source.url != limits.HERE:
+        deleted += " Change the settings of other machines, too: they would begin a new one there."
+    session.out.note(stays if keep_source else deleted)
     if planned.present and planned.generator:
         texts = [each for key, each in planned.memories.items() if key not in planned.known]
         session.out.note(
@@ -81,7 +82,7 @@ def _announce(session: Session, planned: "Move") -> None:
         )
 
 
-def _copied(session: Session, planned: "Move") -> list[str]:
+def _copied(session: Session, planned: "moving.Move") -> list[str]:
     """Copy and compare: a sentence for each memory that did not arrive unchanged."""
     number = len(planned.memories)
     again = "The store is unharmed where it was. Run it again to resume."
@@ -100,19 +101,18 @@ def _copied(session: Session, planned: "Move") -> list[str]:
         fail(f"{error}\n{again}")
 
 
-def _remove(session: Session, planned: "Move", yes: bool) -> None:
-    here = planned.source.where
-    question = f"Delete the store of {session.agent} in {here}?"
-    if planned.forgotten:
-        question = f"{question} What was forgotten in the new place exists nowhere else."
-    confirm(question, yes, "It was copied, and nothing was deleted.")
-    if not run(planned.remove_source()):
+def _remove(session: Session, planned: "moving.Move") -> None:
+    here, there = planned.source.where, planned.target.where
+    try:
+        removed = run(planned.remove_source())
+    except AgentMemoryError as error:
+        failed = f"All is in {there}, but deleting the store in {here} failed: {error}"
+        fail(f"{failed}\nRun it again to finish.")
+    if not removed:
         fail(
-            "Nothing was deleted: either others stored more there meanwhile (then run it again), "
-            "or both places are the same."
+            f"All that was copied is in {there}, but nothing was deleted from {here}: either "
+            "others changed something meanwhile (then run it again), or both places are the same."
         )
-    for kept in planned.source.kept:
-        session.out.warn(
-            f"An earlier repair kept files. When you no longer need them: rm -r {kept}"
-        )
+    if remove := planned.source.kept:
+        session.out.warn(f"An earlier repair kept files. When you no longer need them: {remove}")
     session.out.line(f"Deleted from {here}.")

@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import click
-from memory_semantic import StorageError
+from memory_semantic import AgentMemoryError, counted
 
 from ..options import command, yes_option
-from ..output import counted
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 
@@ -42,38 +41,43 @@ def reembed(
     """Change the embedding model of a store.
 
     Says what it will take, and asks. The store stays usable meanwhile. Safe to rerun: resumes after
-    an interruption. With the model that the store already has, nothing is embedded: the store is
-    rebuilt, which adds what a store of an older version lacks.
+    an interruption. With the model that the store already has, nothing is embedded, unless
+    --base-url names another service: the store is rebuilt, which adds what a store of an older
+    version lacks.
     """
     from memory_semantic import EmbeddingGenerator
 
-    storage, place = session.existing, session.place
+    storage, backend = session.existing, session.backend
     config = storage.config
-    base_url = base_url or config.base_url
+    service, base_url = base_url, base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     model = generator.model
-    info, wanted = run(storage.info()), run(place.info_with(config, generator))
-    if info and info.model != wanted.model:
-        left = run(place.unembedded(wanted))
+    info, wanted = run(storage.info()), run(backend.info_with(config, generator))
+    if service:
+        wanted = wanted.model_copy(update={"endpoint": generator.endpoint})
+    if info and info.embedder != wanted.embedder:
+        memories = run(storage.get_recent(None))  # an interrupted run may have embedded some
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
-            f"{run(plan(left, generator)).sentence}"
+            f"At most {run(plan(memories, generator)).sentence}"
         )
         confirm("Start?", yes)
-    number = with_progress(session, lambda show: place.rebuild(wanted, generator, show))
+    number = with_progress(session, lambda show: backend.rebuild(wanted, generator, show))
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:
-        session.storage.generator(run(storage.info()))
-    except StorageError as error:
+        agree = session.storage.generator(wanted).endpoint == generator.endpoint
+    except AgentMemoryError:
+        agree = False
+    if not agree:
         set_these = session.settings.to_set(
-            embedding_model=model, base_url=base_url, dimensions=dimensions
+            embedding_model=model,
+            base_url=None if generator.on_this_machine else base_url,
+            dimensions=dimensions or (config.dimensions and "null"),
         )
-        session.out.warn(
-            f"Sessions are refused until their settings agree with this. {error}\n{set_these}"
-        )
+        session.out.warn(f"Sessions need these settings from now on. {set_these}")
 
 
 def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) -> T:

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, limits, validate_agent_id
+from memory_semantic import AgentMemoryError, counted, limits, validate_agent_id
 
 from ..options import BadInputError, command, complete_agent, since_filter, tag_filter, yes_option
-from ..output import counted
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 from .memories import by_id
@@ -17,6 +16,9 @@ from .memories import by_id
 if TYPE_CHECKING:
     from memory_semantic import Memory
     from memory_sharing.copies import Copied, Sharing
+
+
+_UNDONE_BY_ID = 10  # copies, at most, for which a command is shown that deletes them
 
 
 @dataclass
@@ -59,13 +61,15 @@ def share(
 ) -> None:
     """Copy memories to another agent.
 
-    Shows them and asks first. A copy keeps text, tags and time, says whom it is from, and has its
-    own id. What the other agent already has stays unchanged. If both stores have the same model,
-    nothing is embedded; else the other store's model embeds the texts. If the other agent has no
-    store yet, one is created with the same model. Safe to rerun: resumes after an interruption.
+    Shows them, and asks unless they are named by their ids. A copy keeps text, tags and time, says
+    whom it is from, and has its own id. What the other agent already has stays unchanged. If both
+    stores have the same model, nothing is embedded; else the other store's model embeds the texts.
+    If the other agent has no store yet, one is created with the same model. Safe to rerun: resumes
+    after an interruption.
     """
     if bool(ids) == bool(tags or since):
         raise click.UsageError("Name memories by their ids, or by --tag and --since.")
+    yes = yes or bool(ids)  # what was named is added, and can be taken back
     if session.out.as_json and not (yes or dry_run):
         raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
     if validate_agent_id(to) == session.agent:
@@ -86,6 +90,7 @@ def _chosen(
 
     source = session.existing
     asked = by_id(session, ids) if ids else run(source.get_recent(None, since, tags=tags))
+    click.get_current_context().params["agent"] = to  # from here on, it is the store that may fail
     found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not
         fail(f"{session.agent} has no store. Nothing was changed.")
@@ -138,4 +143,7 @@ def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
         session.out.line(f"Would be copied to {choice.target}: {len(choice.new):,}.{already}")
     else:
         session.out.line(f"Copied to {choice.target}: {len(new):,}.{already}")
+        if 0 < len(new) <= _UNDONE_BY_ID:
+            copies = " ".join(copied.copy for copied in new)
+            session.out.note(f"Undo: agent-memory forget {copies}")
     session.out.masked(masked)

@@ -1,17 +1,20 @@
 """Overviews, in the terminal and as a page: `stats` and `tags`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+from memory_semantic import counted, readable_size
 
 from .. import charts, recalled
 from ..options import command
-from ..output import counted, local_time, readable_size
+from ..output import local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, Store
+    from memory_semantic import Memory, MemoryStorage, Store
 
 
 @command("stats", "stats --html memory.html", "stats --json")
@@ -32,18 +35,18 @@ def stats(session: Session, html: str | None) -> None:
     storage = session.existing
     memories = run(storage.get_recent(None))
     numbers = charts.count(memories)
-    usage = run(storage.stats())
+    usage = _usage(storage, memories)
     info = run(storage.info())
-    size = session.place.size()
+    size = session.backend.size()
     model = info.model._asdict() if info else None
     facts = {"agent": session.agent, "bytes": size, "embedding": model}
-    facts |= {"usage": usage.model_dump(mode="json")} if usage else {}
+    facts |= {"usage": asdict(usage)} if usage else {}
     session.out.json({**facts, **asdict(numbers)})
     for name, value in (
         ("agent", session.agent),
-        ("memories", f"{numbers.memories:,}, {numbers.characters:,} characters"),
+        ("memories", f"{numbers.memories:,}, {counted(numbers.characters, 'character')}"),
         ("stored", charts.span(numbers)),
-        ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
+        ("server", session.backend.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
         *([("searches", recalled.searches(usage))] if usage else []),
     ):
@@ -51,6 +54,13 @@ def stats(session: Session, html: str | None) -> None:
     charts.draw(numbers, session.out)
     if usage:
         recalled.draw(usage, memories, session.out)
+
+
+def _usage(storage: "MemoryStorage", memories: Sequence["Memory"]) -> recalled.UsageStats | None:
+    recorded = storage.searches()
+    if recorded is None:
+        return None
+    return recalled.statistics(recorded, memories, datetime.now(UTC))
 
 
 def _write_page(session: Session, file: str) -> None:
@@ -74,7 +84,7 @@ def _write_page(session: Session, file: str) -> None:
         with session.out.progress("Drawing the map", 1) as progress:
             vectors = np.array(rows, dtype=np.float32).reshape(len(rows), -1)
             places = projection.project(vectors, progress.done)
-    usage = run(session.existing.stats())
+    usage = _usage(session.existing, memories)
     write_page(file, session.agent, model, memories, places, usage)
     session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     number = f"{counted(len(memories))} of {session.agent}"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, limits
+from memory_semantic import AgentMemoryError, InputError, counted, limits
 
 from .. import files, formats, interchange
 from ..options import command, tag_label, yes_option
-from ..output import counted, listed
+from ..output import listed
 from ..session import Session, confirm, fail, run
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ def export(session: Session, file: str, yes: bool) -> None:
     The file has one JSON object per line; the first says what the file is. It holds texts, ids,
     times and tags, but no vectors. `agent-memory import` reads it on any machine.
 
-    A read-only store, such as one in a snapshot, is read from a private temporary copy.
+    Of a read-only store, such as one in a snapshot, it is the backup, which may be a day old.
     """
     agent = session.existing.agent_id
-    memories = session.place.memories(session.out.note)
-    lines = interchange.export_lines(agent, memories)
-    content = "".join(f"{line}\n" for line in lines).encode()
+    memories = session.backend.memories(session.out.note)
+    content = b"".join(interchange.export_lines(agent, memories))
     if file == "-":
         click.echo(content, nl=False)
         return

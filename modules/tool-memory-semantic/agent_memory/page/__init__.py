@@ -11,9 +11,10 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory, UsageStats, limits, plain, timestamp_text
+from memory_semantic import Memory, limits, plain, timestamp_text
 
 from .. import files
+from ..recalled import UsageStats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,8 @@ from ..errors import UNCHANGED, StorageError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
 from ..settings import StorageConfig
 from ..store import EmbeddingModel, StoreInfo
-from .catalogue import is_local
 from .generator import EmbeddingGenerator
+from .optional import is_optional
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def lexical_weight(config: StorageConfig, model: str) -> float:
     """How much shared words count besides meaning with this embedding model."""
     if config.lexical_weight is not None:
         return config.lexical_weight
-    known = model == LOCAL_MODEL or is_local(model, config.base_url)
+    known = model == LOCAL_MODEL or is_optional(model, config.base_url)
     return LEXICAL_WEIGHT if known else 0.0
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from urllib.parse import urlsplit
 
@@ -10,9 +11,11 @@ from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL
 from ..workers import run_blocking
-from . import catalogue, local, onnx
+from . import local
+from .optional import is_optional, optional_models
 
 _OPENAI_HOST = "api.openai.com"
+SET_KEY = "Set OPENAI_API_KEY in the environment or in ~/.amplifier/keys.env."
 
 
 class EmbeddingGenerator:
@@ -36,8 +39,10 @@ class EmbeddingGenerator:
         base_url: str | None = None,
         dimensions: int | None = None,
     ) -> None:
-        self._through_fastembed = catalogue.is_local(clean_local(model), base_url)
-        self.model = catalogue.real_name(model) if self._through_fastembed else clean_local(model)
+        self.model = clean_local(model)
+        self._optional = optional_models() if is_optional(self.model, base_url) else None
+        if self._optional:
+            self.model = self._optional.real_name(model)
         self.dimensions = dimensions or DIMENSIONS.get(self.model)
         self._requested_dimensions = dimensions
         self._api_key = api_key
@@ -46,7 +51,7 @@ class EmbeddingGenerator:
     @property
     def on_this_machine(self) -> bool:
         """Whether no text leaves this machine: the built-in model, or one of `fastembed`."""
-        return self._through_fastembed or self.model == LOCAL_MODEL
+        return bool(self._optional) or self.model == LOCAL_MODEL
 
     @property
     def endpoint(self) -> str | None:
@@ -59,8 +64,8 @@ class EmbeddingGenerator:
         """The version of a model on this machine; None for a service, whose names carry it. Raises
         EmbeddingError if the model has not been fetched.
         """
-        if self._through_fastembed:
-            return onnx.fetched(self.model).version
+        if self._optional:
+            return self._optional.fetched(self.model).version
         return local.model_version() if self.model == LOCAL_MODEL else None
 
     async def generate(self, content: str) -> list[float]:
@@ -74,7 +79,7 @@ class EmbeddingGenerator:
         this machine treat `questions` differently from memories. Raises EmbeddingError if there is
         no key, no usable answer after three tries, or no such model here.
         """
-        question, memory = catalogue.prefixes(self.model) if self._through_fastembed else ("", "")
+        question, memory = self._optional.prefixes(self.model) if self._optional else ("", "")
         prefix = question if questions else memory
         texts = [prefix + text for text in contents]
         return self._checked(await self._embed(texts) if texts else [])
@@ -85,7 +90,7 @@ class EmbeddingGenerator:
         """
         if self.model != LOCAL_MODEL or type(self)._embed is not EmbeddingGenerator._embed:
             return False
-        await run_blocking(lambda _: local.load())
+        await run_blocking(local.load)
         return True
 
     def embed_now(self, content: str) -> list[float]:
@@ -95,21 +100,23 @@ class EmbeddingGenerator:
     async def _embed(self, texts: list[str]) -> list[list[float]]:
         """The vectors as the model gives them. A subclass for another model overrides this."""
         if self.model == LOCAL_MODEL:
-            return await run_blocking(lambda _: local.embed(texts))
-        if self._through_fastembed:
-            return await run_blocking(lambda cancelled: onnx.embed(self.model, texts, cancelled))
+            return await run_blocking(lambda: local.embed(texts))
+        if self._optional:
+            embed, found = self._optional.embed, self._optional.fetched(self.model)
+            # One by one, so that a cancelled call embeds no more.
+            return [await run_blocking(partial(embed, found, text)) for text in texts]
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not key and not self.endpoint:
             raise EmbeddingError(
                 f"OPENAI_API_KEY is not set, and the model {self.model!r} needs it. {UNCHANGED} "
-                "Set the key in the environment or in ~/.amplifier/keys.env."
+                f"{SET_KEY}"
             )
         if not (key.isascii() and key.isprintable()):
             raise EmbeddingError(f"OPENAI_API_KEY is not a valid key. {UNCHANGED} Set it again.")
         # This imports the SDK, which takes half a second the first time.
-        service = await run_blocking(lambda _: import_module(".service", __package__))
+        service = await run_blocking(lambda: import_module(".service", __package__))
         return await service.embed(
-            texts, self.model, key or "none", self._service(), self._requested_dimensions
+            texts, self.model, key, self._service(), self._requested_dimensions
         )
 
     def _service(self) -> str | None:

@@ -5,15 +5,13 @@ each token, averaged. Its two files are read directly, because importing the pac
 the logging of the whole process, and the package's own loader looks for them on the network.
 """
 
-import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..errors import UNCHANGED, EmbeddingError
-from ..limits import LOCAL_MODEL_BYTES, LOCAL_MODEL_THREAD_BYTES
-from ..resources import explanation, require_memory, shortage
+from ..resources import explanation, shortage
 
 
 def model_version() -> str:
@@ -44,8 +42,6 @@ def load() -> tuple[Any, Any]:
     """
     package = find_spec("wordllama")  # finds a top-level package without importing it
     try:
-        # Without enough memory, these libraries end the process.
-        require_memory(LOCAL_MODEL_BYTES + (os.cpu_count() or 1) * LOCAL_MODEL_THREAD_BYTES)
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 

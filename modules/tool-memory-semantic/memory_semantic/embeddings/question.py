@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
-from .catalogue import english_only
 from .choice import vectors_of
 from .generator import EmbeddingGenerator
+from .optional import english_only
 
 
 async def prepare(

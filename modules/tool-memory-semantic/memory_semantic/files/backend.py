@@ -1,166 +1,138 @@
-"""How a call reaches a store on this machine: through this process's one door to it, and then
-under the store's lock.
+"""The port to a store on this machine. The doctor, rebuilds and repairs are imported when they are
+asked for.
 """
 
-import os
-import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
-from typing import TypeVar
 
-from ..errors import REPAIR, UNCHANGED, DamagedStoreError, ReplacedStoreError, explained
-from ..limits import LOCK_SECONDS
+from ..backend import Backend, Finding, Progress, Repair, ShowProgress, untold
+from ..embeddings.generator import EmbeddingGenerator
+from ..identity import validate_agent_id
+from ..limits import HERE
+from ..memory import Memory
+from ..settings import StorageConfig
 from ..store import Store, StoreInfo
-from ..workers import run_blocking
-from . import disk
-from . import info as manifests
-from .door import Door, door_of
-from .folder import AgentFolder, clear_debris, require_space
-from .info import Manifest
-from .lock import Lock, take_lock
-from .shard import Shard
+from . import backup, disk, moved
+from .access import FileAccess
+from .folder import AgentFolder
 from .store import FileStore
 
-T = TypeVar("T")
 
+class FileBackend(FileAccess, Backend):
+    """The store in `folder`. A call waits at most `lock_seconds` for others."""
 
-class FileBackend:
-    """The `Backend` for the store in `folder`. A call waits at most `lock_seconds` for others."""
+    url = HERE
 
     def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
-        self.folder = folder
-        self.lock_seconds = lock_seconds
+        super().__init__(folder, lock_seconds)
+        self.agent = folder.agent_id
+        self.where = str(folder.root)
 
-    async def info(self) -> Manifest | None:
-        """See `Backend`."""
-        return await run_blocking(lambda _: self.folder.manifest())
+    def agents(self) -> list[str]:
+        """Those whose folders another bundle has moved away are among them."""
+        moved = self.folder.moved_root
+        folders = list(moved.glob("*")) if moved else []
+        with suppress(FileNotFoundError):
+            folders += self.folder.root.iterdir()  # unlike glob, it raises if not permitted
+        return sorted({folder.name for folder in folders if _may_have_store(folder)})
 
-    async def run(
-        self,
-        work: Callable[[Store], T],
-        *,
-        create: StoreInfo | None = None,
-        expect: StoreInfo | None = None,
-    ) -> T | None:
-        """See `Backend`."""
-        wanted = create or expect
+    def size(self) -> int:
+        """The engine's files are sparse, and their holes do not count."""
+        return disk.size(self.folder.path, holes=False)
 
-        def operation(visit: Visit) -> T | None:
-            with explained(UNCHANGED):
-                store = visit.store(create)
-                if store is None:
-                    return None
-                if wanted and store.info.model != wanted.model:
-                    raise ReplacedStoreError("The store was given another model meanwhile.")
-                return work(store)
+    async def exists(self) -> bool:
+        """Whether there is a store, in any state."""
+        return self.folder.exists
 
-        return await self._door().run(operation, self.lock_seconds)
-
-    async def close(self) -> None:
-        """See `Backend`."""
-        await run_blocking(lambda _: self._door().close())
-
-    def _door(self) -> "Door[Visit]":
-        # The root may be a link. An agent's folder may not: resolved, it would lead to another
-        # agent's door, and nobody would notice.
-        database = self.folder.database
-        path = Path(
-            os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
+    def memories(self, note: Callable[[str], None]) -> list[Memory]:
+        """All memories, oldest first; of a read-only store, those of its backup."""
+        backup = self.folder.backup
+        if not (self.folder.read_only and backup):
+            return super().memories(note)
+        header = backup.header()
+        if header is None:
+            self.folder.require_writable()
+            return []
+        note(
+            f"The store in {self.folder.path} is read-only, which the vector engine cannot use. "
+            f"This is its backup of {header.exported:%Y-%m-%d %H:%M} UTC."
         )
-        return door_of(path, partial(Visit, self.folder))
+        return list(backup.memories())
 
+    def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
+        """Its disk, folder, lock and shard."""
+        from . import doctor
 
-class Visit:
-    """The store of `folder` while its lock is held. Waits for the lock until `deadline` (in
-    time.monotonic) or until `cancelled` is set.
-    """
+        return doctor.findings(self, config, progress)
 
-    def __init__(self, folder: AgentFolder, deadline: float, cancelled: Event) -> None:
-        self._folder = folder
-        self._lock: Lock | None = None
-        self._held = ExitStack()
-        self._store: FileStore | None = None
+    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
+        """A store that cannot be mended in place is rebuilt from its texts."""
+        if any(finding.repairable and finding.state == "problem" for finding in findings):
+            from . import rebuild
+
+            return await rebuild.plan_repair(self, config)
+
+        async def run(_: Progress) -> str:
+            await self.erase()
+            return "Erased."
+
+        return Repair("Erase what is left of forgotten ones?", run)
+
+    async def rebuild(
+        self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
+    ) -> int:
+        """In a new shard beside the present one, which one write of the manifest replaces."""
+        from . import rebuild
+
+        return await rebuild.rebuild(self, info, generator, progress)
+
+    async def erase(self) -> None:
+        """By a rebuild that copies what is left."""
+        from . import rebuild
+
+        await rebuild.erase(self)
+
+    def forgotten(self, model: str) -> str:
+        """From search and from the files."""
+        return "Gone from search and from the files."
+
+    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
+        """The backup goes first: alone, it is a lost store."""
+        from .beside import EMBEDDED, only_rebuild, target_in
+
+        folder = self.folder
+
+        def work(store: FileStore) -> bool:
+            agrees = agreed(store)
+            if agrees:
+                store.close()
+                (folder.path / backup.NAME).unlink(missing_ok=True)
+                disk.remove(target_in(self, EMBEDDED).folder.path)
+                folder.database.rename(folder.removed)
+            return agrees
+
+        removed = False
         if folder.exists:
-            folder.require_writable()
-            self._take_lock(deadline, cancelled)
+            async with only_rebuild(self, 0):
+                disk.remove(folder.removed)
+                removed = await self.run(work) or False
+        disk.remove(folder.removed)
+        return removed
 
-    def store(self, create: StoreInfo | None) -> FileStore | None:
-        """The store; if there is none, a new one as `create` describes, or None without that."""
-        if not self._lock and create:
-            self._folder.make()
-            self._take_lock(time.monotonic() + LOCK_SECONDS, Event())
-        if not self._lock:
-            return None
-        require_space(self._database)
-        if self._store:
-            return self._store
-        manifest = self._folder.manifest(self._database)
-        if manifest is None or not (self._database / manifest.shard).exists():
-            self._require_no_memories()
-        if manifest is None and create:
-            self._folder.prepare()
-            manifest = _create(self._database, create)
-        if manifest:
-            self._store = FileStore(self._database, manifest)
-            clear_debris(self._database, keep=manifest.shard)
-        return self._store
-
-    def wanted(self) -> bool:
-        """Whether anyone else is waiting for the lock."""
-        with suppress(FileNotFoundError):
-            return self._lock is not None and self._lock.wanted()
-        # The folder is being deleted. Closing the store now would write into it.
-        return False
-
-    def still_valid(self) -> bool:
-        """Whether the store still exists, as this visit left it."""
-        if self._store is None:
-            return False
-        with suppress(FileNotFoundError):
-            return manifests.identity(self._folder.database) == self._store.manifest_identity
-        return False
-
-    def close(self) -> None:
-        """Close the store and release the lock."""
-        with self._held:
-            if self._store:
-                self._store.close()
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    disk.make_private(self._database / self._store.info.shard)
-
-    def _take_lock(self, deadline: float, cancelled: Event) -> None:
-        with explained(UNCHANGED):
-            path = self._folder.database
-            self._lock = self._held.enter_context(take_lock(path, deadline, cancelled))
-            # Not before the lock: what was pinned while waiting may have been deleted since.
-            self._database = self._held.enter_context(disk.pinned(path))
-
-    def _require_no_memories(self) -> None:
-        # If no manifest names an existing shard, only what an interrupted creation leaves may be
-        # here: unfinished work, or a shard without memories.
-        for folder in self._folder.shards():
-            if not any(path.is_file() for path in folder.rglob("*")):
-                continue  # the rest of a shard that was being removed
-            with closing(Shard(folder, words=False)) as shard:
-                count = shard.count()
-            if count:
-                raise DamagedStoreError(
-                    f"The store of {self._folder.agent_id!r} has lost its {manifests.NAME}, or has "
-                    f"an old one: it does not name {folder.name}, which holds {count} memories. "
-                    f"{REPAIR}"
-                )
+    @property
+    def kept(self) -> str:
+        """What repairs have kept is in folders beside the database."""
+        return disk.removal(*self.folder.kept) if self.folder.kept else ""
 
 
-def _create(database: Path, info: StoreInfo) -> Manifest:
-    lasting = {"agent", "model", "endpoint", "words", "created"}
-    manifest = Manifest(**info.model_dump(include=lasting))
-    clear_debris(database, keep="")  # from a creation interrupted before its manifest
-    unfinished = database / "shard.tmp"
-    Shard.create(unfinished, manifest)
-    disk.settle(unfinished)
-    unfinished.rename(database / manifest.shard)
-    manifests.write(database, manifest)
-    return manifest
+def _may_have_store(folder: Path) -> bool:
+    try:
+        (folder / "qdrant.db").stat()
+    except PermissionError:
+        with suppress(ValueError):
+            return bool(validate_agent_id(folder.name))
+        return False  # such as lost+found
+    except OSError:
+        return moved.read(folder) is not None or (folder / backup.NAME).exists()
+    return True

@@ -1,7 +1,9 @@
-"""Files that survive a crash and that nobody else can read."""
+"""Files that survive a crash and that nobody else can read, and the room for them."""
 
+import errno
 import mmap
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -9,18 +11,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from ..errors import StorageError
+from ..limits import MIN_FREE_BYTES
+from ..resources import readable_size
+
 # Linux's MADV_POPULATE_READ, for which Python's mmap has no name: read and map all of it.
 _POPULATE_READ = 22
 # Up to this size, a file is read into memory with its holes.
 _SMALL = 4 * 1024 * 1024
+# Files are copied in units of this size, in which disks lose data.
+_PIECE = 4096
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write `content` to `path` with mode 0600: all of it or nothing, and on disk on return."""
     temporary = path.with_name(f"{path.name}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        file.writelines([content] if isinstance(content, bytes) else content)
         file.flush()
         os.fsync(descriptor)
     temporary.replace(path)
@@ -32,21 +40,6 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def pinned(folder: Path) -> Iterator[Path]:
-    """A path that still means this `folder` if it is moved or deleted meanwhile.
-
-    The engine creates missing folders: opened by name, a deleted folder would come back half empty.
-    Only Linux has such paths; elsewhere this is `folder` itself.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        own = Path(f"/proc/self/fd/{descriptor}")
-        yield own if own.is_dir() else folder
     finally:
         os.close(descriptor)
 
@@ -78,9 +71,30 @@ def _data(descriptor: int) -> Iterator[tuple[int, int]]:
         yield start - start % mmap.PAGESIZE, end
 
 
-def size(folder: Path) -> int:
-    """The total size of the files in `folder` in bytes, holes included."""
-    return sum(path.lstat().st_size for path in _all_in(folder))
+def size(folder: Path, holes: bool = True) -> int:
+    """The total size of the files in `folder` in bytes; without `holes`, what they take on disk."""
+    total = 0
+    for path in _all_in(folder):
+        with suppress(FileNotFoundError):  # another process is at work
+            found = path.lstat()
+            total += found.st_size if holes else found.st_blocks * 512
+    return total
+
+
+def require_space(folder: Path, rewritten: int = 0) -> None:
+    """Raise StorageError if the disk of `folder` is too full to use a store on it safely, or to
+    write `rewritten` bytes besides: what remains of the store when something is forgotten.
+    """
+    free, needed = shutil.disk_usage(folder).free, MIN_FREE_BYTES + rewritten
+    if free < needed:
+        what = f"{readable_size(MIN_FREE_BYTES)} to use a store on it safely"
+        if rewritten:
+            what += f", and {readable_size(rewritten)} to write the store without what is forgotten"
+        raise StorageError(
+            f"The disk mounted at {_mount_point(folder)} is too full: {readable_size(free)} "
+            f"are free, but it takes {what}. Free {readable_size(needed - free)} there by deleting "
+            "other files or moving them away."
+        )
 
 
 def remove(path: Path) -> None:
@@ -97,12 +111,37 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def removal(*paths: Path) -> str:
+    """The command with which a person removes these, to be pasted into a shell."""
+    return shlex.join(["rm", "-r", *map(str, paths)])
+
+
 def make_private(folder: Path) -> None:
     """Take all rights in `folder` from group and others; the engine creates its files as 0644."""
     for path in _all_in(folder):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             path.chmod(mode & 0o700)
+
+
+def copy_sparse(source: str, target: str) -> None:
+    """Copy a file to a new one, mode 0600, with holes where it holds only zeros: the holes of an
+    empty store are a thousand times the size of its data. What the disk has lost becomes a hole.
+    """
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with Path(source).open("rb", buffering=0) as read, os.fdopen(descriptor, "wb") as written:
+        size = os.fstat(read.fileno()).st_size
+        for at in range(0, size, _PIECE):
+            try:
+                piece = os.pread(read.fileno(), _PIECE, at)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                continue
+            if piece.strip(b"\0"):
+                written.seek(at)
+                written.write(piece)
+        written.truncate(size)
 
 
 def settle(folder: Path) -> None:
@@ -117,3 +156,10 @@ def _all_in(folder: Path) -> Iterator[Path]:
     for path, _, names in os.walk(folder, topdown=False):
         yield from (Path(path, name) for name in names)
         yield Path(path)
+
+
+def _mount_point(path: Path) -> Path:
+    path = Path(os.path.realpath(path))
+    while not path.is_mount():
+        path = path.parent
+    return path

@@ -13,14 +13,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Condition, Event, RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..errors import UNCHANGED, StorageError
-from .lock import in_use
+from .lock import InUseError, in_use
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ _lock = RLock()
 
 
 class Visit(Protocol):
-    """The store while its lock is held."""
+    """The store while its lock is held. One that `stays` lingers after any call."""
+
+    stays: bool
 
     def close(self) -> None:
         """Close the store and release the lock. Called once, whatever has happened."""
@@ -95,9 +97,11 @@ class Door(Generic[V]):
         answer = asyncio.wrap_future(operation.answer)
         try:
             await asyncio.wait([answer], timeout=max(seconds, LEAST_SECONDS))
-            if self._dropped(operation):
-                raise StorageError(in_use(self._folder, seconds), UNCHANGED)
-            return await answer
+            if not self._dropped(operation):
+                # The worker has waited for all in the line, perhaps since long before this call.
+                with suppress(InUseError):
+                    return await answer
+            raise InUseError(in_use(self._folder, seconds), UNCHANGED)
         except asyncio.CancelledError:
             answer.cancel()  # nobody wants an answer that still comes
             raise
@@ -179,7 +183,7 @@ class Door(Generic[V]):
             except BaseException as error:
                 return partial(operation.answer.set_exception, error)
             with _lock:  # before the answer is given, because its receiver may fork
-                self._lingers = self._is_burst and self._may_linger
+                self._lingers = (self._is_burst or visit.stays) and self._may_linger
             if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
             operation.answer.set_result(result)
@@ -195,7 +199,7 @@ class Door(Generic[V]):
             while not self._line:
                 # When the interpreter ends, the main thread ends first.
                 lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
-                if not lingers or time.monotonic() >= until:
+                if not lingers or (time.monotonic() >= until and not visit.stays):
                     return False
                 # The caller that has just been answered may be about to call again.
                 if not self._changed.wait(LINGER_POLL_SECONDS) and visit.wanted():

@@ -5,57 +5,74 @@
     qdrant.tmp/                 a store that is being removed
     rebuild/                    the next shard, while it is built or if that was interrupted
     damaged-<when>/             what a repair has replaced
-    moved.json                  moves from here and to here (maintenance/moved.py)
+    backup.jsonl                an export, of a day ago at most (backup.py)
+    moved.json                  to which server the store was moved, if it was (moved.py)
     usage.jsonl                 what searches have found, if that is recorded (usage.py)
+    waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard is valid (info.py)
         shard-1/                the engine's files (shard.py)
-        *.tmp                   unfinished work, cleared by the next call
+        shard.tmp and the like  unfinished work, cleared by the next call
+
+What others put beside these files is left alone.
 """
 
 import errno
 import logging
 import os
 import re
-import shutil
+import shlex
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import UNCHANGED, StorageError, explained
-from ..limits import HERE, MIN_FREE_BYTES
-from ..settings import StorageConfig
-from . import disk
+from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
+from ..limits import HERE
+from . import disk, moved
 from . import info as manifests
+from .backup import Backup
 
 logger = logging.getLogger(__name__)
 
-# Everything that may be in an agent's folder, and in its database.
+# All that we make in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
-    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|(\.gitignore|moved\.json|usage\.jsonl)(\.tmp)?"
+    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|queue|lock|"
+    r"(\.gitignore|moved\.json|(backup|usage|waiting)\.jsonl)(\.tmp)?"
 )
-_IN_DATABASE = re.compile(r"queue|lock|manifest\.json|shard-[0-9]+|.*\.tmp")
-_SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+|.*\.tmp")
+_SHARD = re.compile(r"shard-[0-9]+")
+_SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+(\.tmp)?|(shard|manifest\.json)\.tmp")
+_IN_DATABASE = re.compile(rf"queue|lock|manifest\.json|{_SHARD_OR_DEBRIS.pattern}")
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`. Creates nothing until `make` is called."""
+    """The folder of `agent_id` under `root`. Creates nothing until `make` is called. What a rebuild
+    makes is a store without a backup.
+    """
 
-    def __init__(self, root: Path, agent_id: str) -> None:
+    def __init__(self, root: Path, agent_id: str, *, backed_up: bool = True) -> None:
         self.agent_id = agent_id
         self.path = root / agent_id
         self.database = self.path / "qdrant.db"
         self.rebuild = self.path / "rebuild"
         self.removed = self.path / "qdrant.tmp"
+        self.backup = Backup(self.path, agent_id) if backed_up else None
         self.root = root
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store, in any state. Raises StorageError if the folder is not safe."""
+        """Whether there is a store, in any state. Raises StorageError if the folder is not safe, or
+        if another bundle has moved it away.
+        """
         with explained(UNCHANGED):
             self.require_ours()
-            return _lstat(self.database) is not None
+            found = _lstat(self.database) is not None
+            if not found:
+                self._require_not_moved()
+                self._require_not_lost()
+            return found
 
     @property
     def read_only(self) -> bool:
@@ -65,7 +82,21 @@ class AgentFolder:
     @property
     def holds_memories(self) -> bool:
         """Whether there is more than an early interruption of a creation leaves."""
-        return any((*self.database.glob(manifests.NAME), *self.database.glob("shard-*")))
+        return any((*self.database.glob(manifests.NAME), *self.shards))
+
+    @property
+    def shards(self) -> list[Path]:
+        """The shards in the database, the newest last."""
+        found = (path for path in self.database.glob("shard-*") if _SHARD.fullmatch(path.name))
+        return sorted(found, key=number_of)
+
+    @property
+    def moved_root(self) -> Path | None:
+        """Where Amplifier's memory bundle offers to move the default storage root, which it takes
+        for an older one of its own; None for any other root.
+        """
+        default = self.root.parts[-2:] == (".amplifier", "memory")
+        return self.root.parent.with_name(".amplifier-memory") if default else None
 
     @property
     def kept(self) -> list[Path]:
@@ -76,14 +107,15 @@ class AgentFolder:
         """The folder in which a repair at `moment` keeps what it replaces."""
         return self.path / f"damaged-{moment:%Y%m%d-%H%M%S}"
 
-    def manifest(self, database: Path | None = None) -> manifests.Manifest | None:
-        """The manifest of the database; `database` may be another path to it. Without the lock, the
-        manifest may be replaced a moment later.
-        """
+    def manifest(self) -> manifests.Manifest | None:
+        """The manifest of the database. Without the lock, it may be replaced a moment later."""
         with explained(UNCHANGED):
             self.require_ours()
-            manifest = manifests.read(database or self.database)
-            if manifest and manifest.agent != self.agent_id:
+            manifest = manifests.read(self.database)
+            if manifest is None:
+                self._require_not_moved()
+                self._require_not_lost()
+            elif manifest.agent != self.agent_id:
                 raise StorageError(
                     f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
                     "Move it back to the folder of that name."
@@ -92,17 +124,21 @@ class AgentFolder:
 
     def make(self) -> None:
         """Create the folders for a new store. There is no lock yet: others may do the same."""
-        self.make_outermost()
-        if _lstat(self.database):
+        if self.exists:
             return
-        self._require_only(_IN_FOLDER, self.path)
-        self.database.mkdir(mode=0o700, exist_ok=True)
-        disk.sync(self.path)
-        disk.sync(self.root)
+        with explained(UNCHANGED):
+            self.make_outermost()
+            self.database.mkdir(mode=0o700, exist_ok=True)
+            disk.sync(self.path)
+            disk.sync(self.root)
 
     def prepare(self) -> None:
-        """With the lock held, remove what a deleted store left, and hide the new one from Git."""
+        """With the lock held, remove what a deleted store left, and hide the new one."""
         disk.remove(self.removed)
+        self.hide()
+
+    def hide(self) -> None:
+        """Hide the folder from Git."""
         ignore = self.path / ".gitignore"
         if not _lstat(ignore):
             disk.write_whole(ignore, b"*\n")
@@ -139,44 +175,82 @@ class AgentFolder:
                 )
         folder = _lstat(self.path)
         if folder:
-            if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
+            its = f"The folder of {self.agent_id!r}"
+            if stat.S_ISLNK(folder.st_mode):
                 raise StorageError(
-                    f"The folder of {self.agent_id!r} is a link or a file, or belongs to another "
-                    "user. Remove it, or choose another agent_identity."
+                    f"{its} is a link, which could lead to another agent's memories. Put the "
+                    "folder itself in its place, or choose another agent_identity."
+                )
+            if not stat.S_ISDIR(folder.st_mode):
+                raise StorageError(
+                    f"{its} is a file. Move it away, or choose another agent_identity."
+                )
+            if folder.st_uid != os.getuid():
+                raise StorageError(
+                    f"{its} belongs to another user (uid {folder.st_uid}). Work as that user; or, "
+                    "if it is yours and a restore or sudo has left it so, take it back: "
+                    f"`sudo chown -R {os.getuid()} {shlex.quote(str(self.path))}`."
                 )
             loose = stat.S_IMODE(folder.st_mode) & 0o077
             if loose and _lstat(self.database) and not self.read_only:
                 self.path.chmod(0o700)
                 logger.warning("Tightened the folder of agent %r to mode 0700.", self.agent_id)
 
-    def require_none_elsewhere(self, config: StorageConfig) -> None:
-        """Raise StorageError if there is no store where `config` keeps it, but one may be
-        elsewhere: then none is created, and nothing claims that there is none.
+    def require_none_elsewhere(self, url: str) -> None:
+        """Raise StorageError if there is no store at `url`, which is a value of the setting
+        qdrant_url, but one may be elsewhere: then none is created, and nothing claims that there is
+        none.
         """
-        if config.doubt:
-            raise StorageError(
-                f"{self.agent_id!r} has no memory on this machine. {UNCHANGED} {config.doubt}"
-            )
-        if config.qdrant_url != HERE and self.holds_memories:
+        moved.require_none(self.path, self.agent_id, url)
+        if url != HERE and self.holds_memories:
             raise StorageError(
                 f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
-                f"one. {UNCHANGED} Move it: agent-memory move --to {config.qdrant_url} (or keep "
+                f"one. {UNCHANGED} Move it: agent-memory move --to {url} (or keep "
                 f"using it here: set qdrant_url to {HERE!r})."
             )
 
-    def shards(self) -> list[Path]:
-        """The shards in the database. Raises StorageError if it contains anything unexpected."""
-        self._require_only(_IN_DATABASE, self.database)
-        return list(self.database.glob("shard-*[0-9]"))
+    def of_others(self) -> tuple[list[Path], list[Path]]:
+        """What others have put beside the agents' folders, and into this one and its database."""
+        beside = (
+            path
+            for path in _in(self.root)
+            if path != self.path and not any(_IN_FOLDER.fullmatch(each.name) for each in _in(path))
+        )
+        within = (path for path in _in(self.path) if not _IN_FOLDER.fullmatch(path.name))
+        inmost = (path for path in _in(self.database) if not _IN_DATABASE.fullmatch(path.name))
+        return sorted(beside), sorted((*within, *inmost))
 
-    def _require_only(self, ours: re.Pattern[str], folder: Path) -> None:
-        for entry in folder.iterdir():
-            if not ours.fullmatch(entry.name):
-                raise StorageError(
-                    f"Unexpected file {entry.relative_to(self.path)} in the folder of "
-                    f"{self.agent_id!r}. Move it away, or choose another agent_identity or "
-                    "storage_root."
-                )
+    def _require_not_lost(self) -> None:
+        # A new store would soon replace the only copy of its memories.
+        if not self.backup or not self.backup.path.exists():
+            return
+        header = self.backup.header()
+        if header and not header.memories:
+            return
+        of = f" of {header.exported:%Y-%m-%d %H:%M} ({counted(header.memories)})" if header else ""
+        raise DamagedStoreError(
+            f"The store of {self.agent_id!r} is lost: there is a backup{of}, but no "
+            f"{manifests.NAME}. `agent-memory doctor --repair` makes a store from what is left. "
+            f"Or, to begin anew, move {self.path} away."
+        )
+
+    def _require_not_moved(self) -> None:
+        away = self.moved_root and self.moved_root / self.agent_id
+        if not away or _lstat(self.database) or not (away / self.database.name).is_dir():
+            return
+        root, here, there = (shlex.quote(str(path)) for path in (self.root, self.path, away))
+        # The folder can be back already, with something else in it.
+        back = f"mv -n {there}/* {here}/" if _lstat(self.path) else f"mv {there} {root}/"
+        raise StorageError(
+            f"The memories of {self.agent_id!r} were moved from {self.path} to {away}, probably "
+            "by Amplifier's memory bundle, which takes that folder for an older one of its own. "
+            f"This brings them back: `mkdir -p {root} && {back}`."
+        )
+
+
+def number_of(shard: Path) -> int:
+    """The number in the name of a shard's folder; newer ones have higher numbers."""
+    return int(shard.name.removeprefix("shard-"))
 
 
 def clear_debris(database: Path, keep: str) -> None:
@@ -186,14 +260,9 @@ def clear_debris(database: Path, keep: str) -> None:
             disk.remove(entry)
 
 
-def require_space(folder: Path) -> None:
-    """Raise StorageError if the disk is too full to use a store on it safely."""
-    free = shutil.disk_usage(folder).free
-    if free < MIN_FREE_BYTES:
-        raise StorageError(
-            f"The disk with the store has {free // 2**20} MB left, but {MIN_FREE_BYTES // 2**20} "
-            "MB are needed to use it safely. Free some space."
-        )
+def _in(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):  # it is a file, or may not be read
+        yield from folder.iterdir()
 
 
 def _lstat(path: Path) -> os.stat_result | None:

@@ -7,24 +7,26 @@ from typing import Annotated
 from pydantic import Field
 
 from ..errors import REPAIR, DamagedStoreError, NewerStoreError
+from ..limits import ENGINE
 from ..store import StoreInfo
 from .disk import write_whole
-from .shard import ENGINE
 
 NAME = "manifest.json"
 
-# What a version must know to work with a store: 1.0.0 would drop the words of a store that has them
-# (2), and versions before 2.0.0 would forget that deleted memories are still to be erased (3).
-_PLAIN, _WITH_WORDS, _ERASING = 1, 2, 3
+# Formats 1 to 3 are those of 1.x and 2.x, of which the third stood for `erasing`. Format 4 means
+# that there may be a backup, from which those versions would not take what is forgotten.
+FORMAT = 4
+_ERASING = 3
 
 
 class Manifest(StoreInfo):
-    """The contents of `manifest.json`, whose format stands for `erasing`.
+    """The contents of `manifest.json`. `format` is that of the file it was read from.
 
     `memories` is a lower bound, raised after a write is on disk: a store that opens with fewer has
     lost some, and one with more was interrupted before this file was written.
     """
 
+    format: int = FORMAT
     engine: str = ENGINE
     shard: Annotated[str, Field(pattern=r"^shard-[0-9]+$")] = "shard-1"
     memories: Annotated[int, Field(ge=0, strict=True)] = 0
@@ -53,12 +55,14 @@ def described(folder: Path) -> Manifest | None:
         return None
     try:
         fields = json.loads(text)
-        if fields["format"] > _ERASING:
+        if fields["format"] > FORMAT:
             raise NewerStoreError(
                 f"The store was made by a newer version (format {fields['format']}). Upgrade "
                 "amplifier-module-tool-memory-semantic."
             )
-        return Manifest.model_validate({**fields, "erasing": fields["format"] == _ERASING})
+        if fields["format"] < FORMAT:
+            fields["erasing"] = fields["format"] == _ERASING
+        return Manifest.model_validate(fields)
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
             f"The store's {NAME} is damaged; its memories are untouched. {REPAIR}"
@@ -67,10 +71,10 @@ def described(folder: Path) -> Manifest | None:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Write `manifest` to `folder`; it is on disk when this returns."""
-    left_out = {"erasing"} if manifest.common else {"erasing", "common"}
+    left_out = set() if manifest.common else {"common"}
     fields = manifest.model_dump(mode="json", by_alias=True, exclude=left_out)
-    version = _ERASING if manifest.erasing else _WITH_WORDS if manifest.words else _PLAIN
-    write_whole(folder / NAME, json.dumps({"format": version, **fields}, indent=1).encode())
+    fields = {"format": manifest.format, **fields}  # first, for who opens it
+    write_whole(folder / NAME, json.dumps(fields, indent=1).encode())
 
 
 def identity(folder: Path) -> tuple[int, int]:

@@ -18,6 +18,10 @@ _REPLACED = "The store was deleted or replaced while this call waited for it."
 _held: set["Lock"] = set()
 
 
+class InUseError(StorageError):
+    """Others have held the lock of a store for as long as the call would wait."""
+
+
 class Lock(AbstractContextManager):
     """The lock of a store, held from `take_lock` until `release` or the end of the `with` block.
     The operating system frees it when the process dies, however it dies.
@@ -56,8 +60,9 @@ os.register_at_fork(after_in_child=_close_in_child)
 def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: bool = False) -> Lock:
     """Wait for the lock of the store in `folder`; with `read_only`, create no file there.
 
-    Raises StorageError if `deadline` (in `time.monotonic`) passes, `cancelled` is set or the folder
-    was deleted or replaced meanwhile, and OSError, also where the file system has no locks.
+    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` is set
+    or the folder was deleted or replaced meanwhile, and OSError, also where the file system has no
+    locks.
     """
     seconds = max(0.0, deadline - time.monotonic())
     flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
@@ -67,7 +72,7 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
             lock = unless_taken.enter_context(Lock(path, flags))
             while not _try(lock.descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= deadline:
-                    raise StorageError(in_use(folder, seconds))
+                    raise InUseError(in_use(folder, seconds))
                 if cancelled.wait(POLL_SECONDS):
                     raise StorageError("The call was cancelled while waiting for the store.")
             if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
@@ -87,16 +92,31 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
 
 
 def in_use(folder: Path, seconds: float) -> str:
-    """The error message after `seconds` of waiting for the store in `folder`."""
+    """The message of the error after a call has waited `seconds` for the store in `folder`."""
     holder = ""
     with suppress(OSError):
         # If nobody works on it, the next in line was stopped while waiting.
         name = NAMES[1] if _is_locked(folder / NAMES[1]) else NAMES[0]
         holder = (folder / name).read_text(errors="replace").strip()
+    number = f"{seconds:.1f}".removesuffix(".0")
+    waited = f"for {number} {'second' if number == '1' else 'seconds'}"
+    if _is_stopped(holder):  # `kill` alone would not reach it before it goes on
+        return (
+            f"Process {holder}, which is stopped (as by Ctrl-Z), has this store in use; this call "
+            f"has waited for it {waited}. Continue it with `fg` in its terminal, or end it with "
+            f"`kill -9 {holder}`, which loses nothing that was stored."
+        )
     return (
-        f"This store has been in use by other calls (now by process {holder or 'unknown'}) for "
-        f"{round(seconds, 1):g} seconds. Try again later."
+        f"This store has been in use by other calls (now by process {holder or 'unknown'}) "
+        f"{waited}. Try again later."
     )
+
+
+def _is_stopped(process: str) -> bool:
+    with suppress(OSError, IndexError):  # only Linux tells
+        state = Path("/proc", process, "stat").read_text(errors="replace").rpartition(")")[2]
+        return state.split()[0] in ("T", "t")
+    return False
 
 
 def _is_locked(path: Path) -> bool:

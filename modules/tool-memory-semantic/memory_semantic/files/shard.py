@@ -6,7 +6,7 @@ under its store's lock: a handle does not survive a fork, and two handles on one
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,24 +14,14 @@ from uuid import UUID
 import qdrant_edge as edge
 
 from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
-from ..limits import (
-    ENGINE_BYTES,
-    ENGINE_DESCRIPTORS,
-    MIN_FREE_BYTES,
-    NEW_STORE_BYTES,
-)
 from ..memory import Memory
 from ..ranking import indexed, rarity_of_unknown
-from ..resources import denied, require_descriptors, require_file_size, require_memory, shortage
+from ..resources import denied, shortage
 from ..store import EVERYWHERE, Question, Record, StoreInfo, Where
 from . import disk
 from .query import WORDS, condition, containing, similarity, sparse
 
 logger = logging.getLogger(__name__)
-
-# The series of the engine that wrote a store. It is in beta: only the same series is sure to read
-# its files.
-ENGINE = "qdrant-edge 0.9"
 
 # Points read at once, so that scanning a large store takes little memory.
 _BATCH = 256
@@ -64,7 +54,6 @@ class Shard:
                 )
         self._read_always = [file for name in _READ_ALWAYS for file in path.glob(name)]
         self._cached = ExitStack()
-        _require_resources(disk.size(path), len(self._read_always))
         with _engine_errors("open the store"):
             self._handle = edge.EdgeShard.load(str(path))
 
@@ -79,7 +68,7 @@ class Shard:
 
     @staticmethod
     def create(path: Path, info: StoreInfo) -> None:
-        """Create an empty shard with its indexes, as `info` describes, in a new folder `path`."""
+        """Create a shard with its indexes, as `info` describes, in the empty folder `path`."""
         # float16 halves the file and keeps the ranking. No write-ahead log, because every write is
         # flushed before it counts. Cold, because storing need not read in all vectors, and a search
         # reads them as it goes, which was faster up to 10,000 memories. One thread, because a shard
@@ -95,7 +84,6 @@ class Shard:
         config = edge.EdgeConfig(
             vectors={"": vectors}, sparse_vectors=words, max_search_threads=1, wal_enabled=False
         )
-        _require_resources(NEW_STORE_BYTES, 0)
         with _engine_errors("create the store's shard"):
             handle = edge.EdgeShard.create(str(path), config)
             # Without an index, a filter by tag would scan all memories. One by id does, but rarely.
@@ -124,8 +112,7 @@ class Shard:
 
     def get(self, keys: Iterable[UUID]) -> list[Record]:
         """The points under these keys, as far as they exist, with their vectors."""
-        with _engine_errors("read the store"):
-            return [_record(each) for each in self._handle.retrieve(list(keys), True, True)]
+        return self._retrieve(list(keys), with_vectors=True)
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Record]]:
         """For each question, the `limit` most similar points that pass its filter, best first."""
@@ -158,6 +145,32 @@ class Shard:
             records, offset = self._page(limit=_BATCH, with_vector=with_vectors, offset=offset)
             yield records
 
+    def keys(self) -> list[UUID]:
+        """The keys of all points."""
+        with _engine_errors("read the store"):
+            size = max(1, self._handle.count(edge.CountRequest(exact=True)))
+            points, _ = self._handle.scroll(edge.ScrollRequest(limit=size, with_payload=False))
+        return [_record(point).key for point in points]
+
+    def readable(self, keys: Sequence[UUID]) -> Iterator[Record]:
+        """The points with these keys, without their vectors: those of a page that cannot be read
+        one by one, as far as that is possible.
+        """
+        for start in range(0, len(keys), _BATCH):
+            page = keys[start : start + _BATCH]
+            try:
+                yield from self._retrieve(page)
+            except DamagedStoreError:
+                for key in page:
+                    with suppress(DamagedStoreError):
+                        yield from self._retrieve([key])
+
+    def _retrieve(self, keys: Sequence[UUID], with_vectors: bool = False) -> list[Record]:
+        with _engine_errors("read the store"):
+            return [
+                _record(point) for point in self._handle.retrieve(list(keys), True, with_vectors)
+            ]
+
     def _update(self, action: str, operation: Any) -> None:
         with _engine_errors(action):
             self._handle.update(operation)
@@ -179,15 +192,10 @@ class Shard:
 
 
 def _record(point: Any, score: float | None = None) -> Record:
-    kept = point.vector if isinstance(point.vector, dict) else {"": point.vector}
+    vector = point.vector  # each time it is asked for, the engine makes a new list
+    kept = vector if isinstance(vector, dict) else {"": vector}
     words = kept[WORDS].indices if WORDS in kept else None
     return Record(point.id, point.payload or {}, kept.get("") or [], words, score)
-
-
-def _require_resources(size: int, cached_files: int) -> None:
-    require_memory(2 * size + ENGINE_BYTES)
-    require_descriptors(cached_files + ENGINE_DESCRIPTORS)
-    require_file_size(MIN_FREE_BYTES)
 
 
 @contextmanager

@@ -5,14 +5,15 @@ from pathlib import Path
 from uuid import UUID
 
 from .. import ranking
-from ..errors import MAYBE_DELETED, MAYBE_STORED, damage, explained
+from ..errors import MAYBE_DELETED, MAYBE_STORED, counted, damage, explained
 from ..limits import LOCAL_MODEL
-from ..memory import Memory, new_memory_id
+from ..memory import Memory
 from ..merging import merge_all
 from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
 from . import disk
 from . import info as manifests
-from .folder import clear_debris
+from .backup import Backup
+from .folder import clear_debris, number_of
 from .info import Manifest
 from .shard import Shard
 
@@ -20,23 +21,28 @@ from .shard import Shard
 class FileStore:
     """The `Store` in the folder `database`. Must be closed; closing it twice is harmless.
 
-    `manifest_identity` identifies the manifest that it last read or wrote. Raises DamagedStoreError
-    if the store holds fewer memories than it should.
+    `manifest_identity` identifies the manifest that it last read or wrote, and `changed` says
+    whether its memories were changed. Raises DamagedStoreError if the store holds fewer memories
+    than it should.
     """
 
-    def __init__(self, database: Path, manifest: Manifest) -> None:
+    is_ours_alone = True
+
+    def __init__(self, database: Path, manifest: Manifest, backup: Backup | None = None) -> None:
         self.info = manifest
+        self.changed = False
+        self._backup = backup
         self.manifest_identity = manifests.identity(database)
         self._database = database
         self._shard = Shard(database / manifest.shard, manifest.words)
         try:
             count = self.count()
-            if count < manifest.memories:
-                raise damage(
-                    manifest.agent, f"it holds {count} of at least {manifest.memories} memories"
-                )
-            if count > manifest.memories:  # left by an interrupted write
-                self._describe(memories=count)
+            self._header = backup and backup.header()  # which nobody changes under the lock
+            least = max(manifest.memories, self._header.memories if self._header else 0)
+            if count < least:
+                raise damage(manifest.agent, f"it holds {count} of at least {counted(least)}")
+            # There are more after an interrupted write.
+            self._describe(memories=count, format=manifests.FORMAT)
         except BaseException:
             self.close()
             raise
@@ -59,6 +65,7 @@ class FileStore:
         changed, stored = merge_all(memories, known, self.info)
         if changed:
             with explained(MAYBE_STORED):
+                self.changed = True
                 self._shard.upsert(changed)
                 self._describe(memories=self.count(), common=self._common(changed))
         return stored
@@ -85,32 +92,47 @@ class FileStore:
         """See `Store`."""
         return self._shard.scan(with_vectors)
 
-    def renew_ids(self, keys: Sequence[UUID]) -> int:
-        """See `Store`."""
-        renamed = [
-            memory.model_copy(update={"id": new_memory_id()}) for memory in self.get(keys).values()
-        ]
-        with explained(MAYBE_STORED):
-            self._shard.upsert(renamed)
-        return len(renamed)
-
     def delete(self, memories: Sequence[Memory]) -> None:
-        """See `Store`. Their bytes stay, and the manifest says so until a rebuild is complete."""
+        """See `Store`. Their bytes stay, and the manifest says so until a rebuild is complete, for
+        which there must be space. They leave the backup first: the other way round, an interruption
+        would leave there what is in no answer.
+        """
+        disk.require_space(self._database, disk.size(self._database / self.info.shard, holes=False))
+        if self._backup:
+            ids, texts = ({getattr(m, name) for m in memories} for name in ("id", "content"))
+            self._backup.drop(ids, texts)
+            self._header = self._backup.header()
         with explained(MAYBE_DELETED):
+            self.changed = True
             self._describe(memories=self.info.memories - len(memories), erasing=True)
             self._shard.delete(memory.key for memory in memories)
+
+    @property
+    def backup_is_due(self) -> bool:
+        """Whether `back_up` would write the backup."""
+        if not self._backup:
+            return False
+        return self._backup.is_due(self._header, self.info.memories, changed=self.changed)
+
+    def back_up(self) -> None:
+        """Write the backup if it is due. If that fails, a log says so."""
+        if self._backup and self.backup_is_due:
+            self._backup.write(self.info, self._all_readable())
 
     def replace_shard(self, folder: Path, manifest: Manifest) -> None:
         """Replace the current shard with the one in `folder`, which `manifest` describes. Writing
         the manifest is the swap; then the old files are removed. This closes the store.
         """
         self.close()
-        name = f"shard-{int(self.info.shard.removeprefix('shard-')) + 1}"
+        name = f"shard-{number_of(Path(self.info.shard)) + 1}"
         folder.rename(self._database / name)
         disk.sync(self._database)
         changes = {"shard": name, "created": self.info.created}
         manifests.write(self._database, manifest.model_copy(update=changes))
         clear_debris(self._database, keep=name)
+
+    def _all_readable(self) -> Iterator[Record]:
+        yield from self._shard.readable(self._shard.keys())
 
     def _describe(self, **changes: object) -> None:
         described = self.info.model_copy(update=changes)

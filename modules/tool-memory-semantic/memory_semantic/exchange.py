@@ -1,0 +1,59 @@
+"""Memories as lines of text: the form of an export, and of the backup.
+
+JSON Lines in UTF-8. The first line says what the file is:
+
+    {"format": "agent-memory", "version": 1, "agent": "sam", "exported": "…", "memories": 2}
+
+and each other line is a memory, oldest first:
+
+    {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
+
+`metadata`, an object of strings, follows if there is any. Times are RFC 3339. Vectors are left out:
+the text is the truth, and whoever reads it makes its own.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
+
+from .memory import Memory, timestamp_text
+from .store import EmbeddingModel
+
+FORMAT = "agent-memory"
+VERSION = 1
+_FIELDS = ("id", "timestamp", "tags", "content", "metadata")
+
+
+class Header(BaseModel):
+    """The first line. A backup also says what its store was: the last three, as in `StoreInfo`."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    format: Literal["agent-memory"] = FORMAT
+    version: Annotated[int, Field(le=VERSION)] = VERSION
+    agent: str
+    exported: Annotated[AwareDatetime, PlainSerializer(timestamp_text)]
+    memories: Annotated[int, Field(ge=0)]
+    embedding: EmbeddingModel | None = None
+    endpoint: str | None = None
+    words: bool | None = None
+
+    def line(self) -> bytes:
+        """The line, with its end."""
+        return self.model_dump_json(exclude_none=True).encode() + b"\n"
+
+
+def line_of(payload: Mapping[str, Any]) -> bytes:
+    """The line of a memory, which `payload` holds as the engine keeps it; with its end."""
+    fields = {name: payload[name] for name in _FIELDS if name in payload}
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+
+
+def memory_of_line(line: bytes, agent: str) -> Memory:
+    """The memory in a line of `agent`'s. Raises ValueError if it holds none."""
+    fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise ValueError("It is not an object.")
+    return Memory.from_storage({**fields, "agent_id": agent})

@@ -1,0 +1,46 @@
+"""What an examination says about a store, wherever it is kept."""
+
+from collections.abc import Iterator
+
+from .backend import REPAIR_COMMAND, Finding
+from .embeddings.choice import lexical_weight
+from .errors import REPAIR, DamagedStoreError, StorageError, counted
+from .settings import StorageConfig
+from .store import StoreInfo
+
+NO_STORE = "The first memory makes one. To see who has one: agent-memory agents"
+_SHOWN = 10
+
+
+def about_info(info: StoreInfo, shard: str) -> Finding:
+    """What the store is; how many memories it has only the full check says, at its own moment."""
+    made = f"{info.model}, {shard}, created {info.created:%Y-%m-%d}"
+    return Finding("ok", "manifest", made)
+
+
+def about_memories(problems: list[str], number: int, compared: str, mend: str) -> Iterator[Finding]:
+    """What the full check found."""
+    for problem in problems[:_SHOWN]:
+        yield Finding("problem", "store", problem, mend)
+    if len(problems) > _SHOWN:
+        yield Finding("problem", "store", f"{len(problems) - _SHOWN:,} more like these", mend)
+    if not problems:
+        yield Finding("ok", "store", f"{counted(number)}: {compared} agree with each other")
+
+
+def about_words(config: StorageConfig, info: StoreInfo) -> Iterator[Finding]:
+    """Whether the store lacks the words of its texts."""
+    if lexical_weight(config, info.model.model) and not info.words:
+        yield Finding(
+            "warning",
+            "words",
+            "this store was created without the words of its texts, so it ranks by meaning only",
+            f"agent-memory reembed --model {info.model.model}",
+        )
+
+
+def store_problem(error: StorageError) -> Finding:
+    """The finding that the store cannot be used."""
+    text = str(error).replace(f" {REPAIR}", "")  # the reader has just run the doctor
+    repairable = isinstance(error, DamagedStoreError) or REPAIR_COMMAND in text
+    return Finding("problem", "store", text, REPAIR_COMMAND if repairable else "")

@@ -1,1 +1,0 @@
-"""An agent's store on a Qdrant server, which many machines may share. See `backend`."""

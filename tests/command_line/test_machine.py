@@ -1,0 +1,202 @@
+"""A fault of the machine, not of the store, is named by the command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import EXECUTABLE, invoke
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A home with a store of `sam`, and Amplifier's folder in it."""
+    before = set(os.environ)
+    home = tmp_path / "home"
+    (home / ".amplifier").mkdir()
+    invoke("store", "x", "--agent", "sam")
+    yield home
+    for name in set(os.environ) - before:  # from `keys.env`
+        del os.environ[name]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape"])
+def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path, encoding: str) -> None:
+    process = subprocess.run(
+        [str(EXECUTABLE), "store", "-", "--agent", "sam"],
+        input="gr\u00fc\u00dfe".encode("latin-1"),
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert process.returncode == 2 and b"on standard input is not UTF-8" in process.stderr
+
+
+def test_an_export_to_a_full_disk_or_a_loop_of_links_names_the_file(
+    home: Path, tmp_path: Path
+) -> None:
+    said = invoke("export", "/dev/full", "--yes", "--agent", "sam", code=1).stderr
+    assert "/dev/full" in said and "it was not written" in said and "Free some space." in said
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    said = invoke("export", str(loop), "--yes", "--agent", "sam", code=1).stderr
+    assert f"{loop} cannot be used: Too many levels of symbolic links; it was not written" in said
+    assert loop.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"GOOD=1\nOPENAI_API_KEY=sk-\0very-secret\n", "keys.env is skipped from line 2 on"),
+        (b"GOOD=1\nsk-very-secret\n", "keys.env, line 2, is skipped: it is not NAME=value"),
+        (b"=sk-very-secret\n", "keys.env, line 1, is skipped"),
+        (b"export OPENAI_API_KEY=sk-very-secret\n", "keys.env, line 1, is skipped"),
+        (b"OPENAI_API_KEY=\xff\xfesk-very-secret\n", "keys.env is skipped, by Amplifier too"),
+    ],
+)
+def test_a_broken_line_of_keys_stops_nothing_and_is_named(
+    home: Path, content: bytes, words: str
+) -> None:
+    (home / ".amplifier" / "keys.env").write_bytes(content)
+    listed = invoke("list", "--agent", "sam")
+    assert words in listed.stderr and "mem-" in listed.stdout
+    examined = invoke("doctor", "--agent", "sam", "--offline", code=1)
+    assert words in examined.stdout and "very-secret" not in listed.output + examined.output
+
+
+def test_good_keys_are_read_silently(home: Path) -> None:
+    lines = "# keys\n\n GOOD = 'yes'\r\nAMPLIFIER_AGENT_IDENTITY=\"sam\"\nURL=a=b"
+    (home / ".amplifier" / "keys.env").write_bytes(b"\xef\xbb\xbf" + lines.encode())
+    assert invoke("list").stderr == ""
+    assert (os.environ["GOOD"], os.environ["URL"]) == ("yes", "a=b")
+
+
+@pytest.mark.parametrize("name", ["keys.env", "settings.yaml"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
+def test_settings_that_cannot_be_read_are_named(
+    home: Path, name: str, content: bytes | None
+) -> None:
+    path = home / ".amplifier" / name
+    path.write_bytes(content) if content else path.mkdir()
+    said = invoke("list", "--agent", "sam").stderr
+    reason = "it is not UTF-8 text" if content else "Is a directory"
+    assert f"{path} is skipped, by Amplifier too: {reason}." in said
+
+
+@pytest.mark.parametrize("value", ["", "somewhere", " "])
+def test_a_home_that_is_not_a_folder_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", value)
+    for arguments in (("list",), ("store", "x")):
+        assert "HOME is" in invoke(*arguments, "--agent", "sam", code=2).output
+    monkeypatch.setenv("HOME", "/dev/null")
+    assert "Not a directory" in invoke("store", "x", "--agent", "sam", code=1).output
+
+
+def test_a_command_works_in_a_deleted_folder(home: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && exec {EXECUTABLE} list --agent sam"
+    process = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "") and "mem-" in process.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["list", "--agent", "sam"], ["list", "--json", "--agent", "sam"], ["agents"]),
+        *(["store", "y", "--agent", "sam"], ["export", "-", "--agent", "sam"]),
+        *(["--help"], ["list", "--help"], ["--version"], ["completion", "bash"]),
+    ],
+)
+def test_a_full_standard_output_is_named(home: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [str(EXECUTABLE), *arguments],
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert process.returncode == 1
+    said = process.stderr
+    assert said.startswith("Error: Standard output cannot be written: No space left on device.")
+    assert said.count("\n") == 1  # and nothing more when Python flushes at its end
+
+
+NO_POSIX = """
+import sys, os
+sys.modules["fcntl"] = sys.modules["resource"] = None
+del os.register_at_fork, os.fork
+"""
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["store", "x"], ["doctor"], ["agents"]])
+def test_on_windows_the_command_says_where_it_runs(arguments: list[str]) -> None:
+    script = f"{NO_POSIX}\nfrom agent_memory.__main__ import main\nmain()"
+    process = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True
+    )
+    assert process.returncode == 1 and "Traceback" not in process.stderr
+    assert "inside WSL" in process.stderr and process.stderr.startswith("Error: agent-memory runs")
+
+
+def test_on_windows_the_tools_are_mounted_and_say_where_they_run() -> None:
+    script = f"""{NO_POSIX}
+import asyncio
+from amplifier_core.testing import MockCoordinator
+from amplifier_module_tool_memory_semantic import mount
+async def main():
+    coordinator = MockCoordinator()
+    await mount(coordinator, {{"agent_identity": "sam"}})
+    for tool in coordinator.mount_points["tools"].values():
+        print((await tool.execute({{"content": "x", "query": "x"}})).error["message"])
+asyncio.run(main())
+"""
+    output = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert output.count("agent-memory runs on Linux") == 2
+
+
+def test_ctrl_c_at_startup_prints_no_traceback(home: Path) -> None:
+    """From the start of Python through all imports to the end."""
+    script = """
+import sys
+from agent_memory import __main__ as command
+run = command._run
+def ready_and_run():  # within `main`, for what happens before it is Python's
+    print("ready", file=sys.stderr, flush=True)
+    run()
+command._run = ready_and_run
+command.main()
+"""
+    interrupted = 0
+    for number in range(8):
+        command = [sys.executable, "-c", script, "search", "x", "--agent", "sam"]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, text=True, **pipes) as process:
+            assert process.stderr and process.stderr.readline() == "ready\n"
+            time.sleep(number * 0.1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        assert "Traceback" not in said, (number, said)
+        interrupted += process.returncode != 0
+    assert interrupted
+
+
+def test_an_interrupt_while_it_loads_says_that_nothing_was_changed() -> None:
+    script = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agent_memory.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from agent_memory.__main__ import main
+main()
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.returncode == 1
+    assert process.stderr == "Interrupted before it began. Nothing was changed.\n"

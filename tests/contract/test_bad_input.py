@@ -1,0 +1,170 @@
+"""Whatever is given that cannot be used is refused in words that say what to write instead."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeStorage, Tools
+from memory_semantic import AgentMemoryError, EmbeddingGenerator, InputError, MemoryStorage
+from memory_semantic.limits import MAX_METADATA
+
+EMPTY = ["", "  ", " \n", "\u200b", "\ufeff", "\u00a0", "\0\a"]
+HALF = ["half a pair \ud800", "\ud83d\ude00"]
+NO_TEXT = [None, 7, ["x"], {"a": 1}]
+NO_MOMENT = ["yesterday", "", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
+NO_LIMIT = [0, -1, 2.5, "5", True, math.nan, math.inf, [5]]
+NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-000000001"]
+LONG = "x" * 10_001
+
+
+def content(*texts: object) -> list[dict[str, object]]:
+    return [{"content": text} for text in texts]
+
+
+def tags(*lists: object) -> list[dict[str, object]]:
+    return [{"content": "x", "tags": given} for given in lists]
+
+
+def query(**given: list[Any]) -> list[dict[str, object]]:
+    return [{"query": "x", name: value} for name, values in given.items() for value in values]
+
+
+OF_A_TOOL: list[tuple[str, list[dict[str, object]], str]] = [
+    ("memory_store", [{}, *content(*NO_TEXT)], "content must be a text, not "),
+    ("memory_store", content(*EMPTY), "content is empty: give it at least one visible character."),
+    ("memory_store", content(LONG), "content has 10,001 characters; at most 10,000 are allowed."),
+    ("memory_store", content("\u200b" * 1_000_000), "content "),
+    ("memory_store", content(*HALF), "content has half a character, such as half an emoji: remove"),
+    ("memory_store", tags("database", 7, {"a": 1}), "tags must be a list of texts"),
+    ("memory_store", tags([["a"]], [1], [None]), "a tag must be a text, not "),
+    ("memory_store", tags([""]), "a tag is empty"),
+    ("memory_store", tags(["x" * 51]), "A tag has 51 characters; 50 are allowed."),
+    ("memory_store", tags(["\ud800"]), "a tag has half a character"),
+    ("memory_store", tags([f"tag {i}" for i in range(21)]), "21 tags are too many; at most 20"),
+    ("memory_store", tags([f"tag {i}" for i in range(100_000)]), "100,000 tags are too many"),
+    ("memory_store", tags(["key=" * 2_000] * 5_000), "5,000 tags are too many"),
+    ("memory_search", [{}, *query(query=NO_TEXT)], "query must be a text, not "),
+    ("memory_search", query(query=EMPTY), "query is empty"),
+    ("memory_search", query(query=["x" * 100_000]), "query has 100,000 characters"),
+    ("memory_search", query(query=HALF), "query has half a character"),
+    ("memory_search", query(limit=NO_LIMIT), "limit must be a whole number from 1 to 20."),
+    ("memory_search", query(since=NO_MOMENT), "since must be an ISO 8601 date or time"),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "words"), OF_A_TOOL)
+async def test_a_tool_explains_it_and_stores_nothing(
+    tools: Tools, root: Path, tool: str, given: list[dict[str, object]], words: str
+) -> None:
+    for arguments in given:
+        said = await tools.refused(tool, **arguments)
+        assert words in said and said[-1] in ".)", arguments
+    assert not root.exists() and tools.events == []
+
+
+@pytest.mark.parametrize("tool", ["memory_store", "memory_search"])
+async def test_arguments_that_are_not_an_object(tools: Tools, tool: str) -> None:
+    for arguments in (None, "content", ["content"], 7):
+        assert "takes an object" in await tools.refused_as(tool, arguments)
+
+
+BAD_ITEMS = [[5], [("x",)], [("x", ["a"], 3)], [["x", "y"]], ["good", ""]]
+BAD_METADATA = [
+    *({str(number): "x" for number in range(MAX_METADATA + 1)}, ["session"]),
+    *({"session": "x" * 201}, {"x" * 51: "y"}, {"session": 1}, {1: "session"}, {"session": " "}),
+]
+
+OF_PYTHON: list[tuple[str, list[Any], str]] = [
+    ("store", ["", LONG, None], "content "),
+    ("store_many", ["abc", None, 7], "list of texts, or of"),
+    ("store_many", BAD_ITEMS, "content |metadata "),
+    ("store_many", [[str(number) for number in range(1001)]], "1,001 memories at once; at most"),
+    ("upsert", [["x"] * 1001], "1,001 memories at once"),
+    ("get", NO_ID, "id looks like mem-"),
+    ("delete", [[id] for id in NO_ID], "id looks like mem-"),
+    ("delete", ["mem-00000000", None, 7], "list of ids"),
+    ("search", ["", 7], "query "),
+    ("get_recent", [limit for limit in NO_LIMIT if limit != "5"], "whole number of 1 or more"),
+]
+
+
+@pytest.mark.parametrize(("method", "given", "words"), OF_PYTHON)
+async def test_a_method_refuses_it_and_stores_nothing(
+    storage: MemoryStorage, root: Path, method: str, given: list[Any], words: str
+) -> None:
+    for argument in given:
+        with pytest.raises(InputError, match=words):
+            await getattr(storage, method)(argument)
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("metadata", BAD_METADATA)
+async def test_metadata_that_is_not_a_few_short_texts(
+    storage: MemoryStorage, root: Path, metadata: Any
+) -> None:
+    with pytest.raises(InputError, match="metadata"):
+        await storage.store("We use tabs.", metadata=metadata)
+    assert not root.exists()
+
+
+async def test_tags_that_would_become_too_many(storage: MemoryStorage) -> None:
+    await storage.store("x", [f"tag {number}" for number in range(20)])
+    with pytest.raises(InputError, match="21"):
+        await storage.store("x", ["one more"])
+
+
+OTHER_CHARACTERS = [
+    *("..", ".", "../alice", "a/b", "a\\b", "/etc", "~", "%2e%2e", "a\0b", "sam\n", " sam"),
+    *("müller", "сам", "١٢٣", "a b", "a" * 65, "a" * 300, "", "   "),
+]
+IDENTITIES: list[tuple[Any, str]] = [
+    *((name, "Use 1 to 64 of the characters a-z, 0-9, _ and -.") for name in OTHER_CHARACTERS),
+    *((name, "It was not expanded") for name in ("${AGENT}", "{{ agent }}")),
+    *((name, "put it in quotes") for name in (None, 7, 1.0, True, ["sam"])),
+    ("Bob", "Write it in lower case: bob"),
+    ("Not Valid", "The agent_identity 'Not Valid' cannot name a store"),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), IDENTITIES)
+def test_identities_that_cannot_name_a_store(name: Any, words: str) -> None:
+    with pytest.raises(InputError, match="agent_identity") as told:
+        MemoryStorage(name)
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"max_query_results": True}, "max_query_results is wrong: it must be a number, not bool"),
+        ({"lock_timeout": "false"}, "lock_timeout is wrong: it must be a valid number"),
+        ({"read_only": "perhaps"}, "read_only is wrong: it must be a valid boolean"),
+        ({"embedding_model": 7}, "embedding_model is wrong: it must be a valid string"),
+        ({"dimensions": 8.5}, "dimensions is wrong: it must be a valid integer"),
+        ({"lexical_weight": 1.5}, "lexical_weight is wrong: it must be less than or equal to 1"),
+        ({"storage_root": "~no-such-user/x"}, "storage_root"),
+        ({"storage_root": "a\0b"}, "storage_root"),
+        ({"storage_root": "${HOME}/x"}, "storage_root"),
+        ({"qdrant_url": "http://h", "qdrant_api_key": "ключ"}, "qdrant_api_key"),
+        (
+            {"dimensions": "very-secret", "storage_root": ["very-secret"]},
+            "storage_root.*dimensions",
+        ),
+    ],
+)
+def test_settings_are_refused_with_their_rule_all_at_once_and_unquoted(
+    make_storage: MakeStorage, config: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words) as told:
+        make_storage(**config)
+    assert "very-secret" not in str(told.value)
+
+
+def test_an_address_of_a_service_that_is_none() -> None:
+    with pytest.raises(InputError, match="base_url must be an address"):
+        _ = EmbeddingGenerator("m", base_url="nowhere").endpoint
+
+
+def test_bad_input_is_our_own_error_and_a_value_error() -> None:
+    assert issubclass(InputError, AgentMemoryError) and issubclass(InputError, ValueError)
