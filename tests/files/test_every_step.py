@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,7 @@ SYNCING = ["fsync", "msync"]
 REMOVING = ["unlink", "unlinkat", "rmdir"]
 BASE = [f"base fact {i}" for i in range(5)]
 NEW = "the new fact zanzibar"
+IN_MEMORY = 10**9  # bytes that must be free there: some ten stores at once
 
 CHILD = """
 import asyncio, json, sys
@@ -155,6 +158,19 @@ def verify(root: Path, operation: str, answer: Any) -> str:
     later = asyncio.run(storage(root, made(root)).store("a later fact"))
     assert asyncio.run(storage(root).get(later))
     return outcome
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """In memory where there is room: what counts is the order of the calls, and a process that is
+    killed loses nothing of what it had written. The syncs would take most of the test's time.
+    """
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or shutil.disk_usage(memory).free < IN_MEMORY:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
