@@ -11,37 +11,16 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from memory_semantic import MemoryStorage
-from store_files import copy_sparse, cut, empty, garble, remove
+from store_files import REPAIR, copy_sparse, cut, empty, garble, remove
 
 # Before the backup, and after it: too few to make another one due.
 EARLY = [f"an early fact, number {i}" for i in range(12)]
 LATE = [f"a late fact, number {i}" for i in range(6)]
-
-# Repairs what the full check finds fault with. An examination of a store may crash the engine.
-CHILD = """
-import asyncio, json, sys
-from contextlib import nullcontext
-from memory_semantic import MemoryStorage, StorageError
-async def main():
-    storage = MemoryStorage("sam", {"storage_root": sys.argv[1], "embedding_model": "local"})
-    examined = storage.backend.findings(storage.config, lambda *_: nullcontext())
-    findings = [finding async for finding in examined]
-    found = "all well"
-    if any(finding.repairable for finding in findings):
-        repair = await storage.backend.repair(storage.config, findings)
-        found = repair.found
-        await repair.run(lambda done, of: None)
-    texts = [memory.content for memory in await storage.get_recent(None)]
-    print(json.dumps([found, texts, await storage.check(), len(await storage.search("fact"))]))
-if __name__ == "__main__":
-    asyncio.run(main())
-"""
 
 
 @pytest.fixture
@@ -65,7 +44,7 @@ def repaired(base: Path, harmed: Path, harm: Callable[[Path], None], tmp_path: P
     root = tmp_path / f"{harm.__name__} {harmed.name} {random.getrandbits(64)}"
     copy_sparse(base, root)
     harm(root / harmed)
-    child = subprocess.run([sys.executable, "-c", CHILD, root], capture_output=True, timeout=300)
+    child = subprocess.run([*REPAIR, root], capture_output=True, timeout=300)
     assert child.returncode == 0, (harm, harmed, child.stderr)
     found, texts, faults, searched = json.loads(child.stdout)
     shutil.rmtree(root)
