@@ -260,8 +260,6 @@ def test_a_repair(tmp_path: Path, lost: str) -> None:
         found, texts, faults, searched = json.loads(again.stdout)
         assert set(texts) == set(BASE) and len(texts) == searched == 5 and faults == []
         assert answer is None or found == "all well", "acknowledged and not whole"
-        left = {path.name for path in (root / "sam").iterdir() if "damaged-" not in path.name}
-        assert left - {"backup.jsonl.tmp"} == OF_A_STORE
         shutil.rmtree(root)
         if answer is not None:  # perhaps the process that reads the shard for it was killed
             return None
