@@ -18,6 +18,7 @@ from memory_semantic.ranking import indexed
 from memory_semantic.settings import StorageConfig
 from memory_semantic.store import (
     EVERYWHERE,
+    Merge,
     Question,
     Record,
     Store,
@@ -126,9 +127,9 @@ class DictStore:
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
         return {key: self._memory(self.records[key]) for key in keys if key in self.records}
 
-    def update(self, memories: Sequence[Memory]) -> list[Stored]:
+    def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
         known = self.get(memory.key for memory in memories)
-        changed, stored = merge_all(memories, known, self.info)
+        changed, stored = merge_all(memories, known, self.info, merge)
         for memory in changed:
             words = indexed(memory.content) if self.present.words else None
             payload = memory.dict_for_storage()
@@ -191,4 +192,9 @@ def _is_in(payload: dict[str, Any], where: Where) -> bool:
         and (not where.until or payload["timestamp"] <= timestamp_text(where.until))
         and (not where.tags or not set(where.tags).isdisjoint(payload["tags"]))
         and (not where.ids or payload["id"] in where.ids)
+        and (where.replaced is None or ("replaced_by" in payload) == where.replaced)
+        and (
+            not where.replaced_by
+            or payload.get("replaced_by") in [str(key) for key in where.replaced_by]
+        )
     )

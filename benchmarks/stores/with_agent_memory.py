@@ -33,6 +33,7 @@ from typing import Any
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
 from memory_semantic.files.access import Visit
+from memory_semantic.merging import merge
 from memory_semantic.store import EmbeddingModel, Question, StoreInfo, Where, search
 from worker import Item
 
@@ -81,7 +82,8 @@ class AgentMemory(worker.Store):
                 [
                     Memory(agent_id=AGENT, content=item.text, embedding=list(item.vector))
                     for item in items
-                ]
+                ],
+                merge,
             )
             return
         if len(items) == 1:  # as the tool does

@@ -18,6 +18,7 @@ from command import EXECUTABLE, Command, invoke
 from conftest import MakeStorage, MakeTools
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.memory import point_id
+from memory_semantic.merging import merge
 from memory_semantic.store import Store
 
 
@@ -87,7 +88,7 @@ def test_two_memories_with_one_id_are_shown_and_forgotten_together(
     def share(store: Store) -> None:
         [doubled] = store.get([point_id("two")]).values()
         store.delete([doubled])
-        store.update([doubled.model_copy(update={"id": ids[0]})])
+        store.update([doubled.model_copy(update={"id": ids[0]})], merge)
 
     asyncio.run(storage.run(share, None))
     assert {memory["content"] for memory in command.json("show", ids[0])} == {"one", "two"}

@@ -30,6 +30,7 @@ from httpx import Headers
 from memory_semantic import (
     Backend,
     EmbeddingGenerator,
+    InputError,
     Memory,
     MemoryStorage,
     StorageError,
@@ -198,8 +199,7 @@ async def write(storage: MemoryStorage, text: str, id: str, key: UUID | None = N
     with pytest.MonkeyPatch.context() as patch:
         if key:
             patch.setattr(Memory, "key", key)
-            patch.setattr("memory_semantic.merging.merge", lambda new, known: new)
-        await storage.run(lambda store: store.update([memory]), None)
+        await storage.run(lambda store: store.update([memory], lambda new, known: new), None)
 
 
 async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
@@ -599,3 +599,83 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
         assert (known.content, known.embedding) == ("?!", records["?!"].vector)
 
     await make().run(work, None)
+
+
+async def test_a_correction_is_found_in_place_of_what_it_corrects(
+    make: MakeStorage, clock: Clock
+) -> None:
+    storage = make()
+    old = await storage.store("The staging server listens on port 8080.")
+    clock.advance(days=30)
+    [new] = await storage.upsert(["Traefik serves it at 9000 now."], old)
+    await storage.store("Sam likes green tea.")
+    assert new.replaced == old
+    found = await storage.search("Which port does the staging server listen on?", limit=2)
+    assert [memory.id for memory in found][0] == new.id and len(found) == 2
+    assert old not in [memory.id for memory in found]
+    assert {memory.id for memory in await storage.get_recent(replaced=True)} == {old}
+    assert len(await storage.get_recent(replaced=False)) == 2
+    memory = await storage.get(old)
+    assert memory and (await storage.replacing(memory)).id == new.id  # type: ignore[union-attr]
+    assert await storage.unreplace(old) and not await storage.get_recent(replaced=True)
+    found = await storage.search("Which port does the staging server listen on?", limit=3)
+    assert found[0].id == old and len(found) == 3
+
+
+async def test_what_holds_stands_once_for_all_that_it_replaces(make: MakeStorage) -> None:
+    storage = make()
+    last = None
+    for port in range(8):
+        [stored] = await storage.upsert([f"The staging server listens on port 80{port}0."], last)
+        last = stored.id
+    others = await storage.store_many([f"Note {number} about tea." for number in range(4)])
+    found = await storage.search("Which port does the staging server listen on?", limit=3)
+    assert found[0].id == last and {memory.id for memory in found[1:]} < set(others)
+    assert len(found) == 3
+
+
+async def test_a_text_that_is_stored_again_holds_again(make: MakeStorage) -> None:
+    storage = make(embeddings=PlainVectors())
+    x = await storage.store("x")
+    [y] = await storage.upsert(["y"], x)
+    await storage.store("x")
+    assert not await storage.get_recent(replaced=True)
+    await storage.upsert(["x"], y.id)
+    assert [memory.id for memory in await storage.get_recent(replaced=True)] == [y.id]
+    [again] = await storage.upsert(["y"], x)
+    assert (again.id, again.replaced) == (y.id, x)
+    assert [memory.id for memory in await storage.get_recent(replaced=True)] == [x]
+    [z] = await storage.upsert(["z"], x)  # y, which has replaced it since
+    assert z.replaced == y.id
+    with pytest.raises(InputError, match="own"):
+        await storage.upsert(["z"], z.id)
+    with pytest.raises(InputError, match="No memory has it"):
+        await storage.upsert(["new"], "mem-000000000000")
+    assert await storage.count() == 3
+
+
+async def test_what_a_forgotten_memory_replaced_holds_again(make: MakeStorage) -> None:
+    storage = make(embeddings=PlainVectors())
+    x = await storage.store("x")
+    [y] = await storage.upsert(["y"], x)
+    [z] = await storage.upsert(["z"], y.id)
+    assert await storage.delete([y.id]) == 1
+    [memory] = await storage.get_recent(replaced=True)
+    assert memory.id == x and memory.replaced_by == point_id("z")
+    assert await storage.delete([z.id]) == 1
+    assert [memory.id for memory in await storage.get_recent(replaced=False)] == [x]
+
+
+async def test_a_correction_comes_back_with_what_it_corrects(
+    make: MakeStorage, clock: Clock
+) -> None:
+    storage, other = make(embeddings=PlainVectors()), make("alice", embeddings=PlainVectors())
+    x = await storage.store("x")
+    await storage.upsert(["y"], x)
+    for memory in await storage.get_recent(None):  # the newest first, each by itself
+        await other.restore([memory.model_copy(update={"agent_id": "alice"})])
+    assert [memory.content for memory in await other.get_recent(replaced=True)] == ["x"]
+    clock.advance(days=1)
+    await other.store("x")
+    await other.restore(await storage.get_recent(None))  # what was stored later counts
+    assert not await other.get_recent(replaced=True)

@@ -19,6 +19,7 @@ from memory_semantic.files.info import Manifest
 from memory_semantic.files.store import FileStore
 from memory_semantic.limits import WORKERS
 from memory_semantic.memory import Memory, utc_now
+from memory_semantic.merging import merge
 from memory_semantic.store import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, bytes_of
@@ -396,7 +397,7 @@ async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
 
             def swap(store: FileStore) -> Any:
                 late = Memory(agent_id="sam", content="late", embedding=[1.0] * 32)
-                store.update([late])  # which is still to be embedded
+                store.update([late], merge)  # which is still to be embedded
                 asyncio.run_coroutine_threadsafe(crowd(), loop).result()
                 return work(store)
 

@@ -7,6 +7,7 @@ from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, ranking
 from memory_semantic.errors import ReplacedStoreError, StorageError
 from memory_semantic.memory import Memory
+from memory_semantic.merging import merge
 from memory_semantic.store import EmbeddingModel, Question, Store, StoreInfo, Where
 from memory_server.backend import ServerBackend
 from qdrant_server import QdrantServer
@@ -83,7 +84,7 @@ def memories(clock: Clock) -> list[Memory]:
 async def backend(qdrant: QdrantServer, clock: Clock) -> ServerBackend:
     backend = ServerBackend("sam", qdrant.url)
     create = StoreInfo(embedding=NORTH, words=True, **INFO_OF_SAM)
-    await backend.run(lambda store: store.update(memories(clock)), create=create)
+    await backend.run(lambda store: store.update(memories(clock), merge), create=create)
     return backend
 
 
@@ -141,4 +142,4 @@ async def test_what_was_deleted_meanwhile_keeps_no_vector(
     await backend.run(lambda store: store.delete(list(known.values())))
     fox.embedding = []
     with pytest.raises(StorageError, match=r"deleted while.*Nothing was changed"):
-        await backend.run(lambda store: store.update([fox]))
+        await backend.run(lambda store: store.update([fox], merge))

@@ -14,6 +14,7 @@ from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.memory import point_id
+from memory_semantic.merging import merge
 from memory_semantic.store import EmbeddingModel
 from memory_server.backend import ServerBackend
 from memory_server.info import ServerInfo
@@ -294,11 +295,11 @@ def rebuild(qdrant: QdrantServer, late: list[threading.Timer] | None = None) -> 
     for memory, vector in zip(memories, vectors, strict=True):
         memory.embedding = vector
     if late is None:
-        shards.beside(new).update(memories)
+        shards.beside(new).update(memories, merge)
     shards.switch(new)
 
     def end() -> None:
-        shards.beside(new).update(memories)
+        shards.beside(new).update(memories, merge)
         shards.finish(new)
 
     if late is None:

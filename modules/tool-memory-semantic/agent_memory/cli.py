@@ -13,6 +13,7 @@ COMMANDS = {
     "agents": "memories",
     "search": "memories",
     "store": "memories",
+    "unreplace": "memories",
     "list": "memories",
     "show": "memories",
     "forget": "forget",

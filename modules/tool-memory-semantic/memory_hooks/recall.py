@@ -162,7 +162,7 @@ class Recall:
 
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
-            recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since)
+            recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, replaced=False)
             here = (None, project_of(self._coordinator))
             recent = [m for m in recent if unseen(m) and m.metadata.get("project") in here]
             found.memories = recent[: settings.recent]

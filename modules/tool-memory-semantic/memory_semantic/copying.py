@@ -13,7 +13,7 @@ from .embeddings.generator import EmbeddingGenerator
 from .errors import InputError, StorageError
 from .limits import EMBEDDED_AT_ONCE
 from .memory import Memory
-from .merging import rename_taken
+from .merging import merge, rename_taken
 from .store import Access, Record, Store, StoreInfo
 
 T = TypeVar("T")
@@ -127,17 +127,22 @@ def payloads(store: Readable) -> Payloads:
 
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """What must change in a copy that holds what was `found`, as two lists of keys. First those to
-    delete: their texts were deleted from the original, or deleted and stored again with another id.
-    Then those to write: they are missing or out of date.
+    delete: their texts were deleted from the original, or deleted and stored again with another id,
+    or hold again, which merging would not show. Then those to write: they are missing or out of
+    date.
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:
-        return [payload.get(name) for name in ("id", "timestamp", "tags", "metadata")]
+        return [
+            payload.get(name) for name in ("id", "timestamp", "tags", "metadata", "replaced_by")
+        ]
 
     stale = [
         key
         for key, payload in found.items()
-        if key not in wanted or wanted[key].get("id") != payload.get("id")
+        if key not in wanted
+        or wanted[key].get("id") != payload.get("id")
+        or ("replaced_by" in payload and "replaced_by" not in wanted[key])
     ]
     late = [
         key for key in wanted if key not in found or as_kept(wanted[key]) != as_kept(found[key])
@@ -188,6 +193,8 @@ def lacking(memory: Memory, copy: Memory | None) -> str | None:
         return "it is missing"
     if not set(memory.tags) <= set(copy.tags):
         return "tags are missing"
+    if memory.replaced_by and not copy.replaced_by and copy.timestamp == memory.timestamp:
+        return "that it was replaced is missing"
     return "its time is too old" if copy.timestamp < memory.timestamp else None
 
 
@@ -203,7 +210,7 @@ def _batches(
 
 def _merge_in(store: Store, memories: Sequence[Memory]) -> None:
     try:
-        store.update(memories)
+        store.update(memories, merge)
     except InputError:  # merged with its existing tags, one has too many
         if len(memories) > 1:
             for memory in memories:

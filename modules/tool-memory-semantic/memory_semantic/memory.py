@@ -44,7 +44,8 @@ def point_id(content: str) -> UUID:
 
 class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
-    said about it then. Only a search sets `score`; it leaves `embedding` empty.
+    said about it then. `replaced_by` is the `key` of the text that corrects this one, if any does.
+    Only a search sets `score`; it leaves `embedding` empty.
     """
 
     id: str = Field(default_factory=new_memory_id)
@@ -55,6 +56,7 @@ class Memory(BaseModel):
     tags: list[str] = Field(default_factory=list)
     score: float | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
+    replaced_by: UUID | None = None
 
     @field_validator("timestamp")
     @classmethod
@@ -82,4 +84,5 @@ class Memory(BaseModel):
             "timestamp": timestamp_text(self.timestamp),
             "tags": self.tags,
         }
-        return {**payload, "metadata": self.metadata} if self.metadata else payload
+        payload |= {"metadata": self.metadata} if self.metadata else {}
+        return payload | ({"replaced_by": str(self.replaced_by)} if self.replaced_by else {})

@@ -7,12 +7,13 @@ from .check import NewMemory
 from .errors import UNCHANGED, InputError, StorageError
 from .limits import CAPTURED, MAX_TAGS
 from .memory import Memory, new_memory_id
-from .store import Store, Stored, StoreInfo, Where
+from .store import Merge, Store, Stored, StoreInfo, Where
 
 
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
-    and the later time with its metadata. Raises InputError for too many tags.
+    and the later time with its metadata and with what replaced it then. Raises InputError for too
+    many tags.
     """
     if known is None:
         return new
@@ -25,18 +26,32 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             f"are allowed. {UNCHANGED} Store it again with fewer new tags."
         )
     latest = new if new.timestamp > known.timestamp else known
+    replaced_by = latest.replaced_by
+    if new.timestamp == known.timestamp:  # a copy, which may be of later
+        replaced_by = new.replaced_by or replaced_by
     return known.model_copy(
         update={
             "tags": list(tags),
             "timestamp": latest.timestamp,
             "metadata": latest.metadata,
             "embedding": new.embedding or known.embedding,
+            "replaced_by": replaced_by,
         }
     )
 
 
+def restate(new: Memory, known: Memory | None) -> Memory:
+    """Like `merge`, for a text that is said now: whatever had replaced it, it holds again."""
+    return merge(new, known).model_copy(update={"replaced_by": None})
+
+
+def relink(new: Memory, known: Memory | None) -> Memory:
+    """The `known` memory, replaced by what replaces `new`, which has no vector."""
+    return known.model_copy(update={"replaced_by": new.replaced_by}) if known else new
+
+
 def merge_all(
-    new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo
+    new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo, merge: Merge
 ) -> tuple[list[Memory], list[Stored]]:
     """The memories to write when `new` are stored in order and some texts are `known`, and what
     becomes of each. Raises StorageError for a memory that is not known and has no vector.

@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from . import check
+from . import check, links
 from .backend import Backend
 from .check import Item, NewMemory, Tags
 from .config import core_settings
@@ -21,7 +22,7 @@ from .files.folder import AgentFolder
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE
 from .memory import Memory, utc_now
-from .merging import adopt
+from .merging import adopt, merge, restate
 from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
 from .usage import Search, Usage
@@ -85,9 +86,24 @@ class MemoryStorage:
         """Remember up to 1,000 texts in one write; returns their ids, in order."""
         return [stored.id for stored in await self.upsert(items)]
 
-    async def upsert(self, items: Iterable[Item]) -> list[Stored]:
-        """Like `store_many`, but returns what became of each text."""
-        return await self._put(check.clean_items(items, self.agent_id, self._clock()), frozenset())
+    async def upsert(self, items: Iterable[Item], replaces: str | None = None) -> list[Stored]:
+        """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
+        memory, the only one of the `items` replaces that one, or what has replaced it since.
+        """
+        memories = check.clean_items(items, self.agent_id, self._clock())
+        old_id = None if replaces is None else check.clean_id(replaces)
+        if old_id and len(memories) != 1:
+            raise InputError("Only a single text can replace a memory.")
+
+        def work(store: Store) -> list[Stored]:
+            old = links.to_replace(store, old_id, memories[0]) if old_id else None
+            stored = store.update(memories, restate)
+            if old is None:
+                return stored
+            links.link(store, [old], memories[0])
+            return [replace(stored[0], replaced=old.id)]
+
+        return await self._put(memories, frozenset(), work)
 
     async def restore(
         self, memories: Iterable[Memory], undated: datetime | None = None
@@ -99,7 +115,8 @@ class MemoryStorage:
         the store has for its text, else `undated` (by default, when it was created).
         """
         restored = check.clean_memories(memories, self.agent_id, undated)
-        return await self._put(restored, await self.run(lambda store: adopt(store, restored), ()))
+        known = await self.run(lambda store: adopt(store, restored), ())
+        return await self._put(restored, known, lambda store: store.update(restored, merge))
 
     def memory_from(self, fields: object, tags: Tags = None) -> tuple[Memory, int]:
         """A memory to `restore` from the fields of an export, and how many credentials were masked.
@@ -163,24 +180,52 @@ class MemoryStorage:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         tags: Sequence[str] | None = None,
+        *,
+        replaced: bool | None = None,
     ) -> list[Memory]:
         """The `limit` most recently stored memories, newest first; all of them if it is None.
 
-        Only those stored from `since` to `until`, inclusive; `tags` as in `search`.
+        Only those stored from `since` to `until`, inclusive; `tags` as in `search`; only those that
+        another memory has `replaced`, or only those that hold.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         times = check.clean_since(since), check.clean_since(until, "until")
-        where = Where(*times, tuple(check.clean_tags(tags)))
+        where = Where(*times, tuple(check.clean_tags(tags)), replaced=replaced)
         return await self.run(lambda store: store.newest(limit, where), [])
 
+    async def replaced(self, memories: Sequence[Memory]) -> list[Memory]:
+        """What these memories replaced, newest first."""
+        return await self.run(lambda store: links.replaced(store, memories), [])
+
+    async def replacing(self, memory: Memory) -> Memory | None:
+        """What replaced this memory, if it is replaced."""
+        key = memory.replaced_by
+        return await self.run(lambda store: store.get([key]).get(key), None) if key else None
+
+    async def unreplace(self, memory_id: str) -> Memory | None:
+        """Let a memory that was replaced hold again, beside what replaced it. Returns it; None if
+        none has this id.
+        """
+        asked = check.clean_id(memory_id)
+
+        def work(store: Store) -> Memory | None:
+            found = with_ids(store, [asked])
+            links.link(store, [memory for memory in found if memory.replaced_by], None)
+            return found[0] if found else None
+
+        return await self.run(work, None)
+
     async def delete(self, ids: Iterable[str]) -> int:
-        """Erase the memories with these ids, also from the disk; returns how many there were."""
+        """Erase the memories with these ids, also from the disk; returns how many there were. What
+        they replaced holds again.
+        """
         doomed = check.clean_ids(ids)
 
         def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
             self._usage.forget(doomed)
             if memories:
+                links.release(store, memories)
                 store.delete(memories)
             return len(memories), store.info.erasing
 
@@ -225,11 +270,13 @@ class MemoryStorage:
         """The model for the store that `info` describes, or for a new store if it is None."""
         return choose(self.agent_id, self.config, info, self._embeddings)
 
-    async def _put(self, memories: Sequence[NewMemory], known: Collection[UUID]) -> list[Stored]:
+    async def _put(
+        self,
+        memories: Sequence[NewMemory],
+        known: Collection[UUID],
+        work: Callable[[Store], list[Stored]],
+    ) -> list[Stored]:
         texts = list({memory.content: None for memory in memories if memory.key not in known})
-
-        def work(store: Store) -> list[Stored]:
-            return store.update(memories)
 
         async def attempt(info: StoreInfo | None) -> list[Stored]:
             generator = self.generator(info)

@@ -1,7 +1,7 @@
 """A store: what it is, what it can do, and how it is searched, wherever it is kept."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -15,6 +15,7 @@ from .limits import ALL, RECENCY_WINDOW
 from .memory import Memory
 
 T = TypeVar("T")
+Merge = Callable[[Memory, Memory | None], Memory]
 
 
 class EmbeddingModel(NamedTuple):
@@ -58,13 +59,16 @@ class StoreInfo(BaseModel):
 @dataclass(frozen=True)
 class Where:
     """A filter: memories stored at `since` or later, at `until` or earlier, with any of `tags`,
-    with one of `ids`. None or empty means any.
+    with one of `ids`, that are `replaced` or not, by one of the keys `replaced_by`. None or empty
+    means any.
     """
 
     since: datetime | None = None
     until: datetime | None = None
     tags: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    replaced: bool | None = None
+    replaced_by: tuple[UUID, ...] = ()
 
 
 EVERYWHERE = Where()
@@ -95,12 +99,14 @@ class Record(NamedTuple):
 class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;
     `changed` is False if that made no difference. `model` is the store's embedding model.
+    `replaced` is the id of the memory that it now replaces.
     """
 
     id: str
     known: bool
     changed: bool
     model: str
+    replaced: str = ""
 
 
 class Store(Protocol):
@@ -124,8 +130,10 @@ class Store(Protocol):
         """The memories under these keys, as far as they are stored, each with its vector."""
         ...
 
-    def update(self, memories: Sequence[Memory]) -> list[Stored]:
-        """Store memories, merged with those already known (`merging`); durable on return."""
+    def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
+        """Store memories as `merge` says, given each and what is known of its text; durable on
+        return. Raises StorageError for a memory that is not known and has no vector.
+        """
         ...
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
@@ -195,8 +203,21 @@ def search(
     store: Store, question: Question, where: Where, limit: int, now: datetime
 ) -> list[Memory]:
     """The `limit` best memories by `ranking.score`. Each of them is among the `limit` most similar
-    of all, or among those of the last seven days, whose scores are boosted.
+    of all, or among those of the last seven days, whose scores are boosted; in place of one that
+    was replaced stands the one that holds now, once, as similar as the most similar of them.
     """
+    most = limit
+    while True:
+        found = _candidates(store, question, where, most, now)
+        holding = _holding(store, found)
+        if len(holding) >= limit or len(found) < most:
+            return ranking.rank(holding, now, limit)
+        most *= 2  # several were replaced by one
+
+
+def _candidates(
+    store: Store, question: Question, where: Where, limit: int, now: datetime
+) -> list[Memory]:
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
     within_week = replace(where, since=max(where.since or just_after, just_after))
@@ -206,7 +227,32 @@ def search(
     if len(candidates) < limit:  # all others score 0, and among equals the newest come first
         for memory in store.newest(limit, where):
             candidates.setdefault(memory.key, memory)
-    return ranking.rank(candidates.values(), now, limit)
+    return list(candidates.values())
+
+
+def _holding(store: Store, found: Iterable[Memory]) -> list[Memory]:
+    holding: dict[UUID, Memory] = {}
+    for memory in found:
+        last = current(store, memory)
+        score = max(memory.score or 0.0, last.score or 0.0)
+        present = holding.setdefault(last.key, last)
+        present.score = max(present.score or 0.0, score)
+    return list(holding.values())
+
+
+def current(store: Store, memory: Memory, without: Container[UUID] = ()) -> Memory:
+    """The memory that holds now: this one, or the last of those that replaced it, one after
+    another, as far as they are in the store and their keys not in `without`.
+    """
+    holds, passed = memory, {memory.key}
+    while (key := memory.replaced_by) and key not in passed:
+        passed.add(key)
+        found = store.get([key]).get(key)
+        if found is None:
+            break
+        memory = found.model_copy(update={"embedding": []})
+        holds = holds if key in without else memory
+    return holds
 
 
 def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:

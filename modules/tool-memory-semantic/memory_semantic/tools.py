@@ -118,17 +118,19 @@ class MemoryStoreTool(MemoryTool):
                 "items": {"type": "string"},
                 "description": "Up to 20 short labels to filter by",
             },
+            "replaces": {"type": "string", "description": "id of the memory that this corrects"},
         },
         "required": ["content"],
     }
 
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
-        content, tags = arguments
+        content, tags, replaces = arguments
         item = (content, tags, origin(self._coordinator, self.name))
-        [stored] = await storage.upsert([item])
+        [stored] = await storage.upsert([item], replaces)
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
-        return {"memory_id": stored.id, "status": status, "embedding_model": stored.model}, 0
+        output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
+        return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
 
 
 class MemorySearchTool(MemoryTool):

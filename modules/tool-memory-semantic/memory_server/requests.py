@@ -26,6 +26,7 @@ _EXACT = models.SearchParams(exact=True)
 INDEXES = {
     "id": models.PayloadSchemaType.KEYWORD,
     "tags": models.PayloadSchemaType.KEYWORD,
+    "replaced_by": models.PayloadSchemaType.KEYWORD,
     "revision": models.PayloadSchemaType.KEYWORD,
     "timestamp": models.PayloadSchemaType.DATETIME,
 }
@@ -134,6 +135,11 @@ def condition(where: Where) -> models.Filter | None:
     for name, values in (("tags", where.tags), ("id", where.ids)):
         if values:
             must.append(any_of(name, values))
+    if where.replaced_by:
+        must.append(any_of("replaced_by", list(map(str, where.replaced_by))))
+    if where.replaced is not None:
+        holds = models.IsEmptyCondition(is_empty=models.PayloadField(key="replaced_by"))
+        must.append(models.Filter(must_not=[holds]) if where.replaced else holds)
     return models.Filter(must=must) if must else None
 
 

@@ -8,7 +8,7 @@ from memory_semantic import errors, ranking
 from memory_semantic.errors import InputError, StorageError, explained
 from memory_semantic.memory import Memory
 from memory_semantic.merging import merge_all
-from memory_semantic.store import EVERYWHERE, Question, Record, Stored, Where, memory_of
+from memory_semantic.store import EVERYWHERE, Merge, Question, Record, Stored, Where, memory_of
 from qdrant_client import models
 
 from .connection import Connection
@@ -45,7 +45,7 @@ class ServerStore:
         """See `Store`."""
         return {record.key: self._memory(record) for record in self._points.read(list(keys))}
 
-    def update(self, memories: Sequence[Memory]) -> list[Stored]:
+    def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
         """See `Store`. Changes that others make at the same moment are merged, too. Durable means
         that the server has applied the write to as many copies as it must.
         """
@@ -57,7 +57,7 @@ class ServerStore:
                 records = self._points.read({memory.key for memory in left}, to_write=True)
                 known = {record.key: self._memory(record) for record in records}
                 try:
-                    changed, stored = merge_all(left, known, self.info)
+                    changed, stored = merge_all(left, known, self.info, merge)
                 except InputError as error:  # it says that nothing was changed
                     told = str(error).replace(errors.UNCHANGED, outcome)
                     raise InputError(told) from None

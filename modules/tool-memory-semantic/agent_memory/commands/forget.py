@@ -100,19 +100,26 @@ def _forget(
 ) -> None:
     session.out.first_memories(doomed)
     sentence, ids = "", [memory.id for memory in doomed]
+    again: list[str] = []
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         with _interrupt_held_back() as interrupted:
+            linked = [memory.id for memory in run(storage.replaced(doomed))]
             run(storage.delete(ids))
             run(session.backend.erase())  # from what rebuilds have left, too
         if interrupted.is_set():
             raise KeyboardInterrupt
         _fail_if_kept(session.backend.kept)
+        left = run(storage.with_ids(linked))
+        again = [memory.id for memory in left if not memory.replaced_by]
         info = run(storage.info())
         sentence = session.backend.forgotten(info.model.model if info else "local")
-    session.out.json({"agent": session.agent, "forgotten": [*dropped, *ids]})
+    result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
+    session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
         session.out.line(f"Forgotten: {len(doomed):,}. {completed(sentence)}")
+        if again:
+            session.out.note(f"What they had replaced holds again: {', '.join(again)}")
     elif not dropped:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
 

@@ -9,7 +9,7 @@ import click
 from memory_semantic import AgentMemoryError, InputError, readable_size
 
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
-from ..output import local_time
+from ..output import first_line, local_time
 from ..session import FIRST_STORE, Session, fail, run
 from ..suggestions import completed
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
+# Characters shown of a memory that replaces another, or is replaced.
+_BEGINNING = 100
 
 
 @command("agents", "agents --json", of_agent=False)
@@ -87,16 +89,22 @@ def search(
 @command('store "We chose PostgreSQL for the users table." --tag database', "store - < note")
 @click.argument("text")
 @tag_label
-def store(session: Session, text: str, tags: Sequence[str]) -> None:
+@click.option("--replaces", metavar="ID", help="The memory that this one corrects.")
+def store(session: Session, text: str, tags: Sequence[str], replaces: str | None) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
-    [stored] = run(session.storage.upsert([(content, labels, {"stored_by": "agent-memory store"})]))
+    item = (content, labels, {"stored_by": "agent-memory store"})
+    [stored] = run(session.storage.upsert([item], full_id(replaces) if replaces else None))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
-    session.out.json({**result, "embedding_model": stored.model, "masked_secrets": masked})
+    result |= {"embedding_model": stored.model, "masked_secrets": masked}
+    session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
     session.out.line(f"{stored.id}  {status} for {session.agent}")
+    if stored.replaced:
+        undo = completed(f"agent-memory unreplace {stored.replaced}", session.agent)
+        session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
     session.out.masked(masked)
 
 
@@ -109,17 +117,33 @@ def _standard_input() -> str:
         raise InputError(f"The text on standard input is not UTF-8. {formats.ENCODING}") from None
 
 
+@command("unreplace mem-a3f2b8c1d4e5")
+@click.argument("memory_id", metavar="ID")
+def unreplace(session: Session, memory_id: str) -> None:
+    """Let a memory that was replaced hold again, beside what replaced it."""
+    [memory, *_] = by_id(session, [memory_id])
+    run(session.storage.unreplace(memory.id))
+    session.out.json({"agent": session.agent, "memory_id": memory.id})
+    session.out.line(f"{memory.id}  {'holds again' if memory.replaced_by else 'was not replaced'}")
+
+
 @command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
 @since_filter
 @tag_filter
 @limit_option(20)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 def list_(
-    session: Session, since: datetime | None, tags: Sequence[str], limit: int, everything: bool
+    session: Session,
+    since: datetime | None,
+    tags: Sequence[str],
+    limit: int,
+    everything: bool,
+    replaced: bool,
 ) -> None:
-    """List memories, newest first."""
+    """List memories, newest first; those that were replaced only with --replaced."""
     asked = None if everything else limit + 1
-    found = run(session.existing.get_recent(asked, since, tags=tags))
+    found = run(session.existing.get_recent(asked, since, tags=tags, replaced=replaced))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
     session.out.json(shown)
@@ -138,11 +162,24 @@ def show(session: Session, memory_id: str) -> None:
     session.out.json(found[0] if len(found) == 1 else found)
     for memory in found:
         session.out.memory(memory, whole=True)
+        if later := run(session.storage.replacing(memory)):
+            session.out.line(f"Replaced by {_beginning(later)}")
+        for earlier in run(session.storage.replaced([memory])):
+            session.out.line(f"Replaces {_beginning(earlier)}")
+
+
+def _beginning(memory: "Memory") -> str:
+    return f"{memory.id}: {first_line(memory.content)[:_BEGINNING]}"
+
+
+def full_id(text: str) -> str:
+    """The id that a person may write without `mem-`."""
+    return f"mem-{text.strip().lower().removeprefix('mem-')}"
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, with or without `mem-`. If one is missing, the command ends."""
-    asked = dict.fromkeys(f"mem-{id.strip().lower().removeprefix('mem-')}" for id in ids)
+    asked = dict.fromkeys(map(full_id, ids))
     memories = run(session.existing.with_ids(asked))
     found = {id: [memory for memory in memories if memory.id == id] for id in asked}
     for id, of_id in found.items():

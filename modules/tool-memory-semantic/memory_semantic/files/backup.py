@@ -80,8 +80,9 @@ class Backup:
             yield memory
 
     def drop(self, ids: Collection[str], texts: Collection[str]) -> None:
-        """Leave out the memories with these ids or texts, and what cannot be read, which may be one
-        of them. If that fails, there is no backup any more; if that fails too, raises OSError.
+        """Leave out the memories with these ids or texts, the links to them, and what cannot be
+        read, which may be one of them. If that fails, there is no backup any more; if that fails
+        too, raises OSError.
         """
         try:
             if not self.path.exists():
@@ -89,11 +90,15 @@ class Backup:
             header = self.header()
             if header is None:
                 raise ValueError("It is not this agent's.")
-            kept = [
-                line
-                for line, memory in self._memories_by_line()
-                if memory.id not in ids and memory.content not in texts
-            ]
+            gone = {point_id(text) for text in texts}
+            kept = []
+            for line, memory in self._memories_by_line():
+                if memory.id in ids or memory.key in gone:
+                    continue
+                if memory.replaced_by in gone:
+                    free = memory.model_copy(update={"replaced_by": None})
+                    line = line_of(free.dict_for_storage())
+                kept.append(line)
             header = header.model_copy(update={"memories": len(kept)})
             disk.write_whole(self.path, (header.line(), *kept))
         except (OSError, ValueError):

@@ -25,6 +25,12 @@ def condition(where: Where) -> edge.Filter | None:
     for name, values in (("tags", where.tags), ("id", where.ids)):
         if values:
             must.append(edge.FieldCondition(name, match=edge.MatchAny(list(values))))
+    if where.replaced_by:
+        keys = edge.MatchAny(list(map(str, where.replaced_by)))
+        must.append(edge.FieldCondition("replaced_by", match=keys))
+    if where.replaced is not None:
+        holds = edge.IsEmptyCondition("replaced_by")
+        must.append(edge.Filter(must_not=[holds]) if where.replaced else holds)
     return edge.Filter(must=must) if must else None
 
 

@@ -9,7 +9,7 @@ from ..errors import MAYBE_DELETED, MAYBE_STORED, counted, damage, explained
 from ..limits import LOCAL_MODEL
 from ..memory import Memory
 from ..merging import merge_all
-from ..store import EVERYWHERE, Question, Record, Stored, Where, memory_of
+from ..store import EVERYWHERE, Merge, Question, Record, Stored, Where, memory_of
 from . import disk
 from . import info as manifests
 from .backup import Backup
@@ -59,10 +59,10 @@ class FileStore:
         """See `Store`."""
         return {record.key: self._memory(record) for record in self._shard.get(keys)}
 
-    def update(self, memories: Sequence[Memory]) -> list[Stored]:
+    def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
         """See `Store`. Nobody else can change anything meanwhile."""
         known = self.get({memory.key for memory in memories})
-        changed, stored = merge_all(memories, known, self.info)
+        changed, stored = merge_all(memories, known, self.info, merge)
         if changed:
             with explained(MAYBE_STORED):
                 self.changed = True

@@ -1,0 +1,51 @@
+"""Corrections: which memory replaces which.
+
+The memory that was replaced names the text that replaced it. A memory that is stored holds, and is
+replaced by none, so links never form a circle.
+"""
+
+from collections.abc import Sequence
+
+from .errors import UNCHANGED, InputError
+from .memory import Memory
+from .merging import relink
+from .store import Store, Where, current, with_ids
+
+
+def to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
+    """The memory that `new` is to replace: the one with this id, or what has replaced it since;
+    None if that is `new` itself. Raises InputError if there is none.
+    """
+    found = with_ids(store, [memory_id])
+    if not found or found[0].key == new.key:
+        what = "It is this text's own" if found else "No memory has it"
+        raise InputError(f"The id to replace is {memory_id}. {what}. {UNCHANGED}")
+    old = current(store, found[0])
+    return None if old.key == new.key else old
+
+
+def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:
+    """Let `new` replace all of `olds`; with None, nothing replaces them, and they hold again."""
+    if olds:
+        change = {"replaced_by": new.key if new else None, "embedding": []}
+        store.update([old.model_copy(update=change) for old in olds], relink)
+
+
+def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
+    """What these memories replace, newest first."""
+    keys = tuple(memory.key for memory in memories)
+    return store.newest(store.count(), Where(replaced_by=keys)) if keys and store.count() else []
+
+
+def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
+    """Take the memories that are to be deleted out of the links of others: what they replaced is
+    replaced by what had replaced them, or holds again. Returns those that hold again.
+    """
+    gone = {memory.key: memory for memory in doomed}
+    again = []
+    for memory in replaced(store, doomed):
+        if memory.key not in gone:
+            last = current(store, memory, gone)
+            again += [memory] if last is memory else []
+            link(store, [memory], None if last is memory else last)
+    return again
