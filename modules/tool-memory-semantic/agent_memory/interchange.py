@@ -21,6 +21,19 @@ def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[bytes]:
         yield exchange.line_of(memory.dict_for_storage())
 
 
+async def drop_open_links(memories: Sequence["Memory"], storage: "MemoryStorage") -> int:
+    """Let those hold whose corrections are neither among these memories nor in the store; returns
+    how many these are.
+    """
+    linked = {memory.replaced_by for memory in memories} - {memory.key for memory in memories}
+    keys = [key for key in linked if key]
+    present = await storage.run(lambda store: store.get(keys).keys(), ()) if keys else ()
+    loose = [memory for memory in memories if memory.replaced_by in {*keys}.difference(present)]
+    for memory in loose:
+        memory.replaced_by = None
+    return len(loose)
+
+
 def read(
     data: bytes, name: str, storage: "MemoryStorage", tags: Sequence[str] = ()
 ) -> tuple[list[tuple[str, "Memory"]], int]:

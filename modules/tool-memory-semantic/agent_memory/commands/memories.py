@@ -103,7 +103,7 @@ def store(session: Session, text: str, tags: Sequence[str], replaces: str | None
     session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
     session.out.line(f"{stored.id}  {status} for {session.agent}")
     if stored.replaced:
-        undo = completed(f"agent-memory unreplace {stored.replaced}", session.agent)
+        undo = f"agent-memory unreplace {stored.replaced}"
         session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
     session.out.masked(masked)
 

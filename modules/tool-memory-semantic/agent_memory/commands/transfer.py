@@ -80,6 +80,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         found, masked = interchange.read(data, file, storage, tags)
     except formats.ImportFileError as error:
         fail(f"{file} cannot be imported; nothing was changed.{listed(error.faults)}")
+    loose = run(interchange.drop_open_links([memory for _, memory in found], storage))
     tally, done = _Tally(), 0
     try:
         with session.out.progress("Importing", len(found)) as progress:
@@ -93,7 +94,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
     outcomes = list(tally.outcomes.values())
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    rest = {"renamed": tally.renamed, "masked_secrets": masked}
+    rest = {"renamed": tally.renamed, "unlinked": loose, "masked_secrets": masked}
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     number = len(outcomes) + len(tally.faults)
@@ -101,6 +102,10 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     if tally.renamed:
         owners = "theirs" if tally.renamed > 1 else "its id"
         session.out.line(f"{tally.renamed:,} got a new id, because another memory has {owners}.")
+    if loose:
+        session.out.line(
+            f"{loose:,} hold again, because what had replaced them did not come along."
+        )
     session.out.masked(masked)
     if tally.faults:
         fail(f"{len(tally.faults):,} could not be imported:{listed(tally.faults)}")

@@ -1,0 +1,91 @@
+"""Corrections as a person meets them: with `--replaces`, `--replaced`, `show` and `unreplace`."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from command import Command
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.memory import point_id
+
+OLD, NEW = "The staging server is at 10.0.0.5.", "The staging server moved to 10.0.0.9."
+
+
+def stored(command: Command, text: str, *options: str) -> str:
+    return command.json("store", text, *options)["memory_id"]
+
+
+def test_a_correction_and_its_undo(command: Command) -> None:
+    old = stored(command, OLD)
+    told = command.run("store", NEW, "--replaces", old.removeprefix("mem-"))
+    assert f"It replaces {old}. Undo: agent-memory unreplace" in told.stderr
+    [new] = command.json("list")
+    assert new["content"] == NEW
+    [found, *more] = command.json("search", "Where is the staging server?")
+    assert found["id"] == new["id"] and not more
+    [replaced] = command.json("list", "--replaced")
+    assert replaced["id"] == old and replaced["replaced_by"] == str(point_id(NEW))
+    assert f"Replaced by {new['id']}: {NEW}" in command.run("show", old).stdout
+    assert f"Replaces {old}: {OLD}" in command.run("show", new["id"]).stdout
+    assert "holds again" in command.run("unreplace", old).stdout
+    assert len(command.json("list")) == 2
+    assert "was not replaced" in command.run("unreplace", old).stdout
+
+
+def test_an_id_that_cannot_be_replaced_stores_nothing(command: Command) -> None:
+    old = stored(command, OLD)
+    told = command.run("store", NEW, "--replaces", "mem-000000000000", code=2).stderr
+    assert "No memory has it. Nothing was changed." in told
+    assert "text's own" in command.run("store", OLD, "--replaces", old, code=2).stderr
+    assert len(command.json("list")) == 1
+
+
+def test_forgetting_a_correction_brings_back_what_it_replaced(command: Command, root: Path) -> None:
+    old = stored(command, OLD)
+    new = stored(command, NEW, "--replaces", old)
+    told = command.run("forget", new, "--yes")
+    assert f"What they had replaced holds again: {old}" in told.stderr
+    assert [memory["id"] for memory in command.json("list")] == [old]
+    key = point_id(NEW)
+    files = [path.read_bytes() for path in root.rglob("*") if path.is_file()]
+    assert not any(str(key).encode() in data or key.bytes in data for data in files)
+
+
+def test_the_backup_forgets_the_link_too(root: Path) -> None:
+    async def call() -> str:
+        storage = MemoryStorage("sam", {"storage_root": str(root)})
+        old = await storage.store(OLD)
+        [new] = await storage.upsert([NEW], old)
+        await storage.store_many(f"Note {number}." for number in range(30))  # a backup is due
+        backup = storage.folder.path / "backup.jsonl"
+        assert str(point_id(NEW)) in backup.read_text()
+        await storage.delete([new.id])
+        return backup.read_text()
+
+    lines = [json.loads(line) for line in asyncio.run(call()).splitlines()]
+    [line] = [line for line in lines if line.get("content") == OLD]
+    assert "replaced_by" not in line
+
+
+def test_an_export_keeps_corrections(command: Command, root: Path, tmp_path: Path) -> None:
+    old = stored(command, OLD)
+    stored(command, NEW, "--replaces", old)
+    file = tmp_path / "memories.jsonl"
+    command.run("export", str(file))
+    other = ("--agent", "alice")
+    Command(root).run("import", str(file), *other)
+    storage = MemoryStorage("alice", {"storage_root": str(root)})
+    [memory] = asyncio.run(storage.get_recent(replaced=True))
+    assert isinstance(memory, Memory) and memory.id == old
+    assert asyncio.run(storage.replacing(memory))
+
+
+def test_an_import_without_the_correction_says_so(command: Command, tmp_path: Path) -> None:
+    old = stored(command, OLD)
+    stored(command, NEW, "--replaces", old)
+    file = tmp_path / "memories.json"
+    file.write_text(json.dumps(command.json("list", "--replaced")))
+    told = command.run("import", str(file), "--agent", "alice").stdout
+    assert "Not replaced here, as their corrections did not come along: 1." in told
+    command.run("import", str(file))  # where it is
+    assert len(command.json("list", "--replaced")) == 1
