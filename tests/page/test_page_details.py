@@ -31,10 +31,12 @@ def test_opening_from_the_list(look: Look) -> None:
 
 
 def test_an_opened_copy_says_whom_it_is_from(look: Look) -> None:
-    page = look([TEAM[0].model_copy(update={"metadata": {"from": "alice"}}), *TEAM[1:]])
+    change = {"metadata": {"from": "alice"}, "replaced_by": TEAM[1].key}
+    page = look([TEAM[0].model_copy(update=change), *TEAM[1:]])
     page.click(".entry >> nth=0")
     expect(page.locator("#when")).to_have_text(
         "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC · from alice"
+        f" · replaced by {TEAM[1].id}"
     )
 
 

@@ -84,7 +84,10 @@ def _rows(
         }
         for memory in memories
     ]
+    ids = {memory.key: memory.id for memory in memories}
     for row, memory in zip(rows, memories, strict=True):
+        if (key := memory.replaced_by) and key in ids:
+            row["replaced"] = ids[key]
         if limits.COPIED_FROM in memory.metadata:
             row["from"] = plain(memory.metadata[limits.COPIED_FROM])
     if places is not None:

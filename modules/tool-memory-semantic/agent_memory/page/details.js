@@ -43,7 +43,9 @@ function showOpened() {
   showTags();
   const utc = opened.at.toISOString().slice(0, 16).replace("T", " ");
   const from = opened.from && `from ${opened.from}`;
-  $("when").textContent = [localText(opened.at), `${utc} UTC`, from].filter(Boolean).join(" · ");
+  const replaced = opened.replaced && `replaced by ${opened.replaced}`;
+  const facts = [localText(opened.at), `${utc} UTC`, from, replaced];
+  $("when").textContent = facts.filter(Boolean).join(" · ");
   const recalled = recalledText(opened);
   $("recalled").hidden = !recalled;
   $("recalled").textContent = recalled;
