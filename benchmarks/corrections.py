@@ -9,6 +9,7 @@ the present one.
 import asyncio
 import json
 import tempfile
+from itertools import pairwise
 from typing import Any
 
 from memory_semantic import MemoryStorage
@@ -46,7 +47,7 @@ async def _links() -> dict[str, Any]:
 
         def relink(store: Store) -> None:
             for chain in CHAINS:
-                for old, new in zip(chain, chain[1:], strict=False):
+                for old, new in pairwise(chain):
                     [found] = with_ids(store, [by_name[old].id])
                     link(store, [found], by_name[new])
 

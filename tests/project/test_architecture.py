@@ -20,7 +20,7 @@ LAYERS = (
     ("files",),
     ("copying", "examine", "findings"),
     ("backend",),
-    ("config", "embeddings", "exchange", "merging"),
+    ("config", "embeddings", "exchange", "links", "merging"),
     ("store",),
     ("ranking",),
     (

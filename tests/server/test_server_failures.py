@@ -306,7 +306,8 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     assert list(qdrant.created) == [SHARD]
     info = connection.connect(qdrant.url, KEY, 10).get_collection(ALIAS)
     assert info.points_count == 1
-    assert info.payload_schema.keys() == {"id", "tags", "revision", "timestamp"}
+    fields = {"id", "tags", "revision", "replaced_by", "timestamp"}
+    assert info.payload_schema.keys() == fields
 
 
 async def test_a_failure_in_a_tool_is_a_message(

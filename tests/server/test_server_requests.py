@@ -65,7 +65,7 @@ async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None
     assert qdrant.requests == [INFO, SCROLL, INFO, INFO, SCROLL, INFO, COUNT, INFO]
     qdrant.clear()
     assert await storage.delete([memory.id]) == 1
-    assert qdrant.requests == [INFO, SCROLL, DELETE, SCROLL, INFO]
+    assert qdrant.requests == [INFO, SCROLL, SCROLL, INFO, DELETE, SCROLL, INFO]
 
 
 INFO_OF_SAM: dict[str, Any] = {"agent": "sam", "created": Clock().now}

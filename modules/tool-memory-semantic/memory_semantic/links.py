@@ -7,6 +7,7 @@ replaced by none, so links never form a circle.
 from collections.abc import Sequence
 
 from .errors import UNCHANGED, InputError
+from .limits import ALL
 from .memory import Memory
 from .merging import relink
 from .store import Store, Where, current, with_ids
@@ -34,7 +35,7 @@ def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:
 def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
     """What these memories replace, newest first."""
     keys = tuple(memory.key for memory in memories)
-    return store.newest(store.count(), Where(replaced_by=keys)) if keys and store.count() else []
+    return store.newest(ALL, Where(replaced_by=keys)) if keys else []
 
 
 def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:

@@ -9,7 +9,6 @@ from uuid import UUID
 from memory_semantic import Memory, MemoryStorage, Store, StoreInfo
 from memory_semantic.limits import COPIED_FROM, MAX_BATCH
 from memory_semantic.memory import utc_now
-from memory_semantic.merging import merge
 
 
 class Copied(NamedTuple):
@@ -70,7 +69,7 @@ class Sharing:
         def add(store: Store) -> list[Copied]:
             there = store.get([pair.copy.key for pair in pairs])
             new = [pair.copy for pair in pairs if pair.copy.key not in there]
-            stored = store.update(new, merge) if new else []
+            stored = store.update(new, lambda copy, known: known or copy) if new else []
             ids = {key: memory.id for key, memory in there.items()}
             ids |= {copy.key: each.id for copy, each in zip(new, stored, strict=True)}
             return [

@@ -103,9 +103,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
         owners = "theirs" if tally.renamed > 1 else "its id"
         session.out.line(f"{tally.renamed:,} got a new id, because another memory has {owners}.")
     if loose:
-        session.out.line(
-            f"{loose:,} hold again, because what had replaced them did not come along."
-        )
+        session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     session.out.masked(masked)
     if tally.faults:
         fail(f"{len(tally.faults):,} could not be imported:{listed(tally.faults)}")
