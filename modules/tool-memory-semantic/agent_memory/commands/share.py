@@ -89,7 +89,11 @@ def _chosen(
     from memory_sharing.copies import sharing
 
     source = session.existing
-    asked = by_id(session, ids) if ids else run(source.get_recent(None, since, tags=tags))
+    asked = (
+        by_id(session, ids)
+        if ids
+        else run(source.get_recent(None, since, tags=tags, replaced=False))
+    )
     click.get_current_context().params["agent"] = to  # from here on, it is the store that may fail
     found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not
