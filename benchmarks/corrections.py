@@ -4,12 +4,16 @@ Links: our own recall set (see `recall/README.md`) in a store with the built-in 
 it is and once with each memory of its chains replaced by the next. Prints recall@5 for each kind of
 question, and for how many of the questions on what was superseded an outdated memory stands above
 the present one.
+
+Finding what to replace: whether a search for a new statement finds the one that it corrects, among
+all statements in its language (see `corrections/README.md`).
 """
 
 import asyncio
 import json
 import tempfile
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from memory_semantic import MemoryStorage
@@ -18,6 +22,8 @@ from memory_semantic.store import Store, with_ids
 from recall_sets import FOLDER, NOW, for_tuning, own
 from scoring import DEPTH, Answer, Question, scores
 
+STATEMENTS = Path(__file__).with_name("corrections")
+LANGUAGES = ("en", "de", "ko", "ja")
 CHAINS: list[list[str]] = json.loads((FOLDER / "superseded.json").read_text())
 
 
@@ -75,15 +81,45 @@ def _stale(answers: list[Answer], later: dict[str, set[str]]) -> int:
     return number
 
 
+def found() -> dict[str, tuple[int, int, int]]:
+    """By language: how many corrections there are, and for how many a search for the new statement
+    finds the old one first, and among the first three.
+    """
+    return {language: asyncio.run(_found(language)) for language in LANGUAGES}
+
+
+async def _found(language: str) -> tuple[int, int, int]:
+    chains = [row["texts"] for row in _rows("chains.jsonl", language)]
+    others = [text for row in _rows("compatible.jsonl", language) for text in (row["one"],)]
+    pairs = [pair for texts in chains for pair in pairwise(texts)]
+    places: list[int] = []
+    with tempfile.TemporaryDirectory() as root:
+        storage = MemoryStorage("bench", {"storage_root": root, "embedding_model": "local"})
+        await storage.store_many([*dict.fromkeys(old for old, _ in pairs), *others])
+        for old, new in pairs:
+            own = next(set(texts) for texts in chains if new in texts) - {old}
+            texts = [memory.content for memory in await storage.search(new, DEPTH)]
+            texts = [text for text in texts if text not in own]  # of other times
+            places.append(texts.index(old) if old in texts else DEPTH)
+    return len(pairs), sum(place < 1 for place in places), sum(place < 3 for place in places)
+
+
+def _rows(name: str, language: str) -> list[dict[str, Any]]:
+    rows = map(json.loads, (STATEMENTS / name).read_text().splitlines())
+    return [row for row in rows if row["language"] == language]
+
+
 def main() -> None:
     """Print the measures."""
-    found = links()
-    for which, measures in found.items():
+    for which, measures in links().items():
         stale = measures.pop("stale first")
         print(f"{which} links: stale above current in {stale}")
         for kind, each in measures.items():
             value, low, high = each["recall@5"]
             print(f"  {kind:12} {each['n']:4}  recall@5 {value:5.1f} [{low:.1f}, {high:.1f}]")
+
+    for language, (number, first, three) in found().items():
+        print(f"{language}: of {number} corrected, {first} come first, {three} among three")
 
 
 if __name__ == "__main__":

@@ -192,6 +192,7 @@ def _is_in(payload: dict[str, Any], where: Where) -> bool:
         and (not where.until or payload["timestamp"] <= timestamp_text(where.until))
         and (not where.tags or not set(where.tags).isdisjoint(payload["tags"]))
         and (not where.ids or payload["id"] in where.ids)
+        and (not where.pinned or "pinned" in payload)
         and (where.replaced is None or ("replaced_by" in payload) == where.replaced)
         and (
             not where.replaced_by

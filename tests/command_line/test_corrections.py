@@ -1,4 +1,7 @@
-"""Corrections as a person meets them: with `--replaces`, `--replaced`, `show` and `unreplace`."""
+"""Corrections as a person meets them: with `--replaces`, `--replaced`, `show` and `unreplace`.
+
+And rules: `pin`, `unpin`, `list --pinned`, `import --pin`.
+"""
 
 import asyncio
 import json
@@ -89,3 +92,27 @@ def test_an_import_without_the_correction_says_so(command: Command, tmp_path: Pa
     assert "Not replaced here, as their corrections did not come along: 1." in told
     command.run("import", str(file))  # where it is
     assert len(command.json("list", "--replaced")) == 1
+
+
+def test_a_rule_is_pinned_and_unpinned(command: Command) -> None:
+    rule, other = stored(command, "Never deploy on a Friday."), stored(command, OLD)
+    assert command.run("pin", rule).stdout == f"{rule}  pinned\n"
+    assert [memory["id"] for memory in command.json("list", "--pinned")] == [rule]
+    assert command.json("show", rule)["pinned"] and "pinned" not in command.json("show", other)
+    assert "Pinned: recall shows it" in command.run("show", rule).stdout
+    new = stored(command, "Never deploy on a Thursday.", "--replaces", rule)
+    assert [memory["id"] for memory in command.json("list", "--pinned")] == [new]
+    command.run("unpin", new)
+    assert command.json("list", "--pinned") == []
+    assert "has no memory" in command.run("pin", "mem-000000000000", code=1).stderr
+
+
+def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Path) -> None:
+    first = stored(command, "The first rule, which is the oldest of all of them.")
+    assert not command.run("pin", first).stderr
+    file = tmp_path / "rules.txt"
+    file.write_text("\n".join(f"Rule {i} says what to do in case number {i}." for i in range(40)))
+    command.run("import", str(file), "--pin")
+    assert len(command.json("list", "--pinned", "--all")) == 41
+    told = command.run("pin", first).stderr
+    assert "Recall shows about 500 tokens" in told and first in told

@@ -72,6 +72,7 @@ class Kept(NamedTuple):
     tags: list[str]
     timestamp: datetime
     metadata: dict[str, str]
+    pinned: bool
     replaced_by: UUID | None
 
 
@@ -155,6 +156,17 @@ class AnyOrder(RuleBasedStateMachine):
             await storage.unreplace(ids[text])
 
         self.both(undo)
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data(), pinned=st.booleans())
+    def pin(self, data: st.DataObject, pinned: bool) -> None:
+        text = data.draw(st.sampled_from(sorted(self.ids)))
+
+        async def pin(storage: MemoryStorage) -> None:
+            ids = {memory.content: memory.id for memory in await storage.get_recent(None)}
+            await storage.pin([ids[text]], pinned)
+
+        self.both(pin)
 
     @rule(text=TEXTS, id=IDS, hours=st.integers(-300, 100), source=st.sampled_from("ab"))
     def restore(self, text: str, id: str, hours: int, source: str) -> None:
@@ -317,7 +329,10 @@ class AnyOrder(RuleBasedStateMachine):
     @staticmethod
     def kept(storage: MemoryStorage) -> dict[str, Kept]:
         memories = done(storage.get_recent(None))
-        return {m.content: Kept(m.tags, m.timestamp, m.metadata, m.replaced_by) for m in memories}
+        return {
+            m.content: Kept(m.tags, m.timestamp, m.metadata, m.pinned, m.replaced_by)
+            for m in memories
+        }
 
     def nothing_forgotten_is_left(self) -> None:
         done(self.files.close())

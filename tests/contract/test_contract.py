@@ -679,3 +679,21 @@ async def test_a_correction_comes_back_with_what_it_corrects(
     await other.store("x")
     await other.restore(await storage.get_recent(None))  # what was stored later counts
     assert not await other.get_recent(replaced=True)
+
+
+async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock) -> None:
+    storage = make(embeddings=PlainVectors())
+    x, y = await storage.store_many(["x", "y"])
+    assert [memory.pinned for memory in await storage.pin([x])] == [False]
+    clock.advance(days=1)
+    await storage.store("x", ["again"])
+    [memory] = await storage.get_recent(pinned=True)
+    assert memory.id == x and memory.pinned and memory.tags == ["again"]
+    [z] = await storage.upsert(["z"], x, by_user=False)
+    assert (z.beside, z.replaced) == (x, "") and not await storage.get_recent(replaced=True)
+    [z] = await storage.upsert(["z"], x)
+    assert z.replaced == x
+    [rule] = await storage.get_recent(pinned=True, replaced=False)
+    assert rule.id == z.id
+    await storage.pin([x, z.id], pinned=False)
+    assert not await storage.get_recent(pinned=True) and await storage.get(y)

@@ -446,3 +446,82 @@ async def test_events_and_logs_tell_what_happened_and_not_what_was_said(
     assert {"agent_id": "sam", "count": 1, "chars": len(talk.recalled[0])}.items() <= data.items()
     assert "PostgreSQL" not in json.dumps(data) and "database" not in json.dumps(data)
     assert not logged(caplog)
+
+
+RULES = [
+    "Answer in British English.",
+    "Never deploy on a Friday.",
+    "Show a diff before you write a file.",
+    "Use tabs in Go files.",
+    "Ask before you add a dependency.",
+    "Keep commit messages under 60 characters.",
+    "Tests come before the fix.",
+    "Do not touch the vendor folder.",
+    "Times are shown in UTC.",
+    "Name branches after their ticket.",
+]
+
+
+async def pin(storage: MemoryStorage, rules: list[str]) -> list[str]:
+    ids = await storage.store_many(rules)
+    await storage.pin(ids)
+    return ids
+
+
+@each_loop
+async def test_rules_come_before_the_first_prompt_whatever_it_says(
+    memory: dict[str, Any], old: MemoryStorage, loop: str
+) -> None:
+    await pin(old, RULES)
+    await old.store_many([DECISION, *OTHERS])
+    talk = await converse(memory, "What is 17 times 4?", QUESTION, loop=loop)
+    rules, recalled = talk.recalled
+    assert rules.startswith(recall.RULES_HEAD) and all(rule in rules for rule in RULES)
+    assert "not instructions" not in rules and estimate_tokens(rules) < 500
+    assert DECISION in recalled and not any(rule in recalled for rule in RULES)
+    asked = await converse(memory, QUESTION, loop=loop)
+    [both] = asked.recalled
+    first, second = both.split("</system-reminder>\n<system-reminder>\n")
+    assert RULES[0] in first and DECISION in second and "not instructions" in second
+
+
+@each_loop
+async def test_rules_come_again_when_the_conversation_no_longer_shows_them(
+    memory: dict[str, Any], old: MemoryStorage, loop: str
+) -> None:
+    await pin(old, RULES[:2])
+    talk = await converse(memory, "hello", "go on", clear, "hello again", loop=loop)
+    assert len(talk.recalled) == 1 and RULES[0] in talk.recalled[0]
+    resumed = await converse(memory, "and now?", after=talk.messages, loop=loop)
+    assert resumed.recalled == talk.recalled
+
+
+async def test_rules_that_do_not_fit_are_counted(
+    memory: dict[str, Any], old: MemoryStorage
+) -> None:
+    await pin(old, RULES)
+    hooks = {NAME: {"pin_budget": 100}}
+    [rules] = (await converse(memory, "hello", hooks=hooks)).recalled
+    assert estimate_tokens(rules) < 120 and "more do not fit: agent-memory list --pinned" in rules
+    nothing = {NAME: {"pin_budget": 0}}
+    assert (await converse(memory, "hello", hooks=nothing)).recalled == []
+
+
+async def test_a_rule_that_does_not_hold_any_more_is_not_shown(
+    memory: dict[str, Any], old: MemoryStorage
+) -> None:
+    first, second, _ = await pin(old, RULES[:3])
+    await old.upsert(["Deploy on any day but Friday and Monday."], second)
+    await old.pin([first], pinned=False)
+    [rules] = (await converse(memory, "hello")).recalled
+    assert RULES[2] in rules and "Friday and Monday" in rules
+    assert RULES[0] not in rules and RULES[1] not in rules
+
+
+async def test_only_the_user_replaces_a_rule(memory: dict[str, Any], old: MemoryStorage) -> None:
+    [rule] = await pin(old, [RULES[1]])
+    arguments = {"content": "Deploy whenever you like.", "replaces": rule}
+    store = {"tool": "memory_store", "arguments": arguments}
+    talk = await converse(memory, "hello", turns=[[store]])
+    assert f"{rule} still holds: the user pinned it" in str(talk.messages)
+    assert [kept.id for kept in await old.get_recent(pinned=True, replaced=False)] == [rule]

@@ -14,6 +14,8 @@ COMMANDS = {
     "search": "memories",
     "store": "memories",
     "unreplace": "memories",
+    "pin": "memories",
+    "unpin": "memories",
     "list": "memories",
     "show": "memories",
     "forget": "forget",

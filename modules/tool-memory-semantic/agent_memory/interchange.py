@@ -35,11 +35,12 @@ async def drop_open_links(memories: Sequence["Memory"], storage: "MemoryStorage"
 
 
 def read(
-    data: bytes, name: str, storage: "MemoryStorage", tags: Sequence[str] = ()
+    data: bytes, name: str, storage: "MemoryStorage", tags: Sequence[str] = (), pin: bool = False
 ) -> tuple[list[tuple[str, "Memory"]], int]:
     """The memories in a file, each with its place there, to be restored to `storage`. The file is
     an export, other JSON, YAML of the dev-memory bundle, or text with one memory per line; packed
-    with gzip or not; in UTF-8, or in UTF-16 or UTF-32 with a byte order mark. All get `tags`.
+    with gzip or not; in UTF-8, or in UTF-16 or UTF-32 with a byte order mark. All get `tags`,
+    and with `pin` are pinned.
 
     Also returns how many credentials were masked. Raises ImportFileError, naming each place, if
     anything in the file cannot become a memory.
@@ -53,6 +54,7 @@ def read(
             except InputError as error:
                 faults.append(f"{place}: {error}")
             else:
+                memory.pinned = memory.pinned or pin
                 found.append((place, memory))
                 masked += number
     except RecursionError:

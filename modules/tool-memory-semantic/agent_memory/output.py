@@ -209,7 +209,7 @@ def local_time(moment: datetime) -> str:
 def memory_json(memory: "Memory") -> dict[str, Any]:
     """A memory for scripts and for the export; its score only if a search gave it one."""
     stored = memory.dict_for_storage()
-    names = ("id", "timestamp", "tags", "content", "metadata", "replaced_by")
+    names = ("id", "timestamp", "tags", "content", "metadata", "pinned", "replaced_by")
     fields = {name: stored[name] for name in names if name in stored}
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config, resolve_agent_id
+from memory_semantic.limits import PIN_BUDGET
 from pydantic import Field
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class RecallConfig(_OfAHook):
     token_budget: Annotated[
         int, Field(description="tokens for the first prompt of a conversation; 0 for nothing")
     ] = 2_000
+    pin_budget: Annotated[
+        int, Field(description="tokens of these for pinned rules; 0 shows none")
+    ] = PIN_BUDGET
     prompt_token_budget: Annotated[
         int, Field(description="tokens for each later prompt; 0 for nothing")
     ] = 500

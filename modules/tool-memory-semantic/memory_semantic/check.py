@@ -118,7 +118,8 @@ def clean_memories(
         dated = "timestamp" in memory.model_fields_set
         time = memory.timestamp if dated else undated or memory.timestamp
         new = _new_memory(agent, time, memory.content, memory.tags, memory.metadata)
-        new.id, new.dated, new.replaced_by = clean_id(memory.id), dated, memory.replaced_by
+        new.id, new.dated = clean_id(memory.id), dated
+        new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
         cleaned.append(new)
     return _batch(cleaned)
 
@@ -142,6 +143,7 @@ def memory_from(
     given |= {"timestamp": time} if time else {}
     own_id = fields.get("id")
     given |= {"id": own_id} if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id) else {}
+    given["pinned"] = fields.get("pinned") is True
     with suppress(ValueError):  # other programs may mean something else by it
         given["replaced_by"] = UUID(str(fields.get("replaced_by")))
     return Memory(agent_id=agent, **given), sum(number for _, number in masked.values())

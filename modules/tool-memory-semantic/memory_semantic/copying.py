@@ -128,13 +128,14 @@ def payloads(store: Readable) -> Payloads:
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """What must change in a copy that holds what was `found`, as two lists of keys. First those to
     delete: their texts were deleted from the original, or deleted and stored again with another id,
-    or hold again, which merging would not show. Then those to write: they are missing or out of
-    date.
+    or they hold again, or are not pinned any more, which merging would not show. Then those to
+    write: they are missing or out of date.
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:
         return [
-            payload.get(name) for name in ("id", "timestamp", "tags", "metadata", "replaced_by")
+            payload.get(name)
+            for name in ("id", "timestamp", "tags", "metadata", "pinned", "replaced_by")
         ]
 
     stale = [
@@ -142,7 +143,7 @@ def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
         for key, payload in found.items()
         if key not in wanted
         or wanted[key].get("id") != payload.get("id")
-        or ("replaced_by" in payload and "replaced_by" not in wanted[key])
+        or any(name in payload and name not in wanted[key] for name in ("pinned", "replaced_by"))
     ]
     late = [
         key for key in wanted if key not in found or as_kept(wanted[key]) != as_kept(found[key])
@@ -193,6 +194,8 @@ def lacking(memory: Memory, copy: Memory | None) -> str | None:
         return "it is missing"
     if not set(memory.tags) <= set(copy.tags):
         return "tags are missing"
+    if memory.pinned and not copy.pinned:
+        return "its pin is missing"
     if memory.replaced_by and not copy.replaced_by and copy.timestamp == memory.timestamp:
         return "that it was replaced is missing"
     return "its time is too old" if copy.timestamp < memory.timestamp else None

@@ -28,6 +28,10 @@ MAX_ANSWER_CHARS = 10_000  # characters of content in one answer
 # More than any store holds: all of them.
 ALL = 2**31
 
+# Rules that the user gave, which come before the first prompt of every conversation. They are paid
+# for in each, and 9 to 13 rules fit.
+PIN_BUDGET = 500  # tokens of pinned rules before the first prompt of a conversation
+
 # Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.
 RECENCY_WINDOW = timedelta(days=7)
 RECENCY_BOOST = 1.2

@@ -1,4 +1,4 @@
-"""Corrections: which memory replaces which.
+"""What holds: which memory replaces which, and which are pinned.
 
 The memory that was replaced names the text that replaced it. A memory that is stored holds, and is
 replaced by none, so links never form a circle.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .errors import UNCHANGED, InputError
 from .limits import ALL
 from .memory import Memory
-from .merging import relink
+from .merging import relink, repin
 from .store import Store, Where, current, with_ids
 
 
@@ -30,6 +30,13 @@ def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:
     if olds:
         change = {"replaced_by": new.key if new else None, "embedding": []}
         store.update([old.model_copy(update=change) for old in olds], relink)
+
+
+def pin(store: Store, memories: Sequence[Memory], pinned: bool = True) -> None:
+    """Pin these memories, or no longer."""
+    if memories:
+        change = {"pinned": pinned, "embedding": []}
+        store.update([memory.model_copy(update=change) for memory in memories], repin)
 
 
 def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:

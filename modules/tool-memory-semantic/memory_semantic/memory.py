@@ -44,8 +44,9 @@ def point_id(content: str) -> UUID:
 
 class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
-    said about it then. `replaced_by` is the `key` of the text that corrects this one, if any does.
-    Only a search sets `score`; it leaves `embedding` empty.
+    said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
+    the text that corrects this one, if any does. Only a search sets `score`; it leaves `embedding`
+    empty.
     """
 
     id: str = Field(default_factory=new_memory_id)
@@ -56,6 +57,7 @@ class Memory(BaseModel):
     tags: list[str] = Field(default_factory=list)
     score: float | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
+    pinned: bool = False
     replaced_by: UUID | None = None
 
     @field_validator("timestamp")
@@ -85,4 +87,5 @@ class Memory(BaseModel):
             "tags": self.tags,
         }
         payload |= {"metadata": self.metadata} if self.metadata else {}
+        payload |= {"pinned": True} if self.pinned else {}
         return payload | ({"replaced_by": str(self.replaced_by)} if self.replaced_by else {})

@@ -12,8 +12,8 @@ from .store import Merge, Store, Stored, StoreInfo, Where
 
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
-    and the later time with its metadata and with what replaced it then. Raises InputError for too
-    many tags.
+    the pin of either, and the later time with its metadata and with what replaced it then. Raises
+    InputError for too many tags.
     """
     if known is None:
         return new
@@ -35,6 +35,7 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             "timestamp": latest.timestamp,
             "metadata": latest.metadata,
             "embedding": new.embedding or known.embedding,
+            "pinned": new.pinned or known.pinned,
             "replaced_by": replaced_by,
         }
     )
@@ -48,6 +49,11 @@ def restate(new: Memory, known: Memory | None) -> Memory:
 def relink(new: Memory, known: Memory | None) -> Memory:
     """The `known` memory, replaced by what replaces `new`, which has no vector."""
     return known.model_copy(update={"replaced_by": new.replaced_by}) if known else new
+
+
+def repin(new: Memory, known: Memory | None) -> Memory:
+    """The `known` memory, pinned if `new` is, which has no vector."""
+    return known.model_copy(update={"pinned": new.pinned}) if known else new
 
 
 def merge_all(

@@ -86,9 +86,12 @@ class MemoryStorage:
         """Remember up to 1,000 texts in one write; returns their ids, in order."""
         return [stored.id for stored in await self.upsert(items)]
 
-    async def upsert(self, items: Iterable[Item], replaces: str | None = None) -> list[Stored]:
+    async def upsert(
+        self, items: Iterable[Item], replaces: str | None = None, *, by_user: bool = True
+    ) -> list[Stored]:
         """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
-        memory, the only one of the `items` replaces that one, or what has replaced it since.
+        memory, the only one of the `items` replaces that one, or what has replaced it since, and is
+        pinned if that was; what is pinned is only replaced `by_user`.
         """
         memories = check.clean_items(items, self.agent_id, self._clock())
         old_id = None if replaces is None else check.clean_id(replaces)
@@ -100,7 +103,10 @@ class MemoryStorage:
             stored = store.update(memories, restate)
             if old is None:
                 return stored
+            if old.pinned and not by_user:
+                return [replace(stored[0], beside=old.id)]
             links.link(store, [old], memories[0])
+            links.pin(store, [memories[0]] if old.pinned else [])
             return [replace(stored[0], replaced=old.id)]
 
         return await self._put(memories, frozenset(), work)
@@ -182,15 +188,16 @@ class MemoryStorage:
         tags: Sequence[str] | None = None,
         *,
         replaced: bool | None = None,
+        pinned: bool = False,
     ) -> list[Memory]:
         """The `limit` most recently stored memories, newest first; all of them if it is None.
 
         Only those stored from `since` to `until`, inclusive; `tags` as in `search`; only those that
-        another memory has `replaced`, or only those that hold.
+        another memory has `replaced`, or only those that hold; only those that are `pinned`.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         times = check.clean_since(since), check.clean_since(until, "until")
-        where = Where(*times, tuple(check.clean_tags(tags)), replaced=replaced)
+        where = Where(*times, tuple(check.clean_tags(tags)), replaced=replaced, pinned=pinned)
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def replaced(self, memories: Sequence[Memory]) -> list[Memory]:
@@ -201,6 +208,19 @@ class MemoryStorage:
         """What replaced this memory, if it is replaced."""
         key = memory.replaced_by
         return await self.run(lambda store: store.get([key]).get(key), None) if key else None
+
+    async def pin(self, ids: Iterable[str], pinned: bool = True) -> list[Memory]:
+        """Pin the memories with these ids as rules that the user gave, or no longer; returns them
+        as they were.
+        """
+        asked = check.clean_ids(ids)
+
+        def work(store: Store) -> list[Memory]:
+            found = with_ids(store, asked)
+            links.pin(store, [memory for memory in found if memory.pinned != pinned], pinned)
+            return found
+
+        return await self.run(work, [])
 
     async def unreplace(self, memory_id: str) -> Memory | None:
         """Let a memory that was replaced hold again, beside what replaced it. Returns it; None if

@@ -59,8 +59,8 @@ class StoreInfo(BaseModel):
 @dataclass(frozen=True)
 class Where:
     """A filter: memories stored at `since` or later, at `until` or earlier, with any of `tags`,
-    with one of `ids`, that are `replaced` or not, by one of the keys `replaced_by`. None or empty
-    means any.
+    with one of `ids`, that are `replaced` or not, by one of the keys `replaced_by`, that are
+    `pinned`. None, empty or False means any.
     """
 
     since: datetime | None = None
@@ -69,6 +69,7 @@ class Where:
     ids: tuple[str, ...] = ()
     replaced: bool | None = None
     replaced_by: tuple[UUID, ...] = ()
+    pinned: bool = False
 
 
 EVERYWHERE = Where()
@@ -99,7 +100,8 @@ class Record(NamedTuple):
 class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;
     `changed` is False if that made no difference. `model` is the store's embedding model.
-    `replaced` is the id of the memory that it now replaces.
+    `replaced` is the id of the memory that it now replaces; `beside`, of the one that it does not
+    replace, because that is pinned.
     """
 
     id: str
@@ -107,6 +109,7 @@ class Stored:
     changed: bool
     model: str
     replaced: str = ""
+    beside: str = ""
 
 
 class Store(Protocol):

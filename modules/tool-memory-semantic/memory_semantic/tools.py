@@ -126,10 +126,12 @@ class MemoryStoreTool(MemoryTool):
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         content, tags, replaces = arguments
         item = (content, tags, origin(self._coordinator, self.name))
-        [stored] = await storage.upsert([item], replaces)
+        [stored] = await storage.upsert([item], replaces, by_user=False)
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
+        if stored.beside:
+            output["status"] += f". {stored.beside} still holds: the user pinned it"
         return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
 
 

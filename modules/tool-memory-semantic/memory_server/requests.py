@@ -27,6 +27,7 @@ INDEXES = {
     "id": models.PayloadSchemaType.KEYWORD,
     "tags": models.PayloadSchemaType.KEYWORD,
     "replaced_by": models.PayloadSchemaType.KEYWORD,
+    "pinned": models.PayloadSchemaType.BOOL,
     "revision": models.PayloadSchemaType.KEYWORD,
     "timestamp": models.PayloadSchemaType.DATETIME,
 }
@@ -140,6 +141,8 @@ def condition(where: Where) -> models.Filter | None:
     if where.replaced is not None:
         holds = models.IsEmptyCondition(is_empty=models.PayloadField(key="replaced_by"))
         must.append(models.Filter(must_not=[holds]) if where.replaced else holds)
+    if where.pinned:
+        must.append(models.FieldCondition(key="pinned", match=models.MatchValue(value=True)))
     return models.Filter(must=must) if must else None
 
 

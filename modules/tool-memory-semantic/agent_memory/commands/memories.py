@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, readable_size
+from memory_semantic import AgentMemoryError, InputError, limits, readable_size
 
 from ..options import command, limit_option, since_filter, tag_filter, tag_label
 from ..output import first_line, local_time
@@ -127,12 +127,53 @@ def unreplace(session: Session, memory_id: str) -> None:
     session.out.line(f"{memory.id}  {'holds again' if memory.replaced_by else 'was not replaced'}")
 
 
+@command("pin mem-a3f2b8c1d4e5", "pin a3f2b8c1d4e5 0c9d8e7f6a5b")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def pin(session: Session, ids: Sequence[str]) -> None:
+    """Pin memories: rules that recall shows at the beginning of each conversation."""
+    _pin(session, ids, True)
+    rules = run(session.storage.get_recent(None, replaced=False, pinned=True))
+    if left := unshown(rules):
+        names = ", ".join(memory.id for memory in left)
+        session.out.note(
+            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
+            f"not fit: {names}. Unpin some: agent-memory unpin ID"
+        )
+
+
+@command("unpin mem-a3f2b8c1d4e5")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def unpin(session: Session, ids: Sequence[str]) -> None:
+    """Let memories be no rules any more; they stay."""
+    _pin(session, ids, False)
+
+
+def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
+    memories = by_id(session, ids)
+    run(session.storage.pin([memory.id for memory in memories], pinned))
+    session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
+    for memory in memories:
+        session.out.line(f"{memory.id}  {'pinned' if pinned else 'not pinned any more'}")
+
+
+def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
+    """Those of the rules, newest first, that do not fit into what recall shows by default."""
+    from memory_semantic import estimate_tokens
+
+    room, left = float(limits.PIN_BUDGET), []
+    for memory in rules:
+        room -= estimate_tokens(f"- [{memory.id}] {memory.content}\n")
+        left += [memory] if room < 0 else []
+    return left
+
+
 @command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
 @since_filter
 @tag_filter
 @limit_option(20)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
+@click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
 def list_(
     session: Session,
     since: datetime | None,
@@ -140,10 +181,12 @@ def list_(
     limit: int,
     everything: bool,
     replaced: bool,
+    pinned: bool,
 ) -> None:
     """List memories, newest first; those that were replaced only with --replaced."""
     asked = None if everything else limit + 1
-    found = run(session.existing.get_recent(asked, since, tags=tags, replaced=replaced))
+    recent = session.existing.get_recent(asked, since, tags=tags, replaced=replaced, pinned=pinned)
+    found = run(recent)
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
     session.out.json(shown)
@@ -162,6 +205,8 @@ def show(session: Session, memory_id: str) -> None:
     session.out.json(found[0] if len(found) == 1 else found)
     for memory in found:
         session.out.memory(memory, whole=True)
+        if memory.pinned:
+            session.out.line("Pinned: recall shows it at the beginning of each conversation.")
         if later := run(session.storage.replacing(memory)):
             session.out.line(f"Replaced by {_beginning(later)}")
         for earlier in run(session.storage.replaced([memory])):

@@ -63,7 +63,8 @@ def export(session: Session, file: str, yes: bool) -> None:
 @command("import memories.jsonl", "import notes.txt --tag notes", "import memory-store.yaml")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @tag_label
-def import_(session: Session, file: str, tags: Sequence[str]) -> None:
+@click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
+def import_(session: Session, file: str, tags: Sequence[str], pin: bool) -> None:
     """Read memories from FILE, or from standard input ("-").
 
     Reads an export, the JSON that list, search and show print, the YAML of the dev-memory bundle,
@@ -77,7 +78,7 @@ def import_(session: Session, file: str, tags: Sequence[str]) -> None:
     try:
         with path.open("rb") if path else nullcontext(sys.stdin.buffer) as stream:
             data = formats.read_all(stream.read)
-        found, masked = interchange.read(data, file, storage, tags)
+        found, masked = interchange.read(data, file, storage, tags, pin)
     except formats.ImportFileError as error:
         fail(f"{file} cannot be imported; nothing was changed.{listed(error.faults)}")
     loose = run(interchange.drop_open_links([memory for _, memory in found], storage))

@@ -31,6 +31,8 @@ def condition(where: Where) -> edge.Filter | None:
     if where.replaced is not None:
         holds = edge.IsEmptyCondition("replaced_by")
         must.append(edge.Filter(must_not=[holds]) if where.replaced else holds)
+    if where.pinned:
+        must.append(edge.Filter(must_not=[edge.IsEmptyCondition("pinned")]))
     return edge.Filter(must=must) if must else None
 
 
