@@ -164,6 +164,30 @@ async def test_other_projects_contribute_only_what_is_close(
     assert there == [True, False, True, True]
 
 
+async def test_a_project_is_its_repository_and_preferences_hold_everywhere(
+    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    about = {"project": "website", "kind": "preference"}
+    await sam.store_many(
+        [
+            (OTHERS[0], None, about),
+            ("The website answers in French.", None, about),
+            (OTHERS[1], None, {"project": "billing"}),
+            (OTHERS[2], None, {"project": "website"}),
+        ]
+    )
+    repository, worktree = tmp_path / "billing", tmp_path / "fix"
+    (repository / ".git" / "worktrees" / "fix").mkdir(parents=True)
+    (repository / "src" / "api").mkdir(parents=True)
+    worktree.mkdir()
+    (worktree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
+    for folder in (repository / "src" / "api", worktree):
+        monkeypatch.chdir(folder)
+        [recalled] = (await converse(memory, "hello")).recalled
+        there = [text in recalled for text in (*OTHERS, "The website answers in French.")]
+        assert there == [True, True, False, False]
+
+
 async def test_what_was_stored_in_this_conversation_is_not_recalled_in_it(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:

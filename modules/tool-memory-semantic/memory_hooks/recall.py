@@ -57,6 +57,9 @@ MIN_COSINE = {"local": 0.24, "text-embedding-ada-002": 0.8}
 MIN_COSINE |= {"intfloat/multilingual-e5-small": 0.32, "snowflake/snowflake-arctic-embed-xs": 0.34}
 MIN_COSINE_OF_OTHERS = 0.3
 
+# The kinds of captured memories that hold in every project.
+_OF_THE_PERSON = ("preference", "rule")
+
 # What is not searched for: the files that Amplifier puts before a prompt, and reminders.
 _NOT_ASKED = re.compile(r"<(context_file|system-reminder)\b.*?</\1>", re.DOTALL)
 _REMINDER_TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
@@ -176,8 +179,8 @@ class Recall:
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, replaced=False)
-            here = (None, project_of(self._coordinator))
-            recent = [m for m in recent if unseen(m) and m.metadata.get("project") in here]
+            here = project_of(self._coordinator)
+            recent = [memory for memory in recent if unseen(memory) and _holds(memory, here)]
             found.memories = recent[: settings.recent]
         self._first = False
         query = asked(prompt)
@@ -269,6 +272,15 @@ def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
     if not dated:
         return f"- [{memory.id}] {content}\n"
     return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"
+
+
+def _holds(memory: Memory, here: str) -> bool:
+    """Whether a memory holds in the project `here`. What the person prefers holds everywhere,
+    unless it names its own project.
+    """
+    project = memory.metadata.get("project", here)
+    own = memory.metadata.get("kind") in _OF_THE_PERSON
+    return project == here or (own and project.casefold() not in memory.content.casefold())
 
 
 def cosine(memory: Memory) -> float:

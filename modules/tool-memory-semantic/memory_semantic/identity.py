@@ -6,6 +6,7 @@ import os
 import re
 import reprlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,18 @@ def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
 
 
 def project_of(coordinator: Any) -> str:
-    """The project that a session works on: the name of its working directory."""
-    return Path(coordinator.get_capability("session.working_dir") or ".").absolute().name
+    """The project that a session works on: the name of its repository's top folder, for a worktree
+    of the repository that it belongs to; without one, the name of the working directory.
+    """
+    here = Path(coordinator.get_capability("session.working_dir") or ".").absolute()
+    with suppress(OSError, ValueError):
+        for folder in (here, *here.parents):
+            if (folder / ".git").is_dir():
+                return folder.name
+            if (folder / ".git").is_file():  # gitdir: /home/sam/shop/.git/worktrees/fix
+                whole, found, _ = (folder / ".git").read_text().partition("/.git/worktrees/")
+                return Path(whole).name if found else folder.name
+    return here.name
 
 
 def _checked(agent_id: object) -> str:

@@ -205,7 +205,7 @@ def show(session: Session, memory_id: str) -> None:
     session.out.json(found[0] if len(found) == 1 else found)
     for memory in found:
         session.out.memory(memory, whole=True)
-        if memory.pinned:
+        if memory.pinned and not memory.replaced_by:
             session.out.line("Pinned: recall shows it at the beginning of each conversation.")
         if later := run(session.storage.replacing(memory)):
             session.out.line(f"Replaced by {_beginning(later)}")
