@@ -423,17 +423,19 @@ def work(visit):
     began.set()
     end.wait()
     return visit.add()
-thread = threading.Thread(target=lambda: os.write(1, f"{asyncio.run(door.run(work, 5))}\n".encode()))
+def tell(work):
+    os.write(1, f"{asyncio.run(door.run(work, 5))}\\n".encode())
+thread = threading.Thread(target=tell, args=[work])
 thread.start()
 began.wait()
 child = os.fork()
 if child == 0:
-    os.write(1, f"{asyncio.run(door.run(CountingVisit.add, 5))}\n".encode())
+    tell(CountingVisit.add)
     os._exit(0)
 end.set()
 thread.join()
 os.waitpid(child, 0)
-print(asyncio.run(door.run(CountingVisit.add, 5)))
+tell(CountingVisit.add)
 """,
     )
     assert sorted(output.split()) == ["1", "2", "3"]  # the processes print when they like
