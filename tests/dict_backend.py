@@ -4,6 +4,7 @@ memories are compared with a question, by the formula of `ranking`. What others 
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -192,6 +193,8 @@ def _is_in(payload: dict[str, Any], where: Where) -> bool:
         and (not where.until or payload["timestamp"] <= timestamp_text(where.until))
         and (not where.tags or not set(where.tags).isdisjoint(payload["tags"]))
         and (not where.ids or payload["id"] in where.ids)
+        and (not where.expired or _expired(payload, where.expired))
+        and not (where.holding and _expired(payload, where.holding))
         and (not where.pinned or "pinned" in payload)
         and (where.replaced is None or ("replaced_by" in payload) == where.replaced)
         and (
@@ -199,3 +202,7 @@ def _is_in(payload: dict[str, Any], where: Where) -> bool:
             or payload.get("replaced_by") in [str(key) for key in where.replaced_by]
         )
     )
+
+
+def _expired(payload: dict[str, Any], now: datetime) -> bool:
+    return "expires" in payload and payload["expires"] <= timestamp_text(now)

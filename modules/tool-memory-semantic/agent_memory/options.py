@@ -78,9 +78,15 @@ def _with_quotes(command: str, words: list[str], texts: list[str]) -> str:
 
 
 class When(click.ParamType[datetime]):
-    """A date or a time by the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d)."""
+    """A date or a time by the local clock (2026-01-31, 2026-01-31T09:00), or how long ago (7d), or
+    `ahead`. A date is its beginning, or with `end` its end.
+    """
 
     name = "when"
+
+    def __init__(self, end: bool = False, ahead: bool = False) -> None:
+        self._end, self._ahead = end, ahead
+
     _UNITS = {"h": "hours", "d": "days", "w": "weeks"}  # noqa: RUF012 - a constant
 
     def convert(
@@ -92,11 +98,14 @@ class When(click.ParamType[datetime]):
                 number = int(value[:-1])
                 if not number:  # nothing was stored since, and all of it before
                     raise ValueError
-                return datetime.now(UTC) - timedelta(**{self._UNITS[value[-1]]: number})
-            moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.astimezone()
+                span = timedelta(**{self._UNITS[value[-1]]: number})
+                return datetime.now(UTC) + (span if self._ahead else -span)
+            from memory_semantic.times import moment
+
+            return moment(value, None, end=self._end)
         except (ValueError, OverflowError):
-            self.fail("give a date such as 2026-01-31, or how long ago, such as 12h, 7d, 4w.")
+            ago = "in what time" if self._ahead else "how long ago"
+            self.fail(f"give a date such as 2026-01-31, or {ago}, such as 12h, 7d, 4w.")
 
 
 def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -170,6 +179,9 @@ tag_filter = _tags("Only those with this tag, or any of several.")
 tag_label = _tags("A label to filter by; repeatable.")
 since_filter = click.option(
     "--since", type=When(), help="Only those stored since: 7d, 12h, 2026-01-31."
+)
+until_filter = click.option(
+    "--until", type=When(end=True), help="Only those stored until: 7d, 12h, 2026-01-31."
 )
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 

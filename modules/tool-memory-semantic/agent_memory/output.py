@@ -207,10 +207,11 @@ def local_time(moment: datetime) -> str:
 
 
 def memory_json(memory: "Memory") -> dict[str, Any]:
-    """A memory for scripts and for the export; its score only if a search gave it one."""
+    """A memory for scripts; its score only if a search gave it one."""
+    from memory_semantic.exchange import FIELDS
+
     stored = memory.dict_for_storage()
-    names = ("id", "timestamp", "tags", "content", "metadata", "pinned", "replaced_by")
-    fields = {name: stored[name] for name in names if name in stored}
+    fields = {name: stored[name] for name in FIELDS if name in stored}
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
 
 

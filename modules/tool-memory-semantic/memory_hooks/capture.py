@@ -198,7 +198,7 @@ class Capture:
         if waited := await Waiting(storage).store():
             await self._remembered(storage, {each.id: each.content for each in waited})
         for number, (text, _, told) in enumerate(items):
-            near = await storage.search(text, NEAREST)
+            near = await storage.search(text, NEAREST, phrases=False)
             known = next((one.content for one in near if same_statement(one.content, text)), None)
             if known:  # it is renewed, and keeps its tags
                 items[number] = (known, [CAPTURED], told)

@@ -178,7 +178,9 @@ class Recall:
             await self._add_rules(found, storage, seen, settings)
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
-            recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, replaced=False)
+            recent = await storage.get_recent(
+                _RECENT_LOOKED_THROUGH, since, replaced=False, expired=False
+            )
             here = project_of(self._coordinator)
             recent = [memory for memory in recent if unseen(memory) and _holds(memory, here)]
             found.memories = recent[: settings.recent]
@@ -197,7 +199,11 @@ class Recall:
 
             # To a model for English, all texts that it cannot read look alike.
             told = not (english_only(info.model.model) and unreadable(query))
-            close = await storage.search(query, MAX_RESULTS, select=relevant) if told else []
+            close = (
+                await storage.search(query, MAX_RESULTS, phrases=False, select=relevant)
+                if told
+                else []
+            )
             seen.update(each.id for each in close)
             found.memories = close + [each for each in found.memories if each.id not in seen]
 
@@ -205,7 +211,7 @@ class Recall:
         self, found: _Found, storage: "MemoryStorage", seen: set[str], settings: RecallConfig
     ) -> None:
         """Put the rules that the conversation does not show before all else."""
-        pinned = await storage.get_recent(None, replaced=False, pinned=True)
+        pinned = await storage.get_recent(None, replaced=False, pinned=True, expired=False)
         rules = [rule for rule in pinned if rule.id not in seen] if settings.pin_budget else []
         most = min(settings.pin_budget, settings.token_budget)
         limit = self._coordinator.injection_size_limit

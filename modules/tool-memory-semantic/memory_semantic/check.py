@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -19,6 +19,7 @@ from .limits import (
 )
 from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal
+from .times import moment
 
 # A text to remember: alone, with tags, or with tags and metadata.
 Tags = Sequence[str] | None
@@ -120,6 +121,7 @@ def clean_memories(
         new = _new_memory(agent, time, memory.content, memory.tags, memory.metadata)
         new.id, new.dated = clean_id(memory.id), dated
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
+        new.expires = memory.expires
         cleaned.append(new)
     return _batch(cleaned)
 
@@ -139,12 +141,14 @@ def memory_from(
         given["metadata"] = clean_metadata(given["metadata"])
     except InputError:  # other programs call all kinds of things metadata
         given["metadata"] = {}
-    time = clean_since(fields.get("timestamp"), "its timestamp")
+    time = clean_time(fields.get("timestamp"), "its timestamp")
     given |= {"timestamp": time} if time else {}
     own_id = fields.get("id")
     given |= {"id": own_id} if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id) else {}
     given["pinned"] = fields.get("pinned") is True
-    with suppress(ValueError):  # other programs may mean something else by it
+    with suppress(InputError):  # other programs may mean something else by these
+        given["expires"] = clean_time(fields.get("expires"), "expires", end=True)
+    with suppress(ValueError):
         given["replaced_by"] = UUID(str(fields.get("replaced_by")))
     return Memory(agent_id=agent, **given), sum(number for _, number in masked.values())
 
@@ -165,6 +169,14 @@ def _new_memory(
         metadata=clean_metadata(metadata),
         timestamp=time,
     )
+
+
+def clean_expiry(value: object, now: datetime) -> datetime | None:
+    """When a memory expires: see `clean_time`. Raises InputError for a time that is not after `now`."""
+    expires = clean_time(value, "expires", end=True)
+    if expires and expires <= now:
+        raise InputError("expires must be a time in the future.")
+    return expires
 
 
 def clean_id(value: object) -> str:
@@ -214,15 +226,16 @@ def clean_limit(value: object, maximum: int | None) -> int:
     return int(min(value, maximum or value))
 
 
-def clean_since(value: object, name: str = "since") -> datetime | None:
+def clean_time(value: object, name: str, *, end: bool = False) -> datetime | None:
     """A moment in UTC from ISO 8601 text or a datetime, naive ones taken as UTC; None stays None.
-    `name` is what errors call it. Raises InputError for anything else.
+    A bare date is its beginning, or its `end`. `name` is what errors call it. Raises InputError for
+    anything else.
     """
     if value is None:
         return None
     with suppress(ValueError, OverflowError):
         if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
+            return moment(value, UTC, end=end)
         if isinstance(value, datetime):
             return as_utc(value)
     raise InputError(

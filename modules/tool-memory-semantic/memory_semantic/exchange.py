@@ -8,8 +8,8 @@ and each other line is a memory, oldest first:
 
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
-`metadata`, an object of strings, follows if there is any, `pinned` if it is true, and
-`replaced_by`, the key of the text that corrects this one. Times are RFC 3339. Vectors are left out:
+`metadata`, an object of strings, follows if there is any, `pinned` if it is true,
+`expires`, a time, and `replaced_by`, the key of the text that corrects this one. Times are RFC 3339. Vectors are left out:
 the text is the truth, and whoever reads it makes its own.
 """
 
@@ -24,7 +24,7 @@ from .store import EmbeddingModel
 
 FORMAT = "agent-memory"
 VERSION = 1
-_FIELDS = ("id", "timestamp", "tags", "content", "metadata", "pinned", "replaced_by")
+FIELDS = ("id", "timestamp", "tags", "content", "metadata", "pinned", "expires", "replaced_by")
 
 
 class Header(BaseModel):
@@ -48,7 +48,7 @@ class Header(BaseModel):
 
 def line_of(payload: Mapping[str, Any]) -> bytes:
     """The line of a memory, which `payload` holds as the engine keeps it; with its end."""
-    fields = {name: payload[name] for name in _FIELDS if name in payload}
+    fields = {name: payload[name] for name in FIELDS if name in payload}
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 

@@ -45,8 +45,8 @@ def point_id(content: str) -> UUID:
 class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
-    the text that corrects this one, if any does. Only a search sets `score`; it leaves `embedding`
-    empty.
+    the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
+    Only a search sets `score`; it leaves `embedding` empty.
     """
 
     id: str = Field(default_factory=new_memory_id)
@@ -59,16 +59,21 @@ class Memory(BaseModel):
     metadata: dict[str, str] = Field(default_factory=dict)
     pinned: bool = False
     replaced_by: UUID | None = None
+    expires: datetime | None = None
 
-    @field_validator("timestamp")
+    @field_validator("timestamp", "expires")
     @classmethod
-    def _in_utc(cls, moment: datetime) -> datetime:
-        return as_utc(moment)
+    def _in_utc(cls, moment: datetime | None) -> datetime | None:
+        return moment and as_utc(moment)
 
     @property
     def key(self) -> UUID:
         """The key of its text in the store."""
         return point_id(self.content)
+
+    def expired(self, now: datetime) -> bool:
+        """Whether it has stopped holding by `now`."""
+        return self.expires is not None and self.expires <= now
 
     @classmethod
     def from_storage(cls, payload: Mapping[str, Any]) -> "Memory":
@@ -88,4 +93,5 @@ class Memory(BaseModel):
         }
         payload |= {"metadata": self.metadata} if self.metadata else {}
         payload |= {"pinned": True} if self.pinned else {}
+        payload |= {"expires": timestamp_text(self.expires)} if self.expires else {}
         return payload | ({"replaced_by": str(self.replaced_by)} if self.replaced_by else {})

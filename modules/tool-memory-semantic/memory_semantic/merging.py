@@ -12,7 +12,7 @@ from .store import Merge, Store, Stored, StoreInfo, Where
 
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
-    the pin of either, and the later time with its metadata and with what replaced it then. Raises
+    the pin of either, and the later time with its metadata, what replaced it and when it expires. Raises
     InputError for too many tags.
     """
     if known is None:
@@ -26,9 +26,9 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             f"are allowed. {UNCHANGED} Store it again with fewer new tags."
         )
     latest = new if new.timestamp > known.timestamp else known
-    replaced_by = latest.replaced_by
+    replaced_by, expires = latest.replaced_by, latest.expires
     if new.timestamp == known.timestamp:  # a copy, which may be of later
-        replaced_by = new.replaced_by or replaced_by
+        replaced_by, expires = new.replaced_by or replaced_by, new.expires or expires
     return known.model_copy(
         update={
             "tags": list(tags),
@@ -37,13 +37,16 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             "embedding": new.embedding or known.embedding,
             "pinned": new.pinned or known.pinned,
             "replaced_by": replaced_by,
+            "expires": expires,
         }
     )
 
 
 def restate(new: Memory, known: Memory | None) -> Memory:
-    """Like `merge`, for a text that is said now: whatever had replaced it, it holds again."""
-    return merge(new, known).model_copy(update={"replaced_by": None})
+    """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
+    until the time that is said now.
+    """
+    return merge(new, known).model_copy(update={"replaced_by": None, "expires": new.expires})
 
 
 def relink(new: Memory, known: Memory | None) -> Memory:

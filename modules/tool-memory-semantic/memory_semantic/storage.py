@@ -25,6 +25,7 @@ from .memory import Memory, utc_now
 from .merging import adopt, merge, restate
 from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
+from .times import named
 from .usage import Search, Usage
 
 T = TypeVar("T")
@@ -87,13 +88,22 @@ class MemoryStorage:
         return [stored.id for stored in await self.upsert(items)]
 
     async def upsert(
-        self, items: Iterable[Item], replaces: str | None = None, *, by_user: bool = True
+        self,
+        items: Iterable[Item],
+        replaces: str | None = None,
+        *,
+        by_user: bool = True,
+        expires: datetime | str | None = None,
     ) -> list[Stored]:
         """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
         memory, the only one of the `items` replaces that one, or what has replaced it since, and is
-        pinned if that was; what is pinned is only replaced `by_user`.
+        pinned if that was; what is pinned is only replaced `by_user`. All hold until `expires`.
         """
-        memories = check.clean_items(items, self.agent_id, self._clock())
+        now = self._clock()
+        memories = check.clean_items(items, self.agent_id, now)
+        until = check.clean_expiry(expires, now)
+        for memory in memories:
+            memory.expires = until
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
             raise InputError("Only a single text can replace a memory.")
@@ -143,17 +153,21 @@ class MemoryStorage:
         since: datetime | str | None = None,
         tags: Sequence[str] | None = None,
         *,
+        until: datetime | str | None = None,
+        phrases: bool = True,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
-        At most `limit` of them, and never more than `max_query_results`; only those stored at or
-        after `since`; with `tags`, only those with any of them; of these, what `select` keeps.
+        At most `limit` of them, and never more than `max_query_results`; only those stored from
+        `since` to `until`, inclusive; with `tags`, only those with any of them; of these, what
+        `select` keeps. With `phrases`, those of a time that `query` names are boosted.
         """
         asked = self._clock()
         query = check.clean_text(query, "query")
         limit = check.clean_limit(limit, self.config.max_query_results)
-        where = Where(check.clean_since(since), tags=tuple(check.clean_tags(tags)))
+        where = _where(since, until, tags)
+        span = named(query, asked) if phrases else None
 
         async def attempt(info: StoreInfo | None) -> list[Memory]:
             if info is None:
@@ -163,7 +177,7 @@ class MemoryStorage:
             ask = await prepare(query, self.generator(info), info, weight, run)
 
             def answer(store: Store) -> list[Memory]:
-                found = select(search(store, ask(store), where, limit, self._clock()))
+                found = select(search(store, ask(store), where, limit, self._clock(), span))
                 self._usage.record(found, asked, self._clock())
                 return found
 
@@ -189,15 +203,18 @@ class MemoryStorage:
         *,
         replaced: bool | None = None,
         pinned: bool = False,
+        expired: bool | None = None,
     ) -> list[Memory]:
         """The `limit` most recently stored memories, newest first; all of them if it is None.
 
         Only those stored from `since` to `until`, inclusive; `tags` as in `search`; only those that
-        another memory has `replaced`, or only those that hold; only those that are `pinned`.
+        another memory has `replaced`, or only those that it has not; only those that are `pinned`; only those that
+        have `expired`, or only those that have not.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
-        times = check.clean_since(since), check.clean_since(until, "until")
-        where = Where(*times, tuple(check.clean_tags(tags)), replaced=replaced, pinned=pinned)
+        now = self._clock()
+        times = {} if expired is None else {"expired" if expired else "holding": now}
+        where = _where(since, until, tags, replaced=replaced, pinned=pinned, **times)
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def replaced(self, memories: Sequence[Memory]) -> list[Memory]:
@@ -321,3 +338,8 @@ class MemoryStorage:
             with suppress(ReplacedStoreError):
                 return await attempt(await self.info())
         raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
+
+
+def _where(since: object, until: object, tags: object, **flags: Any) -> Where:
+    times = check.clean_time(since, "since"), check.clean_time(until, "until", end=True)
+    return Where(*times, tuple(check.clean_tags(tags)), **flags)

@@ -13,6 +13,7 @@ from . import ranking
 from .errors import damage
 from .limits import ALL, RECENCY_WINDOW
 from .memory import Memory
+from .times import Span
 
 T = TypeVar("T")
 Merge = Callable[[Memory, Memory | None], Memory]
@@ -60,7 +61,7 @@ class StoreInfo(BaseModel):
 class Where:
     """A filter: memories stored at `since` or later, at `until` or earlier, with any of `tags`,
     with one of `ids`, that are `replaced` or not, by one of the keys `replaced_by`, that are
-    `pinned`. None, empty or False means any.
+    `pinned`, that have not expired at the time `holding`, that have at the time `expired`. None, empty or False means any.
     """
 
     since: datetime | None = None
@@ -70,6 +71,8 @@ class Where:
     replaced: bool | None = None
     replaced_by: tuple[UUID, ...] = ()
     pinned: bool = False
+    holding: datetime | None = None
+    expired: datetime | None = None
 
 
 EVERYWHERE = Where()
@@ -203,28 +206,37 @@ def memory_of(record: Record, agent: str) -> Memory:
 
 
 def search(
-    store: Store, question: Question, where: Where, limit: int, now: datetime
+    store: Store,
+    question: Question,
+    where: Where,
+    limit: int,
+    now: datetime,
+    span: Span | None = None,
 ) -> list[Memory]:
     """The `limit` best memories by `ranking.score`. Each of them is among the `limit` most similar
-    of all, or among those of the last seven days, whose scores are boosted; in place of one that
-    was replaced stands the one that holds now, once, as similar as the most similar of them.
+    of all, or among those of the last seven days or of `span`, whose scores are boosted; in place
+    of one that was replaced stands the one that holds now, once, as similar as the most similar of
+    them.
     """
     most = limit
     while True:
-        found = _candidates(store, question, where, most, now)
-        holding = _holding(store, found)
+        found = _candidates(store, question, where, most, now, span)
+        holding = _holding(store, found, now)
         if len(holding) >= limit or len(found) < most:
-            return ranking.rank(holding, now, limit)
-        most *= 2  # several were replaced by one
+            return ranking.rank(holding, now, limit, span)
+        most *= 2  # several were replaced by one, or have expired
 
 
 def _candidates(
-    store: Store, question: Question, where: Where, limit: int, now: datetime
+    store: Store, question: Question, where: Where, limit: int, now: datetime, span: Span | None
 ) -> list[Memory]:
     first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
     just_after = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
-    within_week = replace(where, since=max(where.since or just_after, just_after))
-    answers = store.nearest([(question, where), (question, within_week)], limit)
+    asked = [where, replace(where, since=max(where.since or just_after, just_after))]
+    if span:
+        since = max(where.since or span.since, span.since)
+        asked.append(replace(where, since=since, until=min(where.until or span.until, span.until)))
+    answers = store.nearest([(question, each) for each in asked], limit)
     found = {memory.key: memory for answer in answers for memory in answer}
     candidates = {key: memory for key, memory in found.items() if (memory.score or 0) > 0}
     if len(candidates) < limit:  # all others score 0, and among equals the newest come first
@@ -233,14 +245,14 @@ def _candidates(
     return list(candidates.values())
 
 
-def _holding(store: Store, found: Iterable[Memory]) -> list[Memory]:
+def _holding(store: Store, found: Iterable[Memory], now: datetime) -> list[Memory]:
     holding: dict[UUID, Memory] = {}
     for memory in found:
         last = current(store, memory)
         score = max(memory.score or 0.0, last.score or 0.0)
         present = holding.setdefault(last.key, last)
         present.score = max(present.score or 0.0, score)
-    return list(holding.values())
+    return [memory for memory in holding.values() if not memory.expired(now)]
 
 
 def current(store: Store, memory: Memory, without: Container[UUID] = ()) -> Memory:

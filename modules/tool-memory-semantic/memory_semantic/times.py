@@ -7,12 +7,10 @@ begin on Monday. All of it is in the time zone of this machine.
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from typing import NamedTuple
 from unicodedata import normalize
-
-from .memory import as_utc
 
 RECENTLY_DAYS = 7  # what "recently" is taken for
 
@@ -43,7 +41,7 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> datetime:
         found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         found = found.replace(tzinfo=zone) if zone else found.astimezone()
-    return as_utc(found)
+    return found.astimezone(UTC)
 
 
 def named(question: str, now: datetime) -> Span | None:
@@ -55,7 +53,7 @@ def named(question: str, now: datetime) -> Span | None:
     _, first, last, sure = min(found)
     since = datetime.combine(first, time.min).astimezone()
     until = datetime.combine(min(last, today), time.max).astimezone()
-    return Span(as_utc(since), as_utc(until), sure)
+    return Span(since.astimezone(UTC), until.astimezone(UTC), sure)
 
 
 _BEGINNING = date(1970, 1, 2)  # nothing was stored before
@@ -139,8 +137,7 @@ _COUNTED = {
     "|semana pasada",
     "week 2": "week before last|vorletzte[rn]? woche",
     "month 0": "this month|diese[nm]? monats?|ce mois(-ci)?|este mes",
-    "month 1": "last month|(letzte|vorige|vergangene)[nm] monats?|mois (dernier|passé)"
-    "|mes pasado",
+    "month 1": "last month|(letzte|vorige|vergangene)[nm] monats?|mois (dernier|passé)|mes pasado",
     "month 2": "month before last|vorletzte[nm] monat",
     "year 0": "this year|diese[sm]? jahr|cette année|este año",
     "year 1": "last year|(letzte|vorige|vergangene)[snm] jahr|(an|année) (dernière?|passée?)"
@@ -232,9 +229,7 @@ def _cjk() -> tuple[_Rule, ...]:
     return tuple((re.compile(p), days, days not in unsure) for p, days in rules)
 
 
-def _rule(
-    pattern: str, days: Callable[[re.Match[str], date], _Days], sure: bool = True
-) -> _Rule:
+def _rule(pattern: str, days: Callable[[re.Match[str], date], _Days], sure: bool = True) -> _Rule:
     return re.compile(rf"(?<![\w-])(?:{pattern})(?!\w)"), days, sure
 
 
@@ -272,13 +267,8 @@ def _past(match: re.Match[str], today: date) -> _Days:
     unit, number = _UNIT[match["u"]], _number(match)
     if unit in ("day", "week"):
         return today - timedelta(number * (7 if unit == "week" else 1)), today
-    first, last = _period(unit, number, today)
-    day = min(today.day, last.day) if unit == "month" else 1
-    return (first.replace(day=day) if unit == "month" else _a_year(today, number)), today
-
-
-def _a_year(today: date, number: int) -> date:
-    return today.replace(year=today.year - number, day=min(today.day, 28))
+    first, last = _period("month", number * (12 if unit == "year" else 1), today)
+    return first.replace(day=min(today.day, last.day)), today
 
 
 def _recently(match: re.Match[str], today: date) -> _Days:

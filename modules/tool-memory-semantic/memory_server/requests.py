@@ -30,6 +30,7 @@ INDEXES = {
     "pinned": models.PayloadSchemaType.BOOL,
     "revision": models.PayloadSchemaType.KEYWORD,
     "timestamp": models.PayloadSchemaType.DATETIME,
+    "expires": models.PayloadSchemaType.DATETIME,
 }
 
 _FLOAT16 = 2  # bytes
@@ -143,7 +144,15 @@ def condition(where: Where) -> models.Filter | None:
         must.append(models.Filter(must_not=[holds]) if where.replaced else holds)
     if where.pinned:
         must.append(models.FieldCondition(key="pinned", match=models.MatchValue(value=True)))
+    if where.expired:
+        must.append(_expired(where.expired))
+    if where.holding:
+        must.append(models.Filter(must_not=[_expired(where.holding)]))
     return models.Filter(must=must) if must else None
+
+
+def _expired(now: datetime) -> models.FieldCondition:
+    return models.FieldCondition(key="expires", range=models.DatetimeRange(lte=now))
 
 
 def any_of(name: str, values: Sequence[str]) -> models.FieldCondition:

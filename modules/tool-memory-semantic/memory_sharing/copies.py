@@ -90,6 +90,7 @@ class Sharing:
             content=content,
             timestamp=memory.timestamp,
             tags=tags,
+            expires=memory.expires,
             metadata={COPIED_FROM: self.source.agent_id},
         )
         if content == memory.content and not self.embeds:

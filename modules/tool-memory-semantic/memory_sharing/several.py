@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage, StoreInfo
@@ -34,16 +35,27 @@ class SeveralStores(MemoryStorage):
         since: datetime | str | None = None,
         tags: Sequence[str] | None = None,
         *,
+        until: datetime | str | None = None,
+        phrases: bool = True,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """Like `MemoryStorage.search`, in all stores that have the same embedding model. Of a text
         found in several, the result has one's own, else that of the agent named first.
         """
-        asked = (query, limit, since, tags)
+        asked = partial(
+            MemoryStorage.search,
+            query=query,
+            limit=limit,
+            since=since,
+            tags=tags,
+            until=until,
+            phrases=phrases,
+            select=select,
+        )
         others = await self._comparable()
         own, *theirs = await asyncio.gather(
-            super().search(*asked, select=select),
-            *(self._tried(other, other.search(*asked, select=select)) for other in others),
+            asked(self),
+            *(self._tried(other, asked(other)) for other in others),
             return_exceptions=True,  # if one's own fails, the others still end first
         )
         best: dict[str, Memory] = {}

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from memory_semantic import AgentMemoryError, InputError, limits, readable_size
 
-from ..options import command, limit_option, since_filter, tag_filter, tag_label
+from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
 from ..output import first_line, local_time
 from ..session import FIRST_STORE, Session, fail, run
 from ..suggestions import completed
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
+# What holds: no other memory has replaced it, and it has not expired.
+HOLDING: Final = {"replaced": False, "expired": False}
 # Characters shown of a memory that replaces another, or is replaced.
 _BEGINNING = 100
 
@@ -67,13 +69,19 @@ def _cells(row: dict[str, Any]) -> list[str]:
 @click.argument("query")
 @limit_option(5, "How many at most, up to 20.")
 @since_filter
+@until_filter
 @tag_filter
 def search(
-    session: Session, query: str, limit: int, since: datetime | None, tags: Sequence[str]
+    session: Session,
+    query: str,
+    limit: int,
+    since: datetime | None,
+    until: datetime | None,
+    tags: Sequence[str],
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-    found = run(session.existing.search(query, limit, since, tags))
+    found = run(session.existing.search(query, limit, since, tags, until=until))
     for memory in found:
         memory.content, _ = session.storage.masked(memory.content)
     session.out.json(found)
@@ -90,12 +98,22 @@ def search(
 @click.argument("text")
 @tag_label
 @click.option("--replaces", metavar="ID", help="The memory that this one corrects.")
-def store(session: Session, text: str, tags: Sequence[str], replaces: str | None) -> None:
+@click.option(
+    "--expires", type=When(end=True, ahead=True), help="It holds until then: 7d, 2026-12-31."
+)
+def store(
+    session: Session,
+    text: str,
+    tags: Sequence[str],
+    replaces: str | None,
+    expires: datetime | None,
+) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
     item = (content, labels, {"stored_by": "agent-memory store"})
-    [stored] = run(session.storage.upsert([item], full_id(replaces) if replaces else None))
+    old = full_id(replaces) if replaces else None
+    [stored] = run(session.storage.upsert([item], old, expires=expires))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
@@ -132,7 +150,7 @@ def unreplace(session: Session, memory_id: str) -> None:
 def pin(session: Session, ids: Sequence[str]) -> None:
     """Pin memories: rules that recall shows at the beginning of each conversation."""
     _pin(session, ids, True)
-    rules = run(session.storage.get_recent(None, replaced=False, pinned=True))
+    rules = run(session.storage.get_recent(None, pinned=True, **HOLDING))
     if left := unshown(rules):
         names = ", ".join(memory.id for memory in left)
         session.out.note(
@@ -169,24 +187,29 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 
 @command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
 @since_filter
+@until_filter
 @tag_filter
 @limit_option(20)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
+@click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
 def list_(
     session: Session,
     since: datetime | None,
+    until: datetime | None,
     tags: Sequence[str],
     limit: int,
     everything: bool,
     replaced: bool,
+    expired: bool,
     pinned: bool,
 ) -> None:
-    """List memories, newest first; those that were replaced only with --replaced."""
+    """List memories, newest first: those that hold, unless asked for others."""
     asked = None if everything else limit + 1
-    recent = session.existing.get_recent(asked, since, tags=tags, replaced=replaced, pinned=pinned)
-    found = run(recent)
+    only = {"replaced": True} if replaced else {"expired": True} if expired else HOLDING
+    flags = {**only, "pinned": pinned}
+    found = run(session.existing.get_recent(asked, since, until, tags, **flags))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
     session.out.json(shown)
@@ -207,6 +230,9 @@ def show(session: Session, memory_id: str) -> None:
         session.out.memory(memory, whole=True)
         if memory.pinned and not memory.replaced_by:
             session.out.line("Pinned: recall shows it at the beginning of each conversation.")
+        if memory.expires:
+            did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
+            session.out.line(f"{did} {local_time(memory.expires)}.")
         if later := run(session.storage.replacing(memory)):
             session.out.line(f"Replaced by {_beginning(later)}")
         for earlier in run(session.storage.replaced([memory])):

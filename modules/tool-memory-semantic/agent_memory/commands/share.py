@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from memory_semantic import AgentMemoryError, counted, limits, validate_agent_id
 
-from ..options import BadInputError, command, complete_agent, since_filter, tag_filter, yes_option
+from ..options import (
+    BadInputError,
+    command,
+    complete_agent,
+    since_filter,
+    tag_filter,
+    until_filter,
+    yes_option,
+)
 from ..plan import plan
 from ..session import Session, confirm, fail, run
-from .memories import by_id
+from .memories import HOLDING, by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -48,6 +56,7 @@ class _Choice:
 )
 @tag_filter
 @since_filter
+@until_filter
 @click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
 @yes_option
 def share(
@@ -56,6 +65,7 @@ def share(
     to: str,
     tags: Sequence[str],
     since: datetime | None,
+    until: datetime | None,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -67,14 +77,14 @@ def share(
     If the other agent has no store yet, one is created with the same model. Safe to rerun: resumes
     after an interruption.
     """
-    if bool(ids) == bool(tags or since):
-        raise click.UsageError("Name memories by their ids, or by --tag and --since.")
+    if bool(ids) == bool(tags or since or until):
+        raise click.UsageError("Name memories by their ids, or by --tag, --since and --until.")
     yes = yes or bool(ids)  # what was named is added, and can be taken back
     if session.out.as_json and not (yes or dry_run):
         raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
-    choice = _chosen(session, ids, tags, since, to)
+    choice = _chosen(session, ids, (since, until, tags), to)
     if choice.new:
         _announce(session, choice)
     if choice.new and not dry_run:
@@ -84,16 +94,15 @@ def share(
 
 
 def _chosen(
-    session: Session, ids: Sequence[str], tags: Sequence[str], since: datetime | None, to: str
+    session: Session,
+    ids: Sequence[str],
+    where: tuple[datetime | None, datetime | None, Sequence[str]],
+    to: str,
 ) -> _Choice:
     from memory_sharing.copies import sharing
 
     source = session.existing
-    asked = (
-        by_id(session, ids)
-        if ids
-        else run(source.get_recent(None, since, tags=tags, replaced=False))
-    )
+    asked = by_id(session, ids) if ids else run(source.get_recent(None, *where, **HOLDING))
     click.get_current_context().params["agent"] = to  # from here on, it is the store that may fail
     found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not

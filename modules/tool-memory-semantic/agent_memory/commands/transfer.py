@@ -12,7 +12,7 @@ import click
 from memory_semantic import AgentMemoryError, InputError, counted, limits
 
 from .. import files, formats, interchange
-from ..options import command, tag_label, yes_option
+from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import listed
 from ..session import Session, confirm, fail, run
 
@@ -38,9 +38,13 @@ class _Tally:
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@since_filter
+@until_filter
 @yes_option
-def export(session: Session, file: str, yes: bool) -> None:
-    """Write all memories to FILE, or to standard output ("-").
+def export(
+    session: Session, file: str, since: datetime | None, until: datetime | None, yes: bool
+) -> None:
+    """Write all memories, or those of a time, to FILE, or to standard output ("-").
 
     The file has one JSON object per line; the first says what the file is. It holds texts, ids,
     times and tags, but no vectors. `agent-memory import` reads it on any machine.
@@ -48,7 +52,11 @@ def export(session: Session, file: str, yes: bool) -> None:
     Of a read-only store, such as one in a snapshot, it is the backup, which may be a day old.
     """
     agent = session.existing.agent_id
-    memories = session.backend.memories(session.out.note)
+    memories = [
+        memory
+        for memory in session.backend.memories(session.out.note)
+        if (not since or memory.timestamp >= since) and (not until or memory.timestamp <= until)
+    ]
     content = b"".join(interchange.export_lines(agent, memories))
     if file == "-":
         click.echo(content, nl=False)

@@ -1,6 +1,7 @@
 """The questions of `store` in the engine's own terms."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import qdrant_edge as edge
@@ -33,7 +34,15 @@ def condition(where: Where) -> edge.Filter | None:
         must.append(edge.Filter(must_not=[holds]) if where.replaced else holds)
     if where.pinned:
         must.append(edge.Filter(must_not=[edge.IsEmptyCondition("pinned")]))
+    if where.expired:
+        must.append(_expired(where.expired))
+    if where.holding:
+        must.append(edge.Filter(must_not=[_expired(where.holding)]))
     return edge.Filter(must=must) if must else None
+
+
+def _expired(now: datetime) -> edge.FieldCondition:
+    return edge.FieldCondition("expires", range=edge.RangeDateTime(lte=timestamp_text(now)))
 
 
 def similarity(question: Question, where: Where, limit: int) -> edge.QueryRequest:
