@@ -196,7 +196,8 @@ def _is_in(payload: dict[str, Any], where: Where) -> bool:
         and (not where.expired or _expired(payload, where.expired))
         and not (where.holding and _expired(payload, where.holding))
         and (not where.pinned or "pinned" in payload)
-        and (where.replaced is None or ("replaced_by" in payload) == where.replaced)
+        and (not where.replaced or "replaced_by" in payload)
+        and not (where.holding and "replaced_by" in payload)
         and (
             not where.replaced_by
             or payload.get("replaced_by") in [str(key) for key in where.replaced_by]

@@ -178,9 +178,7 @@ class Recall:
             await self._add_rules(found, storage, seen, settings)
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
-            recent = await storage.get_recent(
-                _RECENT_LOOKED_THROUGH, since, replaced=False, expired=False
-            )
+            recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, holding=True)
             here = project_of(self._coordinator)
             recent = [memory for memory in recent if unseen(memory) and _holds(memory, here)]
             found.memories = recent[: settings.recent]
@@ -211,7 +209,7 @@ class Recall:
         self, found: _Found, storage: "MemoryStorage", seen: set[str], settings: RecallConfig
     ) -> None:
         """Put the rules that the conversation does not show before all else."""
-        pinned = await storage.get_recent(None, replaced=False, pinned=True, expired=False)
+        pinned = await storage.get_recent(None, pinned=True, holding=True)
         rules = [rule for rule in pinned if rule.id not in seen] if settings.pin_budget else []
         most = min(settings.pin_budget, settings.token_budget)
         limit = self._coordinator.injection_size_limit

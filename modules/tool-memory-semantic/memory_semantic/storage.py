@@ -201,20 +201,22 @@ class MemoryStorage:
         until: datetime | str | None = None,
         tags: Sequence[str] | None = None,
         *,
-        replaced: bool | None = None,
+        holding: bool = False,
+        replaced: bool = False,
+        expired: bool = False,
         pinned: bool = False,
-        expired: bool | None = None,
     ) -> list[Memory]:
         """The `limit` most recently stored memories, newest first; all of them if it is None.
 
         Only those stored from `since` to `until`, inclusive; `tags` as in `search`; only those that
-        another memory has `replaced`, or only those that it has not; only those that are `pinned`; only those that
-        have `expired`, or only those that have not.
+        are `holding`, neither replaced nor expired; only those that another memory has `replaced`,
+        that have `expired`, that are `pinned`.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         now = self._clock()
-        times = {} if expired is None else {"expired" if expired else "holding": now}
-        where = _where(since, until, tags, replaced=replaced, pinned=pinned, **times)
+        flags = {"replaced": replaced, "pinned": pinned}
+        flags |= {"expired": now if expired else None, "holding": now if holding else None}
+        where = _where(since, until, tags, **flags)
         return await self.run(lambda store: store.newest(limit, where), [])
 
     async def replaced(self, memories: Sequence[Memory]) -> list[Memory]:

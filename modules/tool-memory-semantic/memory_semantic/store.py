@@ -60,15 +60,16 @@ class StoreInfo(BaseModel):
 @dataclass(frozen=True)
 class Where:
     """A filter: memories stored at `since` or later, at `until` or earlier, with any of `tags`,
-    with one of `ids`, that are `replaced` or not, by one of the keys `replaced_by`, that are
-    `pinned`, that have not expired at the time `holding`, that have at the time `expired`. None, empty or False means any.
+    with one of `ids`, that are `replaced`, by one of the keys `replaced_by`, that are `pinned`,
+    that have expired by the time `expired`, that have not by the time `holding`, and are not
+    replaced. None, empty or False means any.
     """
 
     since: datetime | None = None
     until: datetime | None = None
     tags: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    replaced: bool | None = None
+    replaced: bool = False
     replaced_by: tuple[UUID, ...] = ()
     pinned: bool = False
     holding: datetime | None = None

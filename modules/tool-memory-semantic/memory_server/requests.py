@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -139,15 +140,15 @@ def condition(where: Where) -> models.Filter | None:
             must.append(any_of(name, values))
     if where.replaced_by:
         must.append(any_of("replaced_by", list(map(str, where.replaced_by))))
-    if where.replaced is not None:
-        holds = models.IsEmptyCondition(is_empty=models.PayloadField(key="replaced_by"))
-        must.append(models.Filter(must_not=[holds]) if where.replaced else holds)
+    not_replaced = models.IsEmptyCondition(is_empty=models.PayloadField(key="replaced_by"))
+    if where.replaced:
+        must.append(models.Filter(must_not=[not_replaced]))
     if where.pinned:
         must.append(models.FieldCondition(key="pinned", match=models.MatchValue(value=True)))
     if where.expired:
         must.append(_expired(where.expired))
     if where.holding:
-        must.append(models.Filter(must_not=[_expired(where.holding)]))
+        must += [not_replaced, models.Filter(must_not=[_expired(where.holding)])]
     return models.Filter(must=must) if must else None
 
 

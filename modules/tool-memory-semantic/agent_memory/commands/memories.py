@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 from memory_semantic import AgentMemoryError, InputError, limits, readable_size
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
-# What holds: no other memory has replaced it, and it has not expired.
-HOLDING: Final = {"replaced": False, "expired": False}
 # Characters shown of a memory that replaces another, or is replaced.
 _BEGINNING = 100
 
@@ -150,7 +148,7 @@ def unreplace(session: Session, memory_id: str) -> None:
 def pin(session: Session, ids: Sequence[str]) -> None:
     """Pin memories: rules that recall shows at the beginning of each conversation."""
     _pin(session, ids, True)
-    rules = run(session.storage.get_recent(None, pinned=True, **HOLDING))
+    rules = run(session.storage.get_recent(None, pinned=True, holding=True))
     if left := unshown(rules):
         names = ", ".join(memory.id for memory in left)
         session.out.note(
@@ -207,8 +205,8 @@ def list_(
 ) -> None:
     """List memories, newest first: those that hold, unless asked for others."""
     asked = None if everything else limit + 1
-    only = {"replaced": True} if replaced else {"expired": True} if expired else HOLDING
-    flags = {**only, "pinned": pinned}
+    others = replaced or expired
+    flags = {"holding": not others, "replaced": replaced, "expired": expired, "pinned": pinned}
     found = run(session.existing.get_recent(asked, since, until, tags, **flags))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found

@@ -19,7 +19,7 @@ from ..options import (
 )
 from ..plan import plan
 from ..session import Session, confirm, fail, run
-from .memories import HOLDING, by_id
+from .memories import by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -102,7 +102,7 @@ def _chosen(
     from memory_sharing.copies import sharing
 
     source = session.existing
-    asked = by_id(session, ids) if ids else run(source.get_recent(None, *where, **HOLDING))
+    asked = by_id(session, ids) if ids else run(source.get_recent(None, *where, holding=True))
     click.get_current_context().params["agent"] = to  # from here on, it is the store that may fail
     found = run(sharing(source, session.settings.storage(to)))
     if found is None:  # its folder is there, its store is not

@@ -29,14 +29,14 @@ def condition(where: Where) -> edge.Filter | None:
     if where.replaced_by:
         keys = edge.MatchAny(list(map(str, where.replaced_by)))
         must.append(edge.FieldCondition("replaced_by", match=keys))
-    if where.replaced is not None:
-        holds = edge.IsEmptyCondition("replaced_by")
-        must.append(edge.Filter(must_not=[holds]) if where.replaced else holds)
+    if where.replaced:
+        must.append(edge.Filter(must_not=[edge.IsEmptyCondition("replaced_by")]))
     if where.pinned:
         must.append(edge.Filter(must_not=[edge.IsEmptyCondition("pinned")]))
     if where.expired:
         must.append(_expired(where.expired))
     if where.holding:
+        must.append(edge.IsEmptyCondition("replaced_by"))
         must.append(edge.Filter(must_not=[_expired(where.holding)]))
     return edge.Filter(must=must) if must else None
 
