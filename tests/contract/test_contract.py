@@ -614,7 +614,7 @@ async def test_a_correction_is_found_in_place_of_what_it_corrects(
     assert [memory.id for memory in found][0] == new.id and len(found) == 2
     assert old not in [memory.id for memory in found]
     assert {memory.id for memory in await storage.get_recent(replaced=True)} == {old}
-    assert len(await storage.get_recent(replaced=False)) == 2
+    assert len(await storage.get_recent(holding=True)) == 2
     memory = await storage.get(old)
     assert memory and (await storage.replacing(memory)).id == new.id  # type: ignore[union-attr]
     assert await storage.unreplace(old) and not await storage.get_recent(replaced=True)
@@ -663,7 +663,7 @@ async def test_what_a_forgotten_memory_replaced_holds_again(make: MakeStorage) -
     [memory] = await storage.get_recent(replaced=True)
     assert memory.id == x and memory.replaced_by == point_id("z")
     assert await storage.delete([z.id]) == 1
-    assert [memory.id for memory in await storage.get_recent(replaced=False)] == [x]
+    assert [memory.id for memory in await storage.get_recent(holding=True)] == [x]
 
 
 async def test_a_correction_comes_back_with_what_it_corrects(
@@ -693,7 +693,7 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     assert (z.beside, z.replaced) == (x, "") and not await storage.get_recent(replaced=True)
     [z] = await storage.upsert(["z"], x)
     assert z.replaced == x
-    [rule] = await storage.get_recent(pinned=True, replaced=False)
+    [rule] = await storage.get_recent(pinned=True, holding=True)
     assert rule.id == z.id
     await storage.pin([x, z.id], pinned=False)
     assert not await storage.get_recent(pinned=True) and await storage.get(y)

@@ -548,4 +548,4 @@ async def test_only_the_user_replaces_a_rule(memory: dict[str, Any], old: Memory
     store = {"tool": "memory_store", "arguments": arguments}
     talk = await converse(memory, "hello", turns=[[store]])
     assert f"{rule} still holds: the user pinned it" in str(talk.messages)
-    assert [kept.id for kept in await old.get_recent(pinned=True, replaced=False)] == [rule]
+    assert [kept.id for kept in await old.get_recent(pinned=True, holding=True)] == [rule]

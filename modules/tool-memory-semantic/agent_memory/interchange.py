@@ -22,16 +22,25 @@ def export_lines(agent: str, memories: Sequence["Memory"]) -> Iterator[bytes]:
 
 
 async def drop_open_links(memories: Sequence["Memory"], storage: "MemoryStorage") -> int:
-    """Let those hold whose corrections are neither among these memories nor in the store; returns
-    how many these are.
+    """Let those hold whose corrections are neither among these memories nor in the store, or lead
+    back to them; returns how many these are.
     """
+    by_key = {memory.key: memory for memory in memories}
+    circles = 0
+    for memory in memories:
+        later, passed = memory, {memory.key}
+        while later and later.replaced_by and later.replaced_by not in passed:
+            passed.add(later.replaced_by)
+            later = by_key.get(later.replaced_by)
+        if later and later.replaced_by == memory.key:
+            memory.replaced_by, circles = None, circles + 1
     linked = {memory.replaced_by for memory in memories} - {memory.key for memory in memories}
     keys = [key for key in linked if key]
     present = await storage.run(lambda store: store.get(keys).keys(), ()) if keys else ()
     loose = [memory for memory in memories if memory.replaced_by in {*keys}.difference(present)]
     for memory in loose:
         memory.replaced_by = None
-    return len(loose)
+    return circles + len(loose)
 
 
 def read(

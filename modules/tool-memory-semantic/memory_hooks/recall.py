@@ -251,7 +251,9 @@ def block(
     `memories` are tried first; the message shows the newest first. If they are `rules`, it says how
     many do not fit.
     """
-    tokens, chars = estimate_tokens(head + _TAIL), len(head + _TAIL)
+    rest = "({} more do not fit: agent-memory list --pinned)\n" if rules else ""
+    frame = head + rest.format(len(memories)) + _TAIL + "\n"
+    tokens, chars = estimate_tokens(frame), len(frame)
     kept: list[tuple[Memory, str]] = []
     for memory in memories:
         line = _line(memory, masked, dated=not rules)
@@ -261,8 +263,8 @@ def block(
             kept.append((memory, line))
     kept.sort(key=lambda each: each[0].timestamp, reverse=True)
     left = len(memories) - len(kept)
-    more = f"({left} more do not fit: agent-memory list --pinned)\n" if rules and left else ""
-    return head + "".join(line for _, line in kept) + more + _TAIL, len(kept)
+    lines = "".join(line for _, line in kept) + (rest.format(left) if left else "")
+    return head + lines + _TAIL, len(kept)
 
 
 def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
@@ -284,7 +286,8 @@ def _holds(memory: Memory, here: str) -> bool:
     """
     project = memory.metadata.get("project", here)
     own = memory.metadata.get("kind") in _OF_THE_PERSON
-    return project == here or (own and project.casefold() not in memory.content.casefold())
+    named = rf"(?<!\w){re.escape(project)}(?!\w)"
+    return project == here or (own and not re.search(named, memory.content, re.IGNORECASE))
 
 
 def cosine(memory: Memory) -> float:

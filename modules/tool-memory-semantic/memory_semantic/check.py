@@ -122,6 +122,8 @@ def clean_memories(
         new.id, new.dated = clean_id(memory.id), dated
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
         new.expires = memory.expires
+        if new.replaced_by == new.key:
+            new.replaced_by = None
         cleaned.append(new)
     return _batch(cleaned)
 
@@ -172,7 +174,7 @@ def _new_memory(
 
 
 def clean_expiry(value: object, now: datetime) -> datetime | None:
-    """When a memory expires: see `clean_time`. Raises InputError for a time that is not after `now`."""
+    """When a memory expires: see `clean_time`. Raises InputError for a time before `now`, or now."""
     expires = clean_time(value, "expires", end=True)
     if expires and expires <= now:
         raise InputError("expires must be a time in the future.")

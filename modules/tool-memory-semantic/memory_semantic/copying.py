@@ -128,8 +128,8 @@ def payloads(store: Readable) -> Payloads:
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """What must change in a copy that holds what was `found`, as two lists of keys. First those to
     delete: their texts were deleted from the original, or deleted and stored again with another id,
-    or they hold again, are not pinned any more, or expire at another time, which merging would not show. Then those to
-    write: they are missing or out of date.
+    or they hold again, are not pinned any more, or expire at another time, which merging would not
+    show. Then those to write: they are missing or out of date.
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:

@@ -121,7 +121,8 @@ def project_of(coordinator: Any) -> str:
                 return folder.name
             if (folder / ".git").is_file():  # gitdir: /home/sam/shop/.git/worktrees/fix
                 whole, found, _ = (folder / ".git").read_text().partition("/.git/worktrees/")
-                return Path(whole).name if found else folder.name
+                named = folder / whole.removeprefix("gitdir:").strip()  # relative, or absolute
+                return named.resolve().name if found else folder.name
     return here.name
 
 

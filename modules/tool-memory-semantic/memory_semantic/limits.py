@@ -35,8 +35,8 @@ PIN_BUDGET = 500  # tokens of pinned rules before the first prompt of a conversa
 # Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.
 RECENCY_WINDOW = timedelta(days=7)
 RECENCY_BOOST = 1.2
-# A memory of a time that the question names is boosted by 60 %: the least that found the most in the
-# tuning part of benchmarks/recall.
+# A memory of a time that the question names is boosted by 60 %: the least that found the most in
+# the tuning part of benchmarks/recall.
 NAMED_BOOST = 1.6
 # With the built-in model, the words that question and memory share count as much as the meaning.
 # This weight found the most in the tuning part of benchmarks/recall.

@@ -12,8 +12,8 @@ from .store import Merge, Store, Stored, StoreInfo, Where
 
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
-    the pin of either, and the later time with its metadata, what replaced it and when it expires. Raises
-    InputError for too many tags.
+    the pin of either, and the later time with its metadata, what replaced it and when it expires.
+    Raises InputError for too many tags.
     """
     if known is None:
         return new
@@ -44,9 +44,12 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 
 def restate(new: Memory, known: Memory | None) -> Memory:
     """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
-    until the time that is said now.
+    until the time that is said now. A rule that was replaced is no rule by that.
     """
-    return merge(new, known).model_copy(update={"replaced_by": None, "expires": new.expires})
+    merged = merge(new, known)
+    pinned = new.pinned or (merged.pinned and not merged.replaced_by)
+    change = {"replaced_by": None, "expires": new.expires, "pinned": pinned}
+    return merged.model_copy(update=change)
 
 
 def relink(new: Memory, known: Memory | None) -> Memory:

@@ -247,9 +247,16 @@ def _candidates(
 
 
 def _holding(store: Store, found: Iterable[Memory], now: datetime) -> list[Memory]:
+    known = {memory.key: memory for memory in found}
+    later = dict(known)
+    while ahead := {memory.replaced_by for memory in later.values()} - known.keys() - {None}:
+        later = store.get(key for key in ahead if key)  # one step of all chains at once
+        if not later:
+            break
+        known |= {k: memory.model_copy(update={"embedding": []}) for k, memory in later.items()}
     holding: dict[UUID, Memory] = {}
     for memory in found:
-        last = current(store, memory)
+        last = _last(known.get, memory)
         score = max(memory.score or 0.0, last.score or 0.0)
         present = holding.setdefault(last.key, last)
         present.score = max(present.score or 0.0, score)
@@ -260,13 +267,17 @@ def current(store: Store, memory: Memory, without: Container[UUID] = ()) -> Memo
     """The memory that holds now: this one, or the last of those that replaced it, one after
     another, as far as they are in the store and their keys not in `without`.
     """
+    last = _last(lambda key: store.get([key]).get(key), memory, without)
+    return last if last is memory else last.model_copy(update={"embedding": []})
+
+
+def _last(
+    get: Callable[[UUID], Memory | None], memory: Memory, without: Container[UUID] = ()
+) -> Memory:
     holds, passed = memory, {memory.key}
-    while (key := memory.replaced_by) and key not in passed:
+    while (key := memory.replaced_by) and key not in passed and (later := get(key)):
         passed.add(key)
-        found = store.get([key]).get(key)
-        if found is None:
-            break
-        memory = found.model_copy(update={"embedding": []})
+        memory = later
         holds = holds if key in without else memory
     return holds
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
+# Of a rule, recall shows this many characters.
+_SHOWN_CHARS = 600
 # Characters shown of a memory that replaces another, or is replaced.
 _BEGINNING = 100
 
@@ -166,6 +168,9 @@ def unpin(session: Session, ids: Sequence[str]) -> None:
 
 def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     memories = by_id(session, ids)
+    for memory in memories if pinned else ():
+        if later := run(session.storage.replacing(memory)):
+            fail(f"{memory.id} is replaced by {later.id}: pin that. Nothing was changed.")
     run(session.storage.pin([memory.id for memory in memories], pinned))
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:
@@ -178,8 +183,9 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 
     room, left = float(limits.PIN_BUDGET), []
     for memory in rules:
-        room -= estimate_tokens(f"- [{memory.id}] {memory.content}\n")
-        left += [memory] if room < 0 else []
+        tokens = estimate_tokens(f"- [{memory.id}] {memory.content[:_SHOWN_CHARS]}\n")
+        left += [memory] if tokens > room else []
+        room -= tokens if tokens <= room else 0
     return left
 
 

@@ -111,6 +111,8 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool) -> None
     if tally.renamed:
         owners = "theirs" if tally.renamed > 1 else "its id"
         session.out.line(f"{tally.renamed:,} got a new id, because another memory has {owners}.")
+    if rules := sum(memory.pinned for _, memory in found):
+        session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
     if loose:
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     session.out.masked(masked)

@@ -90,14 +90,22 @@ class Backup:
             header = self.header()
             if header is None:
                 raise ValueError("It is not this agent's.")
-            gone = {point_id(text) for text in texts}
+            gone: dict[UUID, UUID | None] = {point_id(text): None for text in texts}
+            for _, memory in self._memories_by_line():
+                if memory.key in gone:
+                    gone[memory.key] = memory.replaced_by
             kept = []
             for line, memory in self._memories_by_line():
                 if memory.id in ids or memory.key in gone:
                     continue
                 if memory.replaced_by in gone:
-                    free = memory.model_copy(update={"replaced_by": None})
-                    line = line_of(free.dict_for_storage())
+                    passed: set[UUID] = set()
+                    while (key := memory.replaced_by) in gone and key not in passed:
+                        passed.add(key)
+                        memory.replaced_by = gone[key]
+                    if memory.replaced_by in gone:
+                        memory.replaced_by = None
+                    line = line_of(memory.dict_for_storage())
                 kept.append(line)
             header = header.model_copy(update={"memories": len(kept)})
             disk.write_whole(self.path, (header.line(), *kept))
