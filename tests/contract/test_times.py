@@ -15,10 +15,13 @@ SPANS = {
     "2026-11-20 2026-11-20": "what came up today|was kam heute auf|오늘 뭐 했지|今日は何をした",
     "2026-11-19 2026-11-19": "what did I note yesterday?|was habe ich gestern notiert"
     "|qu'est-ce qu'on a décidé hier soir|¿qué decidimos ayer?|어제 뭐라고 했지|昨日の決定",
-    "2026-11-18 2026-11-18": "the day before yesterday|vorgestern|avant-hier|anteayer|그저께|一昨日",
-    "2026-11-17 2026-11-17": "what broke three days ago|vor drei Tagen|il y a 3 jours|hace tres días"
+    "2026-11-18 2026-11-18": "the day before yesterday|vorgestern|avant-hier"
+    "|anteayer|그저께|一昨日",
+    "2026-11-17 2026-11-17": "what broke three days ago|vor drei Tagen"
+    "|il y a 3 jours|hace tres días"
     "|3일 전에 뭐가|3日前に",
-    "2026-11-16 2026-11-20": "what did we do this week|diese Woche|cette semaine|esta semana|이번 주|今週",
+    "2026-11-16 2026-11-20": "what did we do this week|diese Woche|cette semaine"
+    "|esta semana|이번 주|今週",
     "2026-11-09 2026-11-15": "what did we decide last week|letzte Woche|la semaine dernière"
     "|la semana pasada|지난주에|先週の",
     "2026-11-02 2026-11-08": "two weeks ago|vor zwei Wochen|il y a deux semaines|hace dos semanas"
@@ -28,10 +31,14 @@ SPANS = {
     "2026-10-01 2026-10-31": "last month|letzten Monat|le mois dernier|el mes pasado|지난달|先月"
     "|in October|im Oktober|en octobre|en octubre|10월에|10月に",
     "2026-09-20 2026-11-20": "in the last two months|in den letzten zwei Monaten|지난 2개월",
-    "2025-01-01 2025-12-31": "what did we choose in 2025|last year|im Jahr 2025|en 2025|작년|2025年",
-    "2025-03-01 2025-03-31": "in March 2025|im März 2025|en mars 2025|en marzo de 2025|2025년 3월|2025年3月",
-    "2026-11-16 2026-11-16": "what happened on Monday|am Montag|lundi dernier|el lunes pasado|월요일에",
-    "2026-11-09 2026-11-20 ": "since last week|seit letzter Woche|depuis la semaine dernière|지난주부터",
+    "2025-01-01 2025-12-31": "what did we choose in 2025|last year|im Jahr 2025"
+    "|en 2025|작년|2025年",
+    "2025-03-01 2025-03-31": "in March 2025|im März 2025|en mars 2025"
+    "|en marzo de 2025|2025년 3월|2025年3月",
+    "2026-11-16 2026-11-16": "what happened on Monday|am Montag"
+    "|lundi dernier|el lunes pasado|월요일에",
+    "2026-11-09 2026-11-20 ": "since last week|seit letzter Woche"
+    "|depuis la semaine dernière|지난주부터",
     "2026-03-01 2026-11-20": "since March|seit März|depuis mars|desde marzo|3월부터|3月以降",
     "1970-01-02 2026-02-28": "before March|avant mars|antes de marzo|3월 이전",
     "2026-03-05 2026-03-05": "what happened on 2026-03-05",

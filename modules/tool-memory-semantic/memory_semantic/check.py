@@ -174,7 +174,7 @@ def _new_memory(
 
 
 def clean_expiry(value: object, now: datetime) -> datetime | None:
-    """When a memory expires: see `clean_time`. Raises InputError for a time before `now`, or now."""
+    """When a memory expires: see `clean_time`. Raises InputError unless it is after `now`."""
     expires = clean_time(value, "expires", end=True)
     if expires and expires <= now:
         raise InputError("expires must be a time in the future.")

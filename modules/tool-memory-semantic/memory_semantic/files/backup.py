@@ -99,12 +99,7 @@ class Backup:
                 if memory.id in ids or memory.key in gone:
                     continue
                 if memory.replaced_by in gone:
-                    passed: set[UUID] = set()
-                    while (key := memory.replaced_by) in gone and key not in passed:
-                        passed.add(key)
-                        memory.replaced_by = gone[key]
-                    if memory.replaced_by in gone:
-                        memory.replaced_by = None
+                    memory.replaced_by = _after(memory.replaced_by, gone)
                     line = line_of(memory.dict_for_storage())
                 kept.append(line)
             header = header.model_copy(update={"memories": len(kept)})
@@ -157,3 +152,10 @@ def _is_whole(record: Record) -> bool:
     text = record.payload.get("content")
     whole = isinstance(text, str) and point_id(text) == record.key
     return whole and all(isinstance(record.payload.get(name), str) for name in ("id", "timestamp"))
+
+
+def _after(key: UUID | None, gone: dict[UUID, UUID | None]) -> UUID | None:
+    """What replaced the text `key` and is not itself `gone`."""
+    for _ in gone:  # as many steps at most
+        key = gone.get(key, key) if key else None
+    return None if key in gone else key
