@@ -88,7 +88,9 @@ _SINCE = re.compile(
     r"( (start|beginning|anfang|beginn|début|inicio|principios)( of| de| du)?)? $"
 )
 _BEFORE = re.compile(rf"\b(before|vor|avant|antes de){_ARTICLE} $")
-_UNTIL = re.compile(rf"\b(until|till?|up to|bis|hasta|jusqu'(en|à|au)){_ARTICLE} $")
+_UNTIL = re.compile(
+    rf"\b(until|till?|up to|bis|hasta|jusqu'(en|à|au)){_ARTICLE}( end of| ende| fin de)? $"
+)
 _SINCE_AFTER = re.compile("부터|이후|から(?!の)|以来|以降")
 _BEFORE_AFTER = re.compile(" ?이전| ?전에|以前|より前|の前")
 _UNTIL_AFTER = re.compile("까지|まで")
@@ -128,7 +130,7 @@ _MONTHS = _numbers(
 # Counted from today, by the unit and how many of it ago.
 _COUNTED = {
     "day 0": "today|tonight|this (morning|afternoon|evening)|heute|aujourd'hui|hoy",
-    "day 1": "yesterday|last night|gestern|(?<=qu')hier|(?<=depuis )hier|hier (soir|matin)"
+    "day 1": "yesterday|last night|gestern|(?<=qu')hier|(?<=depuis )hier|(?<=é )hier|hier (soir|matin)"
     "|ayer|anoche",
     "day 2": "(the )?day before yesterday|vorgestern|avant-hier|anteayer|antes de ayer",
     "week 0": "this week|diese[rn]? woche|wochenanfang|cette semaine|esta semana"
@@ -140,7 +142,7 @@ _COUNTED = {
     "month 1": "last month|(letzte|vorige|vergangene)[nm] monats?|mois (dernier|passé)|mes pasado",
     "month 2": "month before last|vorletzte[nm] monat",
     "year 0": "this year|diese[sm]? jahr|cette année|este año",
-    "year 1": "last year|(letzte|vorige|vergangene)[snm] jahr|(an|année) (dernière?|passée?)"
+    "year 1": "last year|(letzte|vorige|vergangene)[snm] jahr|(an|année) (dernier|dernière|passée?)"
     "|año pasado",
     "year 2": "year before last|vorletzte[snm] jahr",
 }
@@ -177,13 +179,13 @@ def _either(words: dict[str, int] | dict[str, str], cjk: bool) -> str:
 def _latin() -> tuple[_Rule, ...]:
     """The rules for words in Latin letters; compiled at the first question."""
     n, u = _either(_NUMBERS, False), _either(_UNIT, False)
-    many = rf"(?P<n>\d{{1,3}}|{n})( of)? (?P<u>{u})(e?s|e?n)?"
+    many = rf"(?P<n>\d{{1,3}}|{n})( of)? (?P<u>{u})e?[ns]?"
     one = rf"(?P<n>)(?P<u>{u})"
     day, month = _either(_WEEKDAYS, False), _either(_MONTHS, False)
     of = r"(in|during|early|mid|late|back in|of|from|im|ende|anfang|mitte|vom|en|d'|de|du mois de"
     to = r"since|after|before|until|till|by|seit|ab|nach|bis|vor|depuis|avant|jusqu'en|desde|hasta"
     last = "last|this|letzte[nrm]|diese[nm]"
-    year = r"(?P<y>(19|20)\d\d)(?![-.:/]?\w|[.,]\d)"
+    year = r"(?P<y>(19|20)\d\d)(?![-.:/]?\w|[.,]\d| ?(ms|px|[kmg]i?b|rows|tokens|users)\b)"
     return (
         *(_rule(rf"(?P<time>{words})", _counted(key)) for key, words in _COUNTED.items()),
         _rule(rf"(?P<time>{_RECENTLY})", _recently, sure=False),
@@ -197,16 +199,22 @@ def _latin() -> tuple[_Rule, ...]:
         ),
         _rule(rf"(?P<time>(les|ces|des) (?P<n>\d+|{n}) derni(er|ère)s (?P<u>{u})s?)", _past),
         _rule(
-            rf"(on|since|before|until|by|{last}|am|seit|bis|vor|vom|depuis|avant|ce|el|del|desde)"
+            rf"(on|from|since|before|until|by|{last}|am|seit|bis|vor|vom|depuis|avant|ce|el|del|desde)"
             rf"( the| el)?( {last})? (?P<time>(?P<d>{day}))",
             _weekday,
             sure=False,
         ),
         _rule(rf"(?P<time>(?P<d>{day}) (dernier|passé|pasado))", _weekday),
         _rule(rf"(?P<time>(?P<m>{month})\.? (de )?{year})", _month),
+        _rule(rf"(?P<time>(?P<m>{month})(?='s))", _month, sure=False),
+        _rule(rf"(?P<time>(?P<m>{month})\.? (?P<d>\d\d?)(st|nd|rd|th)?(,? {year})?)", _date),
+        _rule(
+            rf"(?P<time>(?P<d>\d\d?)(st|nd|rd|th|er|\.)? ((of|de) )?(?P<m>{month})(,?( de)? {year})?)",
+            _date,
+        ),
         _rule(rf"({of}|{to}|{last})) ?(?P<time>(?P<m>{month}))", _month, sure=False),
         _rule(rf"({of}|{to}|jahr)) (?P<time>{year})", _year, sure=False),
-        _rule(r"(?P<time>(?P<iso>\d{4}-\d\d-\d\d))", _iso),
+        (re.compile(r"(?<![\w-])(?P<time>\d{4}-\d\d-\d\d)(?![\da-z-])"), _iso, True),
     )
 
 
@@ -222,7 +230,11 @@ def _cjk() -> tuple[_Rule, ...]:
         (r"(?P<time>(?P<n>하루|이틀|사흘|나흘)(?P<u>) ?전)", _ago),
         (rf"(지난|최근|過去|この|ここ|直近|最近)(の)? ?(?P<time>{many})", _past),
         (rf"(?<!매주 )(?<!毎週)(?P<time>(?P<d>{day})(요일|曜日?))(?!마다)", _weekday),
-        (r"((?P<y>\d{4}) ?[년年] ?)?(?P<time>(?<!\d)(?P<m>\d{1,2}) ?[월月])(?!曜)", _month),
+        (r"((?P<y>\d{4}) ?[년年] ?)?(?P<time>(?<!\d)(?P<m>\d\d?) ?[월月])(?!曜| ?\d)", _month),
+        (
+            r"((?P<y>\d{4}) ?[년年] ?)?(?<!\d)(?P<time>(?P<m>\d\d?) ?[월月] ?(?P<d>\d\d?)[일日])",
+            _date,
+        ),
         (r"(?<!\d)(?P<time>(?P<y>(19|20)\d\d) ?[년年](도|度)?)(?! ?\d{1,2} ?[월月])", _year),
     )
     unsure = (_recently, _weekday)
@@ -280,6 +292,13 @@ def _weekday(match: re.Match[str], today: date) -> _Days:
     return _period("day", back, today)
 
 
+def _date(match: re.Match[str], today: date) -> _Days:
+    month = int(match["m"]) if match["m"].isdecimal() else _MONTHS[match["m"]]
+    day = date(int(match["y"] or today.year), month, int(match["d"]))
+    day = day if match["y"] or day <= today else day.replace(year=today.year - 1)
+    return day, day
+
+
 def _month(match: re.Match[str], today: date) -> _Days:
     month = int(match["m"]) if match["m"].isdecimal() else _MONTHS[match["m"]]
     year = match.groupdict().get("y")
@@ -297,5 +316,5 @@ def _year(match: re.Match[str], today: date) -> _Days:
 
 
 def _iso(match: re.Match[str], today: date) -> _Days:
-    day = date.fromisoformat(match["iso"])
+    day = date.fromisoformat(match["time"])
     return day, day
