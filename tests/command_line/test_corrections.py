@@ -116,3 +116,43 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
     assert len(command.json("list", "--pinned", "--all")) == 41
     told = command.run("pin", first).stderr
     assert "Recall shows about 500 tokens" in told and first in told
+
+
+def test_a_memory_that_expires(command: Command) -> None:
+    id = stored(command, OLD, "--expires", "7d")
+    assert "Expires " in command.run("show", id).stdout
+    assert (
+        "must be a time in the future"
+        in command.run("store", NEW, "--expires", "2020-01-01", code=2).stderr
+    )
+    assert len(command.json("list")) == 1 and not command.json("list", "--expired")
+    assert command.json("show", id)["expires"]
+
+
+def test_memories_of_a_time(command: Command, tmp_path: Path) -> None:
+    lines = [{"content": OLD, "timestamp": "2026-03-05T12:00:00Z"}, {"content": NEW}]
+    file = tmp_path / "notes.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command.run("import", str(file))
+    march = ("--since", "2026-03-01", "--until", "2026-03-31")
+    assert [each["content"] for each in command.json("list", *march)] == [OLD]
+    assert [each["content"] for each in command.json("search", "staging", *march)] == [OLD]
+    command.run("export", str(tmp_path / "march.jsonl"), *march)
+    header, line = map(json.loads, (tmp_path / "march.jsonl").read_text().splitlines())
+    assert header["memories"] == 1 and line["content"] == OLD
+    command.run("share", *march, "--to", "alice", "--yes")
+    assert len(command.json("list", "--agent", "alice")) == 1
+
+
+def test_a_circle_of_corrections_in_a_file_is_opened(command: Command, tmp_path: Path) -> None:
+    links = {OLD: NEW, NEW: OLD}
+    lines = [{"content": a, "replaced_by": str(point_id(b))} for a, b in links.items()]
+    (tmp_path / "circle.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert command.json("import", str(tmp_path / "circle.jsonl"))["unlinked"] == 1
+    assert len(command.json("list")) == 1
+
+
+def test_a_rule_that_was_replaced_is_not_pinned(command: Command) -> None:
+    old = stored(command, OLD)
+    new = stored(command, NEW, "--replaces", old)
+    assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr

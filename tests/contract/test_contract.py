@@ -697,3 +697,57 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     assert rule.id == z.id
     await storage.pin([x, z.id], pinned=False)
     assert not await storage.get_recent(pinned=True) and await storage.get(y)
+
+
+async def test_what_expires_holds_until_then(make: MakeStorage, clock: Clock) -> None:
+    storage, other = make(embeddings=PlainVectors()), make(embeddings=PlainVectors(), agent="other")
+    end = clock.now + timedelta(days=2)
+    [stored] = await storage.upsert(["x"], expires=end)
+    await storage.store("y")
+    clock.advance(days=1)
+    assert len(await storage.get_recent(holding=True)) == 2 == len(await storage.search("x"))
+    await other.restore(await storage.get_recent(None))
+    clock.advance(days=1)
+    for place in (storage, other):
+        assert [memory.content for memory in await place.search("x")] == ["y"]
+        assert [memory.content for memory in await place.get_recent(holding=True)] == ["y"]
+        [memory] = await place.get_recent(expired=True)
+        assert memory.content == "x" and memory.expires == end
+    assert await storage.get(stored.id)
+    await storage.store("x")
+    [x, _] = await storage.get_recent(holding=True)
+    assert x.id == stored.id and x.expires is None
+    await other.restore([x])  # it was said later
+    assert len(await other.get_recent(holding=True)) == 2
+
+
+async def test_memories_of_a_time(make: MakeStorage, clock: Clock) -> None:
+    storage, days = make(embeddings=PlainVectors()), []
+    for text in ("x", "y", "z"):
+        await storage.store(text)
+        days.append(f"{clock.now:%Y-%m-%d}")
+        clock.advance(days=1)
+    found = await storage.search("x", since=days[1], until=days[1])
+    assert [memory.content for memory in found] == ["y"]
+    assert len(await storage.search("x", until=days[1])) == 2
+    assert not await storage.search("x", since=days[2], until=days[0])
+    found = await storage.search("the day before yesterday")
+    assert found[0].content == "y" and len(found) == 3
+
+
+async def test_a_long_chain_of_corrections_is_found_by_its_end(make: MakeStorage) -> None:
+    storage = make(embeddings=PlainVectors())
+    [last] = await storage.upsert(["0"])
+    for number in range(1, 20):
+        [last] = await storage.upsert([str(number)], last.id)
+    [found] = await storage.search("0", 3)
+    assert found.id == last.id
+
+
+async def test_a_rule_that_was_replaced_is_none_if_it_is_said_again(plain: MemoryStorage) -> None:
+    rule = await plain.store("Deploy on Fridays.")
+    await plain.pin([rule])
+    await plain.upsert(["Never deploy on Fridays."], rule)
+    await plain.upsert(["Deploy on Fridays."], by_user=False)
+    [memory] = await plain.get_recent(pinned=True, holding=True)
+    assert memory.content == "Never deploy on Fridays."

@@ -130,8 +130,8 @@ _MONTHS = _numbers(
 # Counted from today, by the unit and how many of it ago.
 _COUNTED = {
     "day 0": "today|tonight|this (morning|afternoon|evening)|heute|aujourd'hui|hoy",
-    "day 1": "yesterday|last night|gestern|(?<=qu')hier|(?<=depuis )hier|(?<=é )hier|hier (soir|matin)"
-    "|ayer|anoche",
+    "day 1": "yesterday|last night|gestern|ayer|anoche"
+    "|(?<=qu')hier|(?<=depuis )hier|(?<=é )hier|hier (soir|matin)",
     "day 2": "(the )?day before yesterday|vorgestern|avant-hier|anteayer|antes de ayer",
     "week 0": "this week|diese[rn]? woche|wochenanfang|cette semaine|esta semana"
     "|(start|beginning) of the week|début de (la )?semaine",
@@ -209,7 +209,8 @@ def _latin() -> tuple[_Rule, ...]:
         _rule(rf"(?P<time>(?P<m>{month})(?='s))", _month, sure=False),
         _rule(rf"(?P<time>(?P<m>{month})\.? (?P<d>\d\d?)(st|nd|rd|th)?(,? {year})?)", _date),
         _rule(
-            rf"(?P<time>(?P<d>\d\d?)(st|nd|rd|th|er|\.)? ((of|de) )?(?P<m>{month})(,?( de)? {year})?)",
+            r"(?P<time>(?P<d>\d\d?)(st|nd|rd|th|er|\.)? ((of|de) )?"
+            rf"(?P<m>{month})(,?( de)? {year})?)",
             _date,
         ),
         _rule(rf"({of}|{to}|{last})) ?(?P<time>(?P<m>{month}))", _month, sure=False),
