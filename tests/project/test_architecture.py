@@ -25,7 +25,7 @@ LAYERS = (
     ("ranking",),
     (
         *("check", "errors", "identity", "limits", "masking", "memory", "network"),
-        *("plaintext", "posix", "resources", "settings", "tokens", "workers"),
+        *("plaintext", "posix", "resources", "settings", "times", "tokens", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
