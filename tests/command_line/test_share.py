@@ -162,7 +162,7 @@ def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], roo
         (["mem-000000000000", "--to", "sam", "--yes"], 2, "These are the memories of sam"),
         (["mem-000000000000", "--to", "../alice", "--yes"], 2, "cannot name a store"),
         (["mem-000000000000", "--to", "alice", "--yes"], 1, "has no memory mem-000000000000"),
-        (["--to", "alice"], 2, "Name memories by their ids, or by --tag and --since"),
+        (["--to", "alice"], 2, "Name memories by their ids, or by --tag, --since and --until"),
         (["mem-000000000000", "--tag", "db", "--to", "alice"], 2, "Name memories by their ids"),
         (["--tag", "db", "--to", "alice", "--json"], 2, "add --yes"),
         (["--tag", "db", "--to", "alice"], 1, "to agree beforehand, add --yes. Nothing was"),

@@ -306,7 +306,7 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     assert list(qdrant.created) == [SHARD]
     info = connection.connect(qdrant.url, KEY, 10).get_collection(ALIAS)
     assert info.points_count == 1
-    fields = {"id", "tags", "revision", "replaced_by", "pinned", "timestamp"}
+    fields = {"id", "tags", "revision", "replaced_by", "pinned", "expires", "timestamp"}
     assert info.payload_schema.keys() == fields
 
 

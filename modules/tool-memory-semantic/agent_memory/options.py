@@ -100,7 +100,7 @@ class When(click.ParamType[datetime]):
                     raise ValueError
                 span = timedelta(**{self._UNITS[value[-1]]: number})
                 return datetime.now(UTC) + (span if self._ahead else -span)
-            from memory_semantic.times import moment
+            from memory_semantic import moment
 
             return moment(value, None, end=self._end)
         except (ValueError, OverflowError):

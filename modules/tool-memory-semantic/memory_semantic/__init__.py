@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
+    from .times import moment
     from .tokens import estimate_tokens
     from .usage import Search
     from .waiting import Waiting
@@ -61,6 +62,7 @@ __all__ = [
     "mask",
     "mask_all",
     "memory_of",
+    "moment",
     "moving",
     "overruled",
     "plain",
@@ -89,6 +91,7 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
+    "moment": "times",
     "moving": "moving",
     "timestamp_text": "memory",
 }

@@ -46,7 +46,11 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> datetime:
 
 def named(question: str, now: datetime) -> Span | None:
     """The time in the past that `question` names first; None if it names none."""
-    text, today = normalize("NFKC", question).casefold(), now.astimezone().date()
+    try:
+        today = now.astimezone().date()
+    except (ValueError, OverflowError):  # within hours of the first or the last moment
+        return None
+    text = normalize("NFKC", question).casefold()
     found = list(_found(text, today))
     if not found:
         return None

@@ -116,10 +116,10 @@ class MemoryStoreTool(MemoryTool):
             "tags": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Up to 20 short labels to filter by",
+                "description": "Up to 20 short labels",
             },
             "replaces": {"type": "string", "description": "id of the memory that this corrects"},
-            "expires": {"type": "string", "description": "ISO 8601, if it holds only until then"},
+            "expires": {"type": "string", "description": "ISO 8601; holds until then"},
         },
         "required": ["content"],
     }
@@ -154,12 +154,12 @@ class MemorySearchTool(MemoryTool):
                 "description": "A question in plain words, or one memory id to read it whole",
             },
             "limit": {"type": "integer", "description": "1 to 20, default 5"},
-            "since": {"type": "string", "description": "ISO 8601; only memories from then on"},
-            "until": {"type": "string", "description": "ISO 8601; only those until then"},
+            "since": {"type": "string", "description": "ISO 8601; from then on"},
+            "until": {"type": "string", "description": "ISO 8601; until then"},
             "tags": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Only memories with any of these",
+                "description": "Only with any of these",
             },
         },
         "required": ["query"],
