@@ -69,7 +69,7 @@ def test_bad_input_ends_a_command_with_code_2_and_all_else_with_code_1(command: 
 def test_ctrl_c_says_that_the_command_can_be_run_again(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def interrupted(*_: object) -> None:
+    async def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(MemoryStorage, "upsert", interrupted)
