@@ -208,6 +208,8 @@ def _yaml(text: str) -> Any:
                     items = dict(zip(items[::2], items[1::2], strict=True))
                 open_[-1].append(items)
     except (yaml.YAMLError, TypeError) as error:  # a list or a mapping as a key
+        if "nesting depth" in str(error):  # libyaml has had a limit of its own since 0.2.6
+            raise RecursionError from None
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark else ""
         raise ImportFileError([f"{place}it is not YAML."]) from None
