@@ -24,8 +24,8 @@ LAYERS = (
     ("store",),
     ("ranking",),
     (
-        *("check", "errors", "identity", "limits", "masking", "memory", "network"),
-        *("plaintext", "posix", "resources", "settings", "times", "tokens", "workers"),
+        *("check", "errors", "human_words", "identity", "limits", "masking", "memory", "network"),
+        *("plaintext", "posix", "resources", "settings", "speaker", "times", "tokens", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}

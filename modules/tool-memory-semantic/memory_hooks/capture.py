@@ -17,11 +17,11 @@ from memory_semantic.errors import AgentMemoryError, InputError
 from memory_semantic.identity import origin
 from memory_semantic.limits import CAPTURED
 from memory_semantic.masking import mask
-from memory_semantic.memory import MEMORY_ID
+from memory_semantic.memory import MEMORY_ID, Speaker
 from memory_semantic.workers import run_blocking
 
 from . import extract
-from .cues import Found, found
+from .cues import Found, found, is_for_every_conversation
 from .display import quoted, show
 from .pause import Pause
 from .settings import CaptureConfig, read
@@ -41,6 +41,8 @@ LLM_TURNS = 5
 SHOW_SECONDS = 1.0
 # How long the end of a session waits for what is pending; the rest waits on disk.
 DRAIN_SECONDS = 5.0
+# How many rules one session pins by itself.
+MAX_PINNED = 3
 # How many of the nearest memories are compared, to find the same statement in other words.
 NEAREST = 5
 
@@ -75,7 +77,7 @@ class Capture:
         self._turns: list[tuple[extract.Turn, list[str]]] = []  # turns that no model has read yet
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
-        self._count = 0
+        self._count = self._pinned = 0
         self._pause = Pause("It took too long.")
         self._lines: list[tuple[str, str | None]] = []  # for `show`: a line, and `logged`
 
@@ -162,7 +164,7 @@ class Capture:
         new = [each for each in said if not mostly_in(each.text, stored)]
         new = new if len(stored) < len(said) else []  # else the model stored all, in its own words
         with nullcontext() if new else suppress(InputError):  # with no agent, nothing waits, either
-            await self._keep(new)
+            await self._keep(new, "user")
 
     async def _by_model(self, turns: list[tuple[extract.Turn, list[str]]]) -> None:
         settings, _ = await self._read()
@@ -171,9 +173,9 @@ class Capture:
                 self._coordinator, [turn for turn, _ in turns], settings.model_role
             )
         stored = [text for _, texts in turns for text in texts]
-        await self._keep([each for each in said if not mostly_in(each.text, stored)])
+        await self._keep([each for each in said if not mostly_in(each.text, stored)], "agent")
 
-    async def _keep(self, said: list[Found]) -> None:
+    async def _keep(self, said: list[Found], by: Speaker) -> None:
         items: list[Any] = [
             (each.text, [CAPTURED, each.kind], origin(self._coordinator, NAME, kind=each.kind))
             for each in said
@@ -186,38 +188,56 @@ class Capture:
         try:
             async with self._one_at_a_time:
                 if not self._pause.on:
-                    return await self._store(storage, items)
+                    return await self._store(storage, items, by)
         except (Exception, asyncio.CancelledError) as error:
             why = self._pause.failed(await self._failed(error))
         if items:
-            await self._let_wait(storage, items, why)
+            await self._let_wait(storage, items, by, why)
         elif why:
             self._warn(f"What was captured before still waits to be stored. {why}")
 
-    async def _store(self, storage: Any, items: list[Any]) -> None:
+    async def _store(self, storage: Any, items: list[Any], by: Speaker) -> None:
         if waited := await Waiting(storage).store():
-            await self._remembered(storage, {each.id: each.content for each in waited})
+            await self._remembered(storage, {each.id: each.content for each in waited}, {})
         for number, (text, _, told) in enumerate(items):
             near = await storage.search(text, NEAREST, phrases=False)
             known = next((one.content for one in near if same_statement(one.content, text)), None)
             if known:  # it is renewed, and keeps its tags
                 items[number] = (known, [CAPTURED], told)
         if items:
-            stored = zip(await storage.upsert(items), items, strict=True)
-            await self._remembered(storage, {its.id: text for its, (text, *_) in stored})
+            stored = await storage.upsert(items, said_by=by)
+            texts = {its.id: text for its, (text, *_) in zip(stored, items, strict=True)}
+            rules = [its.id for its, item in zip(stored, items, strict=True) if "rule" in item[1]]
+            await self._remembered(storage, texts, await self._pin(storage, texts, rules, by))
 
-    async def _remembered(self, storage: Any, texts: dict[str, str]) -> None:
+    async def _pin(
+        self, storage: Any, texts: dict[str, str], rules: list[str], by: Speaker
+    ) -> dict[str, str]:
+        """Pin what the user told the agent for good; says for each rule what can be done about it,
+        by its id.
+        """
+        lasting = [each for each in rules if is_for_every_conversation(texts[each])]
+        pinned = lasting[: MAX_PINNED - self._pinned] if by == "user" else []
+        if pinned:
+            await storage.pin(pinned)
+            self._pinned += len(pinned)
+        offers = {each: f"; first in each conversation: agent-memory pin {each}" for each in rules}
+        unpin = {each: f"; now first in each: agent-memory unpin {each}" for each in pinned}
+        return offers | unpin
+
+    async def _remembered(self, storage: Any, texts: dict[str, str], more: dict[str, str]) -> None:
         self._pause.succeeded()
         about = {"agent_id": storage.agent_id, "count": len(texts), "memory_ids": [*texts]}
         await self._coordinator.hooks.emit("memory:captured", about)
         for memory_id, text in texts.items():
-            line = f"Remembered {memory_id}: {quoted(text)} (undo: agent-memory forget {memory_id})"
+            undo = f"undo: agent-memory forget {memory_id}{more.get(memory_id, '')}"
+            line = f"Remembered {memory_id}: {quoted(text)} ({undo})"
             self._lines.append((line, None))
 
-    async def _let_wait(self, storage: Any, items: list[Any], why: str) -> None:
+    async def _let_wait(self, storage: Any, items: list[Any], by: Speaker, why: str) -> None:
         became = f"Waiting to be stored (undo: agent-memory forget --tag {CAPTURED})"
         try:
-            await run_blocking(lambda: Waiting(storage).add(items))
+            await run_blocking(lambda: Waiting(storage).add(items, by))
         except AgentMemoryError as error:
             became, why = "Not stored, and lost", why and f"{why} {error}"
         texts = ", ".join(quoted(text) for text, *_ in items)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .human_words import Sentence, paragraphs
+from memory_semantic.human_words import Sentence, paragraphs
+
 from .statements import is_said, is_statement, is_task, may_be_kept, phrases, speaks_of_secrets
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
@@ -142,6 +143,13 @@ _TROUBLE_WAS = phrases(r"""
     (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)
+# What the user tells the agent for good, in words that no task at hand has.
+_FOR_GOOD = re.compile(
+    r"""^(?!.*\b(this|these|that|today|it|here|the\ (output|file|step|function|page|log))\b)
+    (please[ ,]+|pls[ ,]+|and[ ,]+)? (from\ now\ on\b | ab\ (jetzt|sofort)\b | 앞으로 | 今後
+    | (always|never)\ (?!(\w+ed|\w+ing|had|been|seen|heard|mind|knew|was)\b)\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _REASON = phrases(r"^(because|otherwise|(the )?reason|that way)")
 
 
@@ -165,6 +173,11 @@ def found(*prompts: str) -> list[Found]:
         for each in found
         if MIN_CHARS <= len(each.text) <= MAX_CHARS and not speaks_of_secrets(each.text)
     ]
+
+
+def is_for_every_conversation(rule: str) -> bool:
+    """Whether the user says outright that the agent is to follow this rule from now on."""
+    return bool(_FOR_GOOD.search(rule))
 
 
 def _kept(

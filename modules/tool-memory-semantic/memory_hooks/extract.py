@@ -10,10 +10,10 @@ from typing import Any
 
 from amplifier_core.message_models import ChatRequest, Message
 from memory_semantic.errors import AgentMemoryError
+from memory_semantic.human_words import human_words
 from memory_semantic.masking import mask
 
 from .cues import CUES, MAX_CHARS, MIN_CHARS, Found
-from .human_words import human_words
 from .statements import speaks_of_secrets, to_be_forgotten
 from .wording import goes_beyond
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from amplifier_core import HookResult
-from memory_semantic.identity import project_of
+from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
@@ -29,7 +29,7 @@ from .settings import RecallConfig, read
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
 
-NAME = "hooks-memory-semantic-context"
+NAME = RECALL_MODULE
 # Each event with the fields that it carries, never a text.
 EVENTS = {
     "memory:injected": "`agent_id`, `count`, `chars`, `query_time_ms`",
@@ -274,10 +274,14 @@ def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
     if len(content) > MAX_SHOWN_CHARS:
         content = content[:MAX_SHOWN_CHARS] + "…"
     source = memory.metadata.get(COPIED_FROM)
-    copied = f", from {source}" if source else ""
+    copied = _SAID_BY.get(memory.said_by or "", "") + (f", from {source}" if source else "")
     if not dated:
         return f"- [{memory.id}] {content}\n"
     return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"
+
+
+# How a memory is marked that is not the user's.
+_SAID_BY = {"agent": ", said by the agent", "tool": ", said by a page or tool"}
 
 
 def _holds(memory: Memory, here: str) -> bool:

@@ -121,7 +121,7 @@ def clean_memories(
         new = _new_memory(agent, time, memory.content, memory.tags, memory.metadata)
         new.id, new.dated = clean_id(memory.id), dated
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
-        new.expires = memory.expires
+        new.expires, new.said_by = memory.expires, memory.said_by
         if new.replaced_by == new.key:
             new.replaced_by = None
         cleaned.append(new)
@@ -148,6 +148,8 @@ def memory_from(
     own_id = fields.get("id")
     given |= {"id": own_id} if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id) else {}
     given["pinned"] = fields.get("pinned") is True
+    said_by = fields.get("said_by")
+    given["said_by"] = said_by if said_by in ("user", "tool", "agent") else None
     with suppress(InputError):  # other programs may mean something else by these
         given["expires"] = clean_time(fields.get("expires"), "expires", end=True)
     with suppress(ValueError):

@@ -125,6 +125,9 @@ def payloads(store: Readable) -> Payloads:
     return {record.key: record.payload for page in store.scan(False) for record in page}
 
 
+_FACTS = ("pinned", "said_by", "expires", "replaced_by")
+
+
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """What must change in a copy that holds what was `found`, as two lists of keys. First those to
     delete: their texts were deleted from the original, or deleted and stored again with another id,
@@ -133,10 +136,7 @@ def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """
 
     def as_kept(payload: Mapping[str, Any]) -> list[Any]:
-        return [
-            payload.get(name)
-            for name in ("id", "timestamp", "tags", "metadata", "pinned", "expires", "replaced_by")
-        ]
+        return [payload.get(name) for name in ("id", "timestamp", "tags", "metadata", *_FACTS)]
 
     stale = [
         key

@@ -8,8 +8,8 @@ and each other line is a memory, oldest first:
 
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
-`metadata`, an object of strings, follows if there is any, `pinned` if it is true, `expires`, a
-time, and `replaced_by`, the key of the text that corrects this one. Times are RFC 3339. Vectors are
+`metadata`, an object of strings, follows if there is any, `pinned` if it is true, `said_by` if
+it is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one. Times are RFC 3339. Vectors are
 left out: the text is the truth, and whoever reads it makes its own.
 """
 
@@ -24,7 +24,10 @@ from .store import EmbeddingModel
 
 FORMAT = "agent-memory"
 VERSION = 1
-FIELDS = ("id", "timestamp", "tags", "content", "metadata", "pinned", "expires", "replaced_by")
+FIELDS = (
+    *("id", "timestamp", "tags", "content", "metadata"),
+    *("pinned", "said_by", "expires", "replaced_by"),
+)
 
 
 class Header(BaseModel):

@@ -19,6 +19,7 @@ SETTINGS = ("agent_identity", "agent_id")
 
 # The module that mounts the memory tools. Others that work on the same store read its settings.
 TOOL_MODULE = "tool-memory-semantic"
+RECALL_MODULE = "hooks-memory-semantic-context"
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).

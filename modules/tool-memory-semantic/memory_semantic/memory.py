@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
@@ -42,10 +42,16 @@ def point_id(content: str) -> UUID:
     return UUID(bytes=sha256(content.encode()).digest()[:16])
 
 
+# Who said a text, as the session showed when it was stored: the user, in these very words; a tool
+# or a page that it read; else the agent.
+Speaker = Literal["user", "tool", "agent"]
+
+
 class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
+    `said_by` is None if no session stored it, but a command, an import or an older version.
     Only a search sets `score`; it leaves `embedding` empty.
     """
 
@@ -60,6 +66,7 @@ class Memory(BaseModel):
     pinned: bool = False
     replaced_by: UUID | None = None
     expires: datetime | None = None
+    said_by: Speaker | None = None
 
     @field_validator("timestamp", "expires")
     @classmethod
@@ -70,6 +77,16 @@ class Memory(BaseModel):
     def key(self) -> UUID:
         """The key of its text in the store."""
         return point_id(self.content)
+
+    @property
+    def of_user(self) -> bool:
+        """Whether only the user may correct or end it: the user said it, or pinned it."""
+        return self.pinned or self.said_by == "user"
+
+    @property
+    def by_user(self) -> bool:
+        """Whether storing it is an act of the user: the user said it, or ran a command."""
+        return self.said_by in (None, "user")
 
     def expired(self, now: datetime) -> bool:
         """Whether it has stopped holding by `now`."""
@@ -93,5 +110,6 @@ class Memory(BaseModel):
         }
         payload |= {"metadata": self.metadata} if self.metadata else {}
         payload |= {"pinned": True} if self.pinned else {}
+        payload |= {"said_by": self.said_by} if self.said_by else {}
         payload |= {"expires": timestamp_text(self.expires)} if self.expires else {}
         return payload | ({"replaced_by": str(self.replaced_by)} if self.replaced_by else {})

@@ -9,10 +9,15 @@ from .limits import CAPTURED, MAX_TAGS
 from .memory import Memory, new_memory_id
 from .store import Merge, Store, Stored, StoreInfo, Where
 
+# From the weakest to the strongest. What a page said stays so, even if the agent says it again; a
+# person's command, which leaves no speaker, vouches for a text.
+_STRENGTH = ("agent", "tool", None, "user")
+
 
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
-    the pin of either, and the later time with its metadata, what replaced it and when it expires.
+    the pin of either, the stronger of who said it, and the later time with its metadata, what
+    replaced it and when it expires.
     Raises InputError for too many tags.
     """
     if known is None:
@@ -36,6 +41,7 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             "metadata": latest.metadata,
             "embedding": new.embedding or known.embedding,
             "pinned": new.pinned or known.pinned,
+            "said_by": max(new.said_by, known.said_by, key=_STRENGTH.index),
             "replaced_by": replaced_by,
             "expires": expires,
         }
@@ -44,11 +50,14 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 
 def restate(new: Memory, known: Memory | None) -> Memory:
     """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
-    until the time that is said now. A rule that was replaced is no rule by that.
+    until the time that is said now; but only the user ends what the user said. A rule that was
+    replaced is no rule by that.
     """
     merged = merge(new, known)
     pinned = new.pinned or (merged.pinned and not merged.replaced_by)
-    change = {"replaced_by": None, "expires": new.expires, "pinned": pinned}
+    ends = known is None or new.by_user or not known.of_user
+    expires = new.expires if ends else merged.expires
+    change = {"replaced_by": None, "expires": expires, "pinned": pinned}
     return merged.model_copy(update=change)
 
 

@@ -21,7 +21,7 @@ from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE
-from .memory import Memory, utc_now
+from .memory import Memory, Speaker, utc_now
 from .merging import adopt, merge, restate
 from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
@@ -92,18 +92,22 @@ class MemoryStorage:
         items: Iterable[Item],
         replaces: str | None = None,
         *,
-        by_user: bool = True,
+        said_by: Speaker | None = None,
+        pin: bool = False,
         expires: datetime | str | None = None,
     ) -> list[Stored]:
         """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
         memory, the only one of the `items` replaces that one, or what has replaced it since, and is
-        pinned if that was; what is pinned is only replaced `by_user`. All hold until `expires`.
+        pinned if that was. All hold until `expires`. `said_by` says who said them; None is a
+        command of the user's. Only what the user said is pinned by `pin`, and replaces or ends what
+        the user said or pinned.
         """
         now = self._clock()
         memories = check.clean_items(items, self.agent_id, now)
         until = check.clean_expiry(expires, now)
         for memory in memories:
-            memory.expires = until
+            memory.expires, memory.said_by = until, said_by
+            memory.pinned = pin and memory.by_user
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
             raise InputError("Only a single text can replace a memory.")
@@ -113,7 +117,7 @@ class MemoryStorage:
             stored = store.update(memories, restate)
             if old is None:
                 return stored
-            if old.pinned and not by_user:
+            if old.of_user and not memories[0].by_user:
                 return [replace(stored[0], beside=old.id)]
             links.link(store, [old], memories[0])
             links.pin(store, [memories[0]] if old.pinned else [])

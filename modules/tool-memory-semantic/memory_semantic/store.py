@@ -105,7 +105,7 @@ class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;
     `changed` is False if that made no difference. `model` is the store's embedding model.
     `replaced` is the id of the memory that it now replaces; `beside`, of the one that it does not
-    replace, because that is pinned.
+    replace, because that is the user's.
     """
 
     id: str

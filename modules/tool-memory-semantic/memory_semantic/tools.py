@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from amplifier_core import ToolResult
 
 from .errors import AgentMemoryError, InputError
-from .identity import SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
+from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
-from .memory import MEMORY_ID, Memory, utc_now
+from .memory import MEMORY_ID, Memory, Speaker, utc_now
 from .plaintext import without_tags
 from .resources import explanation, shortage
 
@@ -29,6 +29,10 @@ EVENTS = {
     "memory:stored": "`agent_id`, `memory_id`",
     "memory:searched": "`agent_id`, `results_count`, `query_time_ms`",
 }
+
+# What a model is told if it pins, or replaces, what it must not.
+_ONLY_USER = "only the user's own words, verbatim from this session,"
+_UNSHOWN = "only with recall, which this session lacks"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
@@ -120,20 +124,39 @@ class MemoryStoreTool(MemoryTool):
             },
             "replaces": {"type": "string", "description": "id of the memory that this corrects"},
             "expires": {"type": "string", "description": "ISO 8601; holds until then"},
+            "pin": {"type": "boolean", "description": "A lasting rule, in the user's own words"},
         },
         "required": ["content"],
     }
 
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
-        content, tags, replaces, expires = arguments
+        content, tags, replaces, expires, pin = arguments
         item = (content, tags, origin(self._coordinator, self.name))
-        [stored] = await storage.upsert([item], replaces, by_user=False, expires=expires)
+        said_by = await self._said_by(content)
+        [stored] = await storage.upsert(
+            [item], replaces, expires=expires, said_by=said_by, pin=pin is True
+        )
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         if stored.beside:
-            output["status"] += f". {stored.beside} still holds: the user pinned it"
+            output["status"] += f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
+        if pin is True and said_by != "user":
+            output["status"] += f". Not pinned: {_ONLY_USER} are pinned"
+        elif pin is True:
+            shown = "at the start of each conversation" if _recalls(self._coordinator) else _UNSHOWN
+            output["status"] += f". Pinned, and shown {shown}"
         return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
+
+    async def _said_by(self, content: Any) -> Speaker:
+        from .speaker import humans, said_by
+        from .workers import run_blocking
+
+        context = self._coordinator.get("context")
+        messages = await context.get_messages() if context else []
+        human = humans(self._coordinator)
+        text = content if isinstance(content, str) else ""
+        return await run_blocking(lambda: said_by(text, messages, human))
 
 
 class MemorySearchTool(MemoryTool):
@@ -191,6 +214,11 @@ class MemorySearchTool(MemoryTool):
         return {"note": note, "memories": _readable(memories)}, masked
 
 
+def _recalls(coordinator: Any) -> bool:
+    hooks = (coordinator.config or {}).get("hooks") or ()
+    return any(each.get("module") == RECALL_MODULE for each in hooks)
+
+
 async def _masked(
     storage: "MemoryStorage", mask: Callable[[Any], tuple[Any, int]], values: list[Any]
 ) -> tuple[list[Any], int]:
@@ -232,6 +260,8 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         }
         if memory.tags:
             answer["tags"] = memory.tags
+        if memory.said_by in ("agent", "tool"):
+            answer["said_by"] = memory.said_by
         if COPIED_FROM in memory.metadata:
             answer["from"] = memory.metadata[COPIED_FROM]
         if memory.score is not None:

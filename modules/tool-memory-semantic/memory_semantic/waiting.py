@@ -18,7 +18,7 @@ from .errors import UNCHANGED, InputError, StorageError, explained
 from .files import disk
 from .files.lock import Lock, take_lock
 from .limits import LOCK_SECONDS
-from .memory import Memory
+from .memory import Memory, Speaker
 from .workers import run_blocking
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ class Waiting:
                     memories.append(self._storage.memory_from(json.loads(line))[0])
         return memories
 
-    def add(self, items: Iterable[Item]) -> None:
+    def add(self, items: Iterable[Item], said_by: Speaker | None = None) -> None:
         """Let texts with tags and metadata wait: all or, with an error, none. On disk on return."""
         names = ("content", "tags", "metadata")
-        new = [self._storage.memory_from(dict(zip(names, each, strict=True)))[0] for each in items]
+        fields = [dict(zip(names, each, strict=True)) for each in items]
+        new = [self._storage.memory_from({**each, "said_by": said_by})[0] for each in fields]
         folder = self._storage.folder
         with explained(UNCHANGED):
             folder.require_ours()

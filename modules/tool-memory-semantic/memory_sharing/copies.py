@@ -91,6 +91,7 @@ class Sharing:
             timestamp=memory.timestamp,
             tags=tags,
             expires=memory.expires,
+            said_by=memory.said_by,
             metadata={COPIED_FROM: self.source.agent_id},
         )
         if content == memory.content and not self.embeds:

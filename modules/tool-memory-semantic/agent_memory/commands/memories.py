@@ -224,6 +224,13 @@ def list_(
         session.out.note(f"{session.agent} has no such memories.")
 
 
+_SAID_BY = {
+    "user": "Said by the user, in these words.",
+    "tool": "Said by a page or tool that the agent had read.",
+    "agent": "Said by the agent.",
+}
+
+
 @command("show mem-a3f2b8c1d4e5", "show a3f2b8c1d4e5 --json")
 @click.argument("memory_id", metavar="ID")
 def show(session: Session, memory_id: str) -> None:
@@ -234,6 +241,8 @@ def show(session: Session, memory_id: str) -> None:
         session.out.memory(memory, whole=True)
         if memory.pinned and not memory.replaced_by:
             session.out.line("Pinned: recall shows it at the beginning of each conversation.")
+        if memory.said_by:
+            session.out.line(_SAID_BY[memory.said_by])
         if memory.expires:
             did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
             session.out.line(f"{did} {local_time(memory.expires)}.")

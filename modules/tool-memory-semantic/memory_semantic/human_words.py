@@ -107,10 +107,20 @@ def paragraphs(prompt: str) -> list[list[Sentence]]:
         if len(text) <= MAX_PARAGRAPH_CHARS and not _MACHINE.search(text):
             sentences = [
                 Sentence(said[slice(*each.span())].rstrip(), each[0].replace("\n", " ").rstrip())
-                for each in _SENTENCE.finditer(own, *paragraph.span())
+                for each in _split(own, paragraph)
             ]
             found.append(sentences)
     return found
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of `text`, whoever wrote it, split as those of a prompt are."""
+    own = text.replace("\u2019", "'")
+    return [each[0] for paragraph in _PARAGRAPH.finditer(own) for each in _split(own, paragraph)]
+
+
+def _split(own: str, paragraph: re.Match[str]) -> list[re.Match[str]]:
+    return [*_SENTENCE.finditer(own, *paragraph.span())]
 
 
 def human_words(prompt: str) -> str:

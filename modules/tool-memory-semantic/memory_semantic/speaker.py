@@ -1,0 +1,98 @@
+"""Who said a text: the user, a tool or a page, or the agent itself, as its conversation shows.
+
+The user said it if every sentence is a whole sentence of the user's own words in a turn; what the
+user quotes or pastes does not count. Better too little than too much: a rule that a page has
+planted must not pass for the user's.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from unicodedata import normalize
+
+from .human_words import paragraphs, sentences
+from .masking import mask
+from .memory import Speaker
+
+# Results of these repeat what is remembered, and who said that is known.
+_OWN_TOOLS = ("memory_search", "memory_store")
+_INTRODUCTION = re.compile(
+    r"^((please|pls|also|and|so|ok(ay)?)[, ]+)*(remember|note|keep in mind)(,? that\b|:|,)\s*"
+)
+_END = re.compile(r"[\s.!\u2026\u3002\uff01*_)]+$")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # in JSON, as many tools answer
+_MASKED = "(masked "  # how `masking` begins what stands for a credential
+
+
+def humans(coordinator: Any) -> bool:
+    """Whether a human types the prompts of this session: it is no sub-agent's, no program drives
+    it, and it is not pursuing a goal, whose evaluator speaks in the user's place.
+    """
+    origin = os.environ.get("AMPLIFIER_SESSION_ORIGIN", "").strip().lower()
+    goal = (getattr(coordinator, "session_state", None) or {}).get("goal") or {}
+    parent = getattr(coordinator, "parent_id", None)
+    return not parent and origin in ("", "human") and not goal.get("turns_used")
+
+
+def said_by(content: str, messages: Sequence[Mapping[str, Any]], by_human: bool) -> Speaker:
+    """Who said `content`, which is masked or not, as the `messages` of the conversation show. Only
+    if they come `by_human` can the user have said it.
+    """
+    own = [_plain(sentence) for sentence in sentences(content)]
+    masked = _MASKED in content
+    if by_human and own and set(own) <= _of_user(messages, masked):
+        return "user"
+    parts = [words for sentence in sentences(content) if (words := _words(sentence))]
+    results = [text for each in _results(messages, masked) for text in (each, _unescaped(each))]
+    heard = [f" {_words(text)} " for text in results]
+    return "tool" if any(f" {part} " in text for part in parts for text in heard) else "agent"
+
+
+def _of_user(messages: Iterable[Mapping[str, Any]], masked: bool) -> set[str]:
+    said = set()
+    for message in messages:
+        hook = (message.get("metadata") or {}).get("source") == "hook"
+        if message.get("role") == "user" and not hook:
+            for paragraph in paragraphs(_text(message, masked)):
+                whole = [_plain(each.said) for each in paragraph if each.is_whole]
+                said.update(whole, (_INTRODUCTION.sub("", each) for each in whole))
+    return said
+
+
+def _results(messages: Iterable[Mapping[str, Any]], masked: bool) -> Iterable[str]:
+    """What tools answered, apart from the memory tools."""
+    names = {
+        call.get("id"): call.get("tool") or call.get("name")
+        for message in messages
+        for call in message.get("tool_calls") or ()
+    }
+    for message in messages:
+        own = names.get(message.get("tool_call_id"), message.get("name")) in _OWN_TOOLS
+        if message.get("role") == "tool" and not own:
+            yield _text(message, masked)
+
+
+def _text(message: Mapping[str, Any], masked: bool) -> str:
+    content = message.get("content") or ""
+    if not isinstance(content, str):
+        content = "\n".join(
+            str(part.get("text") or part.get("output") or "") if isinstance(part, dict) else ""
+            for part in content
+        )
+    return mask(content)[0] if masked else content
+
+
+def _plain(sentence: str) -> str:
+    """A sentence as it is compared: case, blanks, the form of quotes and the end do not count."""
+    straight = normalize("NFKC", sentence).replace("\u2019", "'").casefold()
+    listed = re.sub(r"^(?:[-*\u2022]|\d+[.)])\s+", "", " ".join(straight.split()))
+    return _END.sub("", listed)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", normalize("NFKC", text).casefold()))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
