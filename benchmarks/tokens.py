@@ -52,6 +52,9 @@ class Session:
     def get_capability(self, name: str) -> None:
         return None
 
+    def get(self, mount_point: str) -> None:
+        return None
+
     async def emit(self, event: str, data: dict[str, Any]) -> None:
         pass
 

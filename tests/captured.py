@@ -30,7 +30,7 @@ async def until_stored(storage: MemoryStorage) -> None:
 def remembered(line: str) -> str:
     """The text in a line about a memory, which also says its id and how to undo it."""
     found = re.fullmatch(
-        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})\)', line
+        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})(; .*)?\)', line
     )
     assert found and found[1] == found[3], line
     return found[2]

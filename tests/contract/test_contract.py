@@ -689,7 +689,7 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     await storage.store("x", ["again"])
     [memory] = await storage.get_recent(pinned=True)
     assert memory.id == x and memory.pinned and memory.tags == ["again"]
-    [z] = await storage.upsert(["z"], x, by_user=False)
+    [z] = await storage.upsert(["z"], x, said_by="agent")
     assert (z.beside, z.replaced) == (x, "") and not await storage.get_recent(replaced=True)
     [z] = await storage.upsert(["z"], x)
     assert z.replaced == x
@@ -746,6 +746,6 @@ async def test_a_rule_that_was_replaced_is_none_if_it_is_said_again(plain: Memor
     rule = await plain.store("Deploy on Fridays.")
     await plain.pin([rule])
     await plain.upsert(["Never deploy on Fridays."], rule)
-    await plain.upsert(["Deploy on Fridays."], by_user=False)
+    await plain.upsert(["Deploy on Fridays."], said_by="agent")
     [memory] = await plain.get_recent(pinned=True, holding=True)
     assert memory.content == "Never deploy on Fridays."

@@ -547,5 +547,5 @@ async def test_only_the_user_replaces_a_rule(memory: dict[str, Any], old: Memory
     arguments = {"content": "Deploy whenever you like.", "replaces": rule}
     store = {"tool": "memory_store", "arguments": arguments}
     talk = await converse(memory, "hello", turns=[[store]])
-    assert f"{rule} still holds: the user pinned it" in str(talk.messages)
+    assert f"{rule} still holds" in str(talk.messages)
     assert [kept.id for kept in await old.get_recent(pinned=True, holding=True)] == [rule]

@@ -8,9 +8,9 @@ and each other line is a memory, oldest first:
 
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
-`metadata`, an object of strings, follows if there is any, `pinned` if it is true, `said_by` if
-it is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one. Times are RFC 3339. Vectors are
-left out: the text is the truth, and whoever reads it makes its own.
+`metadata`, an object of strings, follows if there is any, `pinned` if it is true, `said_by` if it
+is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one. Times
+are RFC 3339. Vectors are left out: the text is the truth, and whoever reads it makes its own.
 """
 
 import json

@@ -55,8 +55,8 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     """
     merged = merge(new, known)
     pinned = new.pinned or (merged.pinned and not merged.replaced_by)
-    ends = known is None or new.by_user or not known.of_user
-    expires = new.expires if ends else merged.expires
+    kept = known is not None and known.of_user and not new.by_user
+    expires = known.expires if known and kept else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
     return merged.model_copy(update=change)
 

@@ -7,7 +7,7 @@ planted must not pass for the user's.
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from unicodedata import normalize
 
@@ -35,7 +35,7 @@ def humans(coordinator: Any) -> bool:
     return not parent and origin in ("", "human") and not goal.get("turns_used")
 
 
-def said_by(content: str, messages: Sequence[Mapping[str, Any]], by_human: bool) -> Speaker:
+def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
     """Who said `content`, which is masked or not, as the `messages` of the conversation show. Only
     if they come `by_human` can the user have said it.
     """
@@ -49,38 +49,38 @@ def said_by(content: str, messages: Sequence[Mapping[str, Any]], by_human: bool)
     return "tool" if any(f" {part} " in text for part in parts for text in heard) else "agent"
 
 
-def _of_user(messages: Iterable[Mapping[str, Any]], masked: bool) -> set[str]:
+def _of_user(messages: Iterable[Any], masked: bool) -> set[str]:
     said = set()
     for message in messages:
-        hook = (message.get("metadata") or {}).get("source") == "hook"
-        if message.get("role") == "user" and not hook:
+        hook = _get(_get(message, "metadata"), "source") == "hook"
+        if _get(message, "role") == "user" and not hook:
             for paragraph in paragraphs(_text(message, masked)):
                 whole = [_plain(each.said) for each in paragraph if each.is_whole]
                 said.update(whole, (_INTRODUCTION.sub("", each) for each in whole))
     return said
 
 
-def _results(messages: Iterable[Mapping[str, Any]], masked: bool) -> Iterable[str]:
+def _results(messages: Iterable[Any], masked: bool) -> Iterator[str]:
     """What tools answered, apart from the memory tools."""
-    names = {
-        call.get("id"): call.get("tool") or call.get("name")
-        for message in messages
-        for call in message.get("tool_calls") or ()
-    }
+    calls = [call for message in messages for call in _get(message, "tool_calls") or ()]
+    names = {_get(call, "id"): _get(call, "tool") or _get(call, "name") for call in calls}
     for message in messages:
-        own = names.get(message.get("tool_call_id"), message.get("name")) in _OWN_TOOLS
-        if message.get("role") == "tool" and not own:
+        name = names.get(_get(message, "tool_call_id")) or _get(message, "name")
+        if _get(message, "role") == "tool" and name not in _OWN_TOOLS:
             yield _text(message, masked)
 
 
-def _text(message: Mapping[str, Any], masked: bool) -> str:
-    content = message.get("content") or ""
+def _text(message: Any, masked: bool) -> str:
+    content = _get(message, "content") or ""
     if not isinstance(content, str):
-        content = "\n".join(
-            str(part.get("text") or part.get("output") or "") if isinstance(part, dict) else ""
-            for part in content
-        )
+        parts = (_get(part, "text") or _get(part, "output") or "" for part in content)
+        content = "\n".join(map(str, parts))
     return mask(content)[0] if masked else content
+
+
+def _get(thing: Any, name: str) -> Any:
+    """A field, whether loops and contexts keep their messages as dicts or as objects."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
 def _plain(sentence: str) -> str:

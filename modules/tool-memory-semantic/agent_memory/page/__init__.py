@@ -88,6 +88,8 @@ def _rows(
     for row, memory in zip(rows, memories, strict=True):
         if (key := memory.replaced_by) and key in ids:
             row["replaced"] = ids[key]
+        if memory.said_by in ("agent", "tool"):
+            row["said"] = memory.said_by
         if limits.COPIED_FROM in memory.metadata:
             row["from"] = plain(memory.metadata[limits.COPIED_FROM])
     if places is not None:

@@ -43,8 +43,9 @@ function showOpened() {
   showTags();
   const utc = opened.at.toISOString().slice(0, 16).replace("T", " ");
   const from = opened.from && `from ${opened.from}`;
+  const said = { agent: "said by the agent", tool: "said by a page or tool" }[opened.said];
   const replaced = opened.replaced && `replaced by ${opened.replaced}`;
-  const facts = [localText(opened.at), `${utc} UTC`, from, replaced];
+  const facts = [localText(opened.at), `${utc} UTC`, said, from, replaced];
   $("when").textContent = facts.filter(Boolean).join(" · ");
   const recalled = recalledText(opened);
   $("recalled").hidden = !recalled;
