@@ -21,7 +21,7 @@ from memory_semantic.memory import MEMORY_ID, Speaker
 from memory_semantic.workers import run_blocking
 
 from . import extract
-from .cues import Found, found, is_for_every_conversation
+from .cues import Found, found, is_for_every_conversation, withheld
 from .display import quoted, show
 from .pause import Pause
 from .settings import CaptureConfig, read
@@ -161,6 +161,8 @@ class Capture:
 
     async def _by_cues(self, words: list[str], stored: list[str]) -> None:
         said = found(*words)
+        if withheld(*words):
+            self._warn("A sentence with a credential was not captured.")
         new = [each for each in said if not mostly_in(each.text, stored)]
         new = new if len(stored) < len(said) else []  # else the model stored all, in its own words
         with nullcontext() if new else suppress(InputError):  # with no agent, nothing waits, either

@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 from memory_semantic.human_words import Sentence, paragraphs
 
-from .statements import is_said, is_statement, is_task, may_be_kept, phrases, speaks_of_secrets
+from .statements import (
+    is_at_hand,
+    is_said,
+    is_statement,
+    is_task,
+    may_be_kept,
+    phrases,
+    refers_back,
+    speaks_of_secrets,
+    without_manners,
+)
 
 MIN_CHARS, MAX_CHARS = 10, 1_000  # of a text that is kept
 _INTRODUCTION_CHARS, _INTRODUCED = 30, 3  # a shorter text is kept with so many that follow
@@ -47,6 +57,22 @@ CUES: dict[str, re.Pattern[str]] = {
         (wir (haben (uns )?entschieden|bleiben bei|nehmen)|on (garde|part sur|reste sur|passe à))
         (nos quedamos con|vamos con|usamos)\b|하기로 했|(로 가|하)자(?!\w)|にしよう|に決めました
     """),
+    "correction": phrases(
+        r"""
+        we( have|'ve)?( now| just| all| finally)? (moved|switched|migrated|changed) MOVED
+        ([\w.+-]+ is the new [\w.+-]+|we (no longer|stopped) \w+|(is|are|was|been) (replaced) by)
+        we (do not|don'?t) (\w+ ){1,4}any ?more|(is|are) now called|(is|are|was) renamed to
+        (sind|haben) .*(umgestiegen|gewechselt|umgezogen|umgestellt)|(heißt|nutzen wir|wird) jetzt
+        wir (nutzen|verwenden|benutzen) .*nicht mehr|(remplacé par|n'utilis\w+ plus|est passés? à)
+        (ya no (us|ten)\w+|hemos (pasado|cambiado|migrado)|nos (pasamos|cambiamos|mudamos) a)
+        (으로|로) (옮겼|바꿨|바뀌었|바뀜|변경|전환했|이전했|갈아탔)|더 이상 .*(안|않)
+        (に|へ)(移行し|変更し|変更にな|変わり|切り替え|乗り換え|移し|移りまし)
+    """.replace(
+            "MOVED",
+            r"(?!.*\b(function|file|method|class|button|line|tests?|it|this|them)\b)"
+            r"([\w'-]+ ){0,4}(from|off|to)",
+        )
+    ),
     "preference": phrases(r"""
         (i (much |really )?prefer|i('d| would) (much )?rather|my preference|i hate (it )?when)
         (i (don'?t|do not) (want|like) (any|to see|you to|your|seeing|it when))
@@ -158,9 +184,10 @@ def found(*prompts: str) -> list[Found]:
     sentences as they were said, or nothing.
     """
     said = [paragraph for prompt in prompts for paragraph in paragraphs(prompt)]
-    own = [sentence.own for paragraph in said for sentence in paragraph]
-    if not may_be_kept("\n".join(own)):
+    if not may_be_kept("\n".join(each.own for paragraph in said for each in paragraph)):
         return []
+    said = [_without_secrets(paragraph) for paragraph in said]
+    own = [sentence.own for paragraph in said for sentence in paragraph]
     only_statements = all(is_said(each) and is_statement(each) for each in own)
     kept = [each for paragraph in said for each in _kept(paragraph, only_statements)]
     found = [
@@ -172,6 +199,24 @@ def found(*prompts: str) -> list[Found]:
         each
         for each in found
         if MIN_CHARS <= len(each.text) <= MAX_CHARS and not speaks_of_secrets(each.text)
+    ]
+
+
+def withheld(*prompts: str) -> bool:
+    """Whether a sentence that is marked to be kept is left out because it tells a credential."""
+    said = [each.own for prompt in prompts for some in paragraphs(prompt) for each in some]
+    marked = [each for each in said if any(cues.search(each) for cues in CUES.values())]
+    return any(speaks_of_secrets(each) for each in marked)
+
+
+def _without_secrets(paragraph: Sequence[Sentence]) -> list[Sentence]:
+    """Without sentences that tell a credential, and those beside them that may belong to it."""
+    told = [bool(speaks_of_secrets(each.own)) for each in paragraph]
+    around = [any(told[max(n - 1, 0) : n + 2]) for n in range(len(told))]
+    return [
+        Sentence(each.said, without_manners(each.own))
+        for n, each in enumerate(paragraph)
+        if not (told[n] or (around[n] and refers_back(each.own)))
     ]
 
 
@@ -192,6 +237,8 @@ def _kept(
     for number, sentence in enumerate(said):
         own = sentence.own
         cue = next((kind for kind, cues in CUES.items() if cues.search(own)), None)
+        if cue != "explicit" and is_at_hand(own):
+            continue
         kind = cue or _standing(own, only_statements)
         goes_on = number == last + 1 and (_REASON.search(own) or (kind and not cue))
         if sentence in lesson:

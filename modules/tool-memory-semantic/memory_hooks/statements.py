@@ -66,7 +66,6 @@ _NOT_SAID = phrases(r"""
     (happy|funny|splendid|amazing|fantastic|wonderful|totally|tragic|ugh|alas|yay|weather|football)
     (my|nice|good|great|have a) (\w+ )?(weekend|holidays?|vacation|cat|dog|train|bus|grand\w+)
     (i('ll| will| shall) (never|always)|i swear|(never|always) \w+ing)
-    [\U0001f600-\U0001f64f\U0001f923-\U0001f92f\U0001f970-\U0001f97a]
 """)
 # Said in a turn, it takes back or reverses what the rest of the turn says.
 _NOT_MEANT = phrases(r"""
@@ -135,14 +134,41 @@ _FORGET = phrases(r"""
     nicht (merken|speichern)
     (기억|저장)하지 ?마|(覚え|記録し)ないで
 """)
-# Words for credentials, and the shape of many: sardine-cathedral-91, rly_live_4471.
-_SECRET = phrases(r"""
-    (passwords?|passwd|passphrase|passwort|kennwort|credentials?|tokens?|pin code|secret is)
-    (pass (for|is)|keys? (is|for)|(api|access|private|secret|ssh)[ -]?keys?)
+# A credential that is told, and the shape of many: sardine-cathedral-91, rly_live_4471. That a
+# sentence mentions tokens or keys voids nothing.
+_SECRET = phrases(
+    r"""
+    (pass(word|wd|phrase|code)?|passwort|kennwort|credentials?|pin( code)?|api key) TOLD
+    (tokens?|secrets?|keys?) TOLD
     (?<!\S)(?=[^\s/]*\d)(?=[^\s/]*[a-z])(?:[a-z\d]+[-_]){2,}[a-z\d]+(?=[.,;]*(\s|$))
-    (pw|pwd|pass ?code|log ?in (is|with|for)|contraseña|clave|mot de passe|mdp|zugangsdaten)
-    keys?[:=]|비번|암호|暗号|\(masked |비밀번호|パスワード|暗証
-""")
+    (pw|pwd|log ?in (is|with|for)|contraseña|clave|mot de passe|mdp|zugangsdaten)
+    (private key|비번|암호|暗号|\(masked )|비밀번호|パスワード|暗証
+""".replace(" TOLD", r"( (for|to|of|on) (\w+ ){0,3}\w+)?( (is|are|was|lautet|ist)\b|[:=])")
+)
+_BACK = phrases(r"(this|that|these|those|it|them|one|same)\b")
+_POLITE = re.compile(
+    r"""^((many\ )?thanks?(\ (you|a\ lot|so\ much|again))?|thx|ty|cheers|sorry|danke|merci|gracias
+      |ありがとう\w*|고마워\w*|감사\w*)[\s,.!:-]+(?=\w)
+    |[\s,.!-]+(thanks?(\ (you|a\ lot|so\ much))?|thx|cheers|danke|merci|gracias)[\s.!]*$
+    |[\U0001f300-\U0001f641\U0001f645-\U0001faff\u2600-\u27bf\ufe0f]+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# What specifies the task at hand, however much it sounds like a rule.
+_AT_HAND = phrases(
+    r"""
+    (this|these) ((?!is|are|project|repo|team|company|product|codebase)\w+ )?MADE
+    (for|in|on|of|to) this (one\W*$|task|step|exercise)
+    the (output|result|return value|docstring|diff)
+    (diese[rsmn]?|dieses) (\w+ )?(datei|funktion|klasse|skript|methode|seite|test|aufgabe|tabelle)
+    이 (파일|함수|스크립트|클래스|테스트|페이지|작업)
+    この(ファイル|関数|スクリプト|クラス|テスト|ページ|作業)
+""".replace(
+        "MADE",
+        "(file|function|class|method|module|script|page|component|tests?|step|table|"
+        "column|query|endpoint|report|summary|list|output|draft|commit|change|email|diff|migration|"
+        "section|paragraph|task|ticket|issue|pr|chart|regex|prompt|readme|form|view|branch|run)",
+    )
+)
 
 
 def to_be_forgotten(words: str) -> bool:
@@ -151,15 +177,30 @@ def to_be_forgotten(words: str) -> bool:
 
 
 def speaks_of_secrets(text: str) -> bool:
-    """Whether `text` shows or mentions a credential."""
+    """Whether `text` tells a credential."""
     return bool(_SECRET.search(mask(text)[0]))
 
 
 def may_be_kept(words: str) -> bool:
-    """Whether anything in these words of one turn may be kept: they hold no secret, and the human
-    means them, takes nothing back and does not ask to forget anything.
+    """Whether anything in these words of one turn may be kept: the human means them, takes nothing
+    back and does not ask to forget anything.
     """
-    return not (to_be_forgotten(words) or speaks_of_secrets(words) or _NOT_MEANT.search(words))
+    return not (to_be_forgotten(words) or _NOT_MEANT.search(words))
+
+
+def without_manners(sentence: str) -> str:
+    """A sentence without thanks and emoji around what it says."""
+    return _POLITE.sub("", sentence).strip() or sentence
+
+
+def is_at_hand(sentence: str) -> bool:
+    """Whether a sentence specifies the task at hand."""
+    return bool(_AT_HAND.search(sentence))
+
+
+def refers_back(sentence: str) -> bool:
+    """Whether a sentence may be about, or be, what stands beside it."""
+    return bool(len(sentence.split()) < 4 or _BACK.search(sentence))
 
 
 def is_said(sentence: str) -> bool:

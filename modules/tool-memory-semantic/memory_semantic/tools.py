@@ -124,7 +124,7 @@ class MemoryStoreTool(MemoryTool):
             },
             "replaces": {"type": "string", "description": "id of the memory it corrects"},
             "expires": {"type": "string", "description": "ISO 8601; its end"},
-            "pin": {"type": "boolean", "description": "A rule, verbatim from the user"},
+            "pin": {"type": "boolean", "description": "Rule, verbatim from the user"},
         },
         "required": ["content"],
     }
