@@ -65,8 +65,8 @@ CUES: dict[str, re.Pattern[str]] = {
         (sind|haben) .*(umgestiegen|gewechselt|umgezogen|umgestellt)|(heißt|nutzen wir|wird) jetzt
         wir (nutzen|verwenden|benutzen) .*nicht mehr|(remplacé par|n'utilis\w+ plus|est passés? à)
         (ya no (us|ten)\w+|hemos (pasado|cambiado|migrado)|nos (pasamos|cambiamos|mudamos) a)
-        (으로|로) (옮겼|바꿨|바뀌었|바뀜|변경|전환했|이전했|갈아탔)|더 이상 .*(안|않)
-        (に|へ)(移行し|変更し|変更にな|変わり|切り替え|乗り換え|移し|移りまし)
+        로 ?(옮겼|옮겨|바꿨|바뀌었|바뀜|변경|전환했|이전했|갈아탔)|더 이상 .*[안않]
+        [にへ](移行|変更|乗り換え|切り替え|移)(し|ま|た|にな)|[にへ](変わ|移)りまし
     """.replace(
             "MOVED",
             r"(?!.*\b(function|file|method|class|button|line|tests?|it|this|them)\b)"

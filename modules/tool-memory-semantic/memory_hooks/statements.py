@@ -142,7 +142,7 @@ _SECRET = phrases(
     (tokens?|secrets?|keys?) TOLD
     (?<!\S)(?=[^\s/]*\d)(?=[^\s/]*[a-z])(?:[a-z\d]+[-_]){2,}[a-z\d]+(?=[.,;]*(\s|$))
     (pw|pwd|log ?in (is|with|for)|contraseña|clave|mot de passe|mdp|zugangsdaten)
-    (private key|비번|암호|暗号|\(masked )|비밀번호|パスワード|暗証
+    private key|비번|암호|暗号|\(masked |비밀번호|パスワード|暗証
 """.replace(" TOLD", r"( (for|to|of|on) (\w+ ){0,3}\w+)?( (is|are|was|lautet|ist)\b|[:=])")
 )
 _BACK = phrases(r"(this|that|these|those|it|them|one|same)\b")
