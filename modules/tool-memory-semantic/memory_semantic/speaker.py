@@ -44,9 +44,16 @@ def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
     if by_human and own and set(own) <= _of_user(messages, masked):
         return "user"
     parts = [words for sentence in sentences(content) if (words := _words(sentence))]
-    results = [text for each in _results(messages, masked) for text in (each, _unescaped(each))]
-    heard = [f" {_words(text)} " for text in results]
-    return "tool" if any(f" {part} " in text for part in parts for text in heard) else "agent"
+    heard = any(_is_in(parts, result) for result in _results(messages, masked))
+    return "tool" if heard else "agent"
+
+
+def _is_in(parts: Sequence[str], result: str) -> bool:
+    """Whether one of `parts`, which are words alone, stands in what a tool answered."""
+    text = _folded(_ESCAPE.sub(lambda it: chr(int(it[1], 16)) if it[1] else " ", result))
+    likely = [part for part in parts if max(part.split(), key=len) in text]  # this is quick
+    words = f" {_words(text)} " if likely else ""
+    return any(f" {part} " in words for part in likely)
 
 
 def _of_user(messages: Iterable[Any], masked: bool) -> set[str]:
@@ -85,14 +92,14 @@ def _get(thing: Any, name: str) -> Any:
 
 def _plain(sentence: str) -> str:
     """A sentence as it is compared: case, blanks, the form of quotes and the end do not count."""
-    straight = normalize("NFKC", sentence).replace("\u2019", "'").casefold()
+    straight = _folded(sentence).replace("\u2019", "'")
     listed = re.sub(r"^(?:[-*\u2022]|\d+[.)])\s+", "", " ".join(straight.split()))
     return _END.sub("", listed)
 
 
 def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", normalize("NFKC", text).casefold()))
+    return " ".join(re.findall(r"\w+", _folded(text)))
 
 
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).casefold()
