@@ -131,19 +131,21 @@ class MemoryStoreTool(MemoryTool):
 
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         content, tags, replaces, expires, pin = arguments
+        if pin not in (None, True, False):
+            raise InputError("pin must be true or false. Nothing was stored.")
         item = (content, tags, origin(self._coordinator, self.name))
         said_by = await self._said_by(content)
         [stored] = await storage.upsert(
-            [item], replaces, expires=expires, said_by=said_by, pin=pin is True
+            [item], replaces, expires=expires, said_by=said_by, pin=bool(pin)
         )
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         if stored.beside:
             output["status"] += f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
-        if pin is True and said_by != "user":
+        if pin and said_by != "user":
             output["status"] += f". Not pinned: {_ONLY_USER} are pinned"
-        elif pin is True:
+        elif pin:
             shown = "at the start of each conversation" if _recalls(self._coordinator) else _UNSHOWN
             output["status"] += f". Pinned, and shown {shown}"
         return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
