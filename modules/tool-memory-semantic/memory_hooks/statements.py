@@ -63,6 +63,10 @@ _NOT_SAID = phrases(r"""
     ((his|her|former|previous) (team|company|job)|used to|always sa(id|ys)|an? friend|years ago)
     (lol|haha\w*|lmao+|jaja\w*|omg|lunch|coffee|cake|beers?|pizza|thanks?|thank you\w*|thx|cheers)
     (sorr?y|apolog\w+|preciso|necesito|j'ai besoin|ich (brauche|hätte gern))
+    (pretend|act as|role ?play|imagine|in (the|a|my|this) (novel|story|game|film|movie|dream)|dear)
+    (the character|(their|his|her) (company|policy|rules?|team|mother|boss)|my (mother|boss))
+    (the|an?) (ad|exam|saying|joke|proverb|quote)\b|sake of argument|(test|sample|dummy) data:
+    (phone|mobile|passport|wifi|wi-fi|alarm|door|gate|licen[cs]e plate|iban|badge)\b.*\d{3}
     (happy|funny|splendid|amazing|fantastic|wonderful|totally|tragic|ugh|alas|yay|weather|football)
     (my|nice|good|great|have a) (\w+ )?(weekend|holidays?|vacation|cat|dog|train|bus|grand\w+)
     (i('ll| will| shall) (never|always)|i swear|(never|always) \w+ing)
@@ -157,12 +161,19 @@ _POLITE = re.compile(
 _AT_HAND = phrases(
     r"""
     (this|these) ((?!is|are|project|repo|team|company|product|codebase)\w+ )?MADE
-    (for|in|on|of|to) this (one\W*$|task|step|exercise)
-    the (output|result|return value|docstring|diff)
+    (for|in|on|of|to) this (one\W*$|task|step|exercise)\b|in the (snippet|solution|answer|function)
+    the (output|result|return value|docstring|diff)\b|(you|you're|i'm) (now )?(writing|building)
+    (the|each|every|all|any) (the )?(\w+ )?PART\b.*\b(must|should|ought|needs?|ha(s|ve) to|required)
+    ^(and |please )?(it|this|they) (must|should|needs?|ha(s|ve) to)|^must be
+    ^(include|leave|exactly|answer with|for each|only (touch|change|edit|fix|refactor|show|print))\b
     (diese[rsmn]?|dieses) (\w+ )?(datei|funktion|klasse|skript|methode|seite|test|aufgabe|tabelle)
     이 (파일|함수|스크립트|클래스|테스트|페이지|작업)
     この(ファイル|関数|スクリプト|クラス|テスト|ページ|作業)
 """.replace(
+        "PART",
+        "(button|row|column|cell|field|regex|modal|dialog|chart|axis|loop|summary|function|handler"
+        "|strings?|table|migration|error message|parameter|header|footer|heading|form|page|list)s?",
+    ).replace(
         "MADE",
         "(file|function|class|method|module|script|page|component|tests?|step|table|"
         "column|query|endpoint|report|summary|list|output|draft|commit|change|email|diff|migration|"
