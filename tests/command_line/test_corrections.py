@@ -156,3 +156,21 @@ def test_a_rule_that_was_replaced_is_not_pinned(command: Command) -> None:
     old = stored(command, OLD)
     new = stored(command, NEW, "--replaces", old)
     assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr
+
+
+def test_show_says_who_said_it_and_an_export_keeps_it(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "said.jsonl"
+    speakers = {"user": "Said by the user", "tool": "by a page or tool", "agent": "by the agent"}
+    lines = [{"content": f"Of the {name}.", "said_by": name} for name in speakers]
+    lines.append({"content": "Of nobody.", "said_by": "the king"})
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command.run("import", str(file))
+    command.run("export", str(tmp_path / "again.jsonl"))
+    command.run("import", str(tmp_path / "again.jsonl"), "--agent", "alice")
+    for agent in ("sam", "alice"):
+        shown = {each["content"]: each for each in command.json("list", "--agent", agent)}
+        assert "said_by" not in shown["Of nobody."]
+        for name, words in speakers.items():
+            memory = shown[f"Of the {name}."]
+            assert memory["said_by"] == name
+            assert words in command.run("show", memory["id"], "--agent", agent).stdout
