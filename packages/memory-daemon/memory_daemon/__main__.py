@@ -5,12 +5,15 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import astuple
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from . import upkeep
 from .access import CHANNELS, Access, Channel, Tokens
+from .arguments import Call
+from .database import Database
 from .embedded import database_of
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
@@ -65,6 +68,52 @@ def forget(yes: bool, **by: str | None) -> None:
     done, ask = "Forgotten, and verified to be gone: ", "With --yes, this would be forgotten: "
     rows = ", ".join(f"{count} {table}" for table, count in counts.items())
     print(f"{done if yes else ask}{rows}.")
+
+
+_TENANT = click.option("--tenant", default="default", show_default=True)
+_CHANNEL = click.option("--channel", type=click.Choice(CHANNELS), default="team", show_default=True)
+
+
+@cli.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--agent", help="Whose they are, instead of amplifier or claude-code.")
+@_TENANT
+@_CHANNEL
+def import_command(
+    paths: tuple[Path, ...], agent: str | None, tenant: str, channel: Channel
+) -> None:
+    """Record what Amplifier's events.jsonl and Claude Code's transcripts hold, with its times.
+
+    PATHS are files, or folders of them. What is recorded already is not recorded again.
+    """
+    from . import transfer
+
+    files = transfer.files_in(paths)
+    done, left_out = _with_call(tenant, lambda call: transfer.bring_in(files, call, channel, agent))
+    counts = ", ".join(f"{done[each]:,} {each}" for each in ("recorded", "known", "secrets masked"))
+    print(f"{len(files):,} files: {counts}. Agents of {tenant} see them on channel {channel}.")
+    for name, count in left_out.most_common():
+        print(f"  left out {count:>9,}  {name}")
+
+
+@cli.command()
+@click.option("--agent", default="", help="With --channel private: whose.")
+@_TENANT
+@_CHANNEL
+def export(agent: str, tenant: str, channel: Channel) -> None:
+    """Print decisions and tasks as Markdown: those that --channel may see."""
+    from . import transfer
+
+    print(_with_call(tenant, lambda call: transfer.written_out(call, channel, agent)), end="")
+
+
+def _with_call(tenant: str, work: Callable[[Call], Awaitable[_T]]) -> _T:
+    async def run(dsn: str) -> _T:
+        async with Database(dsn) as database:
+            return await work(Call(settings, database, Access(tenant)))
+
+    settings = Settings()
+    return _with_database(settings, run)
 
 
 def _with_database(settings: Settings, work: Callable[[str], Awaitable[_T]]) -> _T:
