@@ -14,7 +14,10 @@ from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import (
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
@@ -27,6 +30,7 @@ from .access import Access, Tokens
 from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
+from .page import Page
 from .record import RecordEvent
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
 
@@ -87,11 +91,12 @@ def application(settings: Settings, database: Database) -> Starlette:
     names = ["127.0.0.1", "localhost", "[::1]", *settings.allowed_hosts.split()]
     hosts = [host for name in names for host in (name, f"{name}:*")]
     origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=BODY_BYTES,
-        transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
+        transport_security=security,
         auth=AuthSettings(
             issuer_url=AnyHttpUrl("http://127.0.0.1"),  # never contacted: tokens are made here
             resource_server_url=None,
@@ -99,6 +104,9 @@ def application(settings: Settings, database: Database) -> Starlette:
         ),
         token_verifier=_Verifier(settings.tokens),
     )
+    if settings.page != "off":
+        guard = TransportSecurityMiddleware(security)
+        app.mount("/", Page(settings, database, guard).application())
     app.add_middleware(BaseHTTPMiddleware, dispatch=_refuse_large)
     return app
 

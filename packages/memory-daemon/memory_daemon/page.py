@@ -1,0 +1,149 @@
+"""The page for the person: what was recorded, and why a bundle holds what it holds.
+
+It shows what a request of the signed-in token sees, in the same transactions, and changes nothing.
+"""
+
+import hashlib
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from urllib.parse import parse_qsl
+
+import jwt
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from mcp.server.transport_security import TransportSecurityMiddleware
+from memory_semantic import plain
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from .access import Tokens
+from .database import Database
+from .settings import Refused, Settings, explained
+from .views import VIEWS, Context, Look, View, Who
+
+COOKIE, SIGNED_IN_SECONDS = "memory_daemon", 12 * 3600
+FORM_BYTES = 4_096
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+log = logging.getLogger(__name__)
+
+
+class Page:
+    """The page of a daemon with `settings`, which answers requests that `guard` lets in."""
+
+    def __init__(
+        self, settings: Settings, database: Database, guard: TransportSecurityMiddleware
+    ) -> None:
+        self._settings, self._database, self._guard = settings, database, guard
+        self._key = secrets.token_bytes(32)  # a restart signs everybody out
+        self._templates = Environment(
+            loader=PackageLoader("memory_daemon"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=StrictUndefined,
+            finalize=lambda value: plain(value) if type(value) is str else value,
+        )
+        self._style = files("memory_daemon").joinpath("templates/page.css").read_bytes()
+
+    def application(self) -> Starlette:
+        """The page as an application of its own, for everything but /mcp."""
+        routes = [Route(path, self._guarded(self._shown(view))) for path, view in VIEWS.items()]
+        routes += [
+            Route("/page.css", self._guarded(self._stylesheet)),
+            Route("/sign-in", self._guarded(self._sign_in), methods=["GET", "POST"]),
+            Route("/sign-out", self._guarded(self._sign_out), methods=["POST"]),
+        ]
+        return Starlette(routes=routes)
+
+    def _guarded(
+        self, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def guarded(request: Request) -> Response:
+            response = await self._guard.validate_request(request)
+            if not response and not self._local(request):
+                response = Response("Not found", status_code=404)
+            try:
+                response = response or await answer(request)
+            except Refused as error:
+                response = self._rendered("refused", str(error), status=503)
+            except ValidationError as error:
+                response = self._rendered("refused", explained(error), status=400)
+            except Exception as error:  # whose message may be something recorded
+                places = "".join(traceback.format_tb(error.__traceback__))
+                log.error("%s failed: %s\n%s", request.url.path, type(error).__name__, places)
+                why = f"The daemon failed ({type(error).__name__}); its log says where."
+                response = self._rendered("refused", why, status=500)
+            response.headers.update(HEADERS)
+            return response
+
+        return guarded
+
+    def _local(self, request: Request) -> bool:
+        # Unless told, only for browsers on this machine that use an address of this machine.
+        host = request.headers["host"].rpartition(":")[0] or request.headers["host"]
+        here = request.client and request.client.host in ("127.0.0.1", "::1")
+        return self._settings.page == "everywhere" or bool(here and host in LOCAL)
+
+    def _shown(self, view: View) -> Callable[[Request], Awaitable[Response]]:
+        async def shown(request: Request) -> Response:
+            who = self._who(request)
+            if not who:
+                return RedirectResponse("/sign-in", status_code=303)
+            context = await view(Look(self._settings, self._database, request, who))
+            return self._rendered(view.__name__, context | {"who": who})
+
+        return shown
+
+    def _rendered(self, name: str, context: Context | str | None, status: int = 200) -> Response:
+        given = context if isinstance(context, dict) else {"who": None, "why": context or ""}
+        text = self._templates.get_template(f"{name}.html").render(page=name, **given)
+        return HTMLResponse(text, status_code=status)
+
+    def _who(self, request: Request) -> Who | None:
+        try:
+            cookie = jwt.decode(request.cookies.get(COOKIE, ""), self._key, ["HS256"])
+        except jwt.InvalidTokenError:
+            return None
+        # Looked up each time, so that a revoked token is signed out at once.
+        access = Tokens(self._settings.tokens).all().get(cookie["sub"])
+        return access and Who(access, cookie["agent"])
+
+    async def _sign_in(self, request: Request) -> Response:
+        if request.method != "POST":
+            return self._rendered("sign_in", None)
+        body = await request.body()
+        form = dict(parse_qsl(body[:FORM_BYTES].decode(errors="replace")))
+        token, agent = form.get("token", "").strip(), form.get("agent", "").strip()[:128]
+        if not Tokens(self._settings.tokens).find(token):
+            return self._rendered("sign_in", "This daemon does not know this token.", status=401)
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        cookie = {"sub": digest, "agent": agent, "exp": time.time() + SIGNED_IN_SECONDS}
+        response = RedirectResponse("/", status_code=303)
+        response.set_cookie(
+            *(COOKIE, jwt.encode(cookie, self._key, "HS256"), SIGNED_IN_SECONDS),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    async def _sign_out(self, _: Request) -> Response:
+        response = RedirectResponse("/", status_code=303)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    async def _stylesheet(self, _: Request) -> Response:
+        return Response(self._style, media_type="text/css")
