@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import uuid
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ __amplifier_module_type__ = "hook"
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-daemon"
-EVENTS = ("prompt:submit", "orchestrator:steering_injected", "tool:post", "tool:error")
+EVENTS = ("prompt:submit", "orchestrator:steering_injected", "tool:pre", "tool:post", "tool:error")
 EVENTS += ("orchestrator:complete", "session:end")
 PRIORITY = 200  # after hooks with the kernel's default of 100, which may rewrite what is recorded
 BUNDLE_SECONDS, CALL_SECONDS = 2.0, 5.0  # the most that the first prompt and the end wait
@@ -33,6 +34,8 @@ DEFAULTS: dict[str, Any] = {
 }
 # Tools whose results are already recorded, or are the agent's own notes.
 _MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artifact|^memory_\w+)$")
+_PATHS = re.compile(r"path|file|dir|url|uri", re.IGNORECASE)  # arguments that say where
+REFS, REF_CHARS = 50, 300  # the daemon's limits
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
 # The first 17 characters tell Amplifier that no human said it.
@@ -67,12 +70,16 @@ class _Recorder:
         if event == "session:end":
             await self.end()
         elif event.startswith("tool:"):
+            name, given = data["tool_name"], data.get("tool_input")
             result = data.get("result", data.get("error"))
             if isinstance(result, dict) and "success" in result:
                 result = result.get("output") or result.get("error")
-            if self._config["record_tool_results"] and not _MEMORY.search(data["tool_name"]):
-                text = f"{data['tool_name']}\n{_text(data.get('tool_input'))}\n\n{_text(result)}"
-                self._record("tool_result", "tool", text)
+            if not self._config["record_tool_results"] or _MEMORY.search(name):
+                pass
+            elif event == "tool:pre":
+                self._record("tool_call", "agent", f"{name}\n{_text(given)}", _refs(given))
+            else:
+                self._record("tool_result", "tool", f"{name}\n{_text(result)}", _refs(given))
         elif self._session.parent_id:
             pass  # what it is asked and answers is its parent's tool call and result
         elif event == "orchestrator:complete":
@@ -116,7 +123,7 @@ class _Recorder:
             text = text[: max(limit - len(_FRAME), 0)].rpartition("\n## ")[0]
         return _FRAME.format(text) if "\n## " in text else None  # without a block it says nothing
 
-    def _record(self, kind: str, actor_type: str, text: str) -> None:
+    def _record(self, kind: str, actor_type: str, text: str, refs: Sequence[str] = ()) -> None:
         text = text.encode(errors="replace").decode().strip()
         if len(text) > TEXT_CHARS:
             text = f"{text[:TEXT_CHARS]}\n[the rest is not recorded]"
@@ -124,7 +131,7 @@ class _Recorder:
             self._lost += 1
         elif text:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
-            event |= {"kind": kind, "actor_type": actor_type, "text": text}
+            event |= {"kind": kind, "actor_type": actor_type, "text": text, "refs": [*refs]}
             self._pending.append({**event, "event_id": uuid.uuid4().hex})
             if not self._sending or self._sending.done():
                 self._sending = asyncio.create_task(self._send())
@@ -168,3 +175,9 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{name}: {_text(each)}" for name, each in value.items())
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value or "")
+
+
+def _refs(given: Any) -> list[str]:
+    named = given.items() if isinstance(given, dict) else ()
+    paths = [path for name, path in named if _PATHS.search(name) and isinstance(path, str)]
+    return [path for path in paths if 0 < len(path) <= REF_CHARS and path.isprintable()][:REFS]
