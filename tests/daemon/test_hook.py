@@ -93,15 +93,25 @@ def recorded(daemon: DaemonProcess, agent: Agent) -> list[tuple[Any, ...]]:
     )
 
 
-async def test_records_prompt_tool_result_and_answer(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_records_prompt_call_result_and_answer(daemon: DaemonProcess, sam: Agent) -> None:
     played = await play(sam, [PROMPT], [CALL, "By its crank."])
     here = played.session_id
-    result = "read_file\npath: README.md\n\ncontent: Turbines start by crank."
     assert recorded(daemon, sam) == [
         (here, "message", "human", PROMPT),
-        (here, "tool_result", "tool", result),
+        (here, "tool_call", "agent", "read_file\npath: README.md"),
+        (here, "tool_result", "tool", "read_file\ncontent: Turbines start by crank."),
         (here, "message", "agent", "I am looking it up.\nBy its crank."),
     ]
+
+
+async def test_refs_are_the_paths_in_a_calls_arguments(daemon: DaemonProcess, sam: Agent) -> None:
+    given = {"file_path": "docs/crank.md", "dir": "/work/äöü", "mode": "r", "path": "x" * 400}
+    given |= {"url": "https://example.org/a\nb", "profile": "dev", "limit": 3}
+    await play(sam, [PROMPT], [[{"tool": "read_file", "arguments": given}]])
+    refs = "SELECT kind, refs FROM events WHERE tenant_id = %s AND kind LIKE 'tool%%' ORDER BY kind"
+    found = [(kind, sorted(paths)) for kind, paths in daemon.sql(refs, sam.tenant)]
+    paths = ["/work/äöü", "docs/crank.md"]
+    assert found == [("tool_call", paths), ("tool_result", paths)]
 
 
 async def test_puts_a_bundle_before_the_first_prompt_of_a_conversation(sam: Agent) -> None:
@@ -146,12 +156,12 @@ async def test_sub_agents_get_no_bundle_and_record_what_their_tools_find(
     await sam.record("The turbine starts by its crank.", agent_id="amplifier")
     played = await play(sam, [PROMPT], [CALL, "By its crank."], parent_id="parent-1")
     assert played.reminders == []
-    [_, (session_id, kind, _, _)] = recorded(daemon, sam)
-    assert (session_id, kind) == ("parent-1", "tool_result")
+    rows = [(session_id, kind) for session_id, kind, _, _ in recorded(daemon, sam)[1:]]
+    assert rows == [("parent-1", "tool_call"), ("parent-1", "tool_result")]
 
 
 @pytest.mark.parametrize("tool", ["memory_search", "mcp_memory_build_acb", "mcp_x_get_artifact"])
-async def test_does_not_record_results_of_memory_tools(
+async def test_does_not_record_calls_of_memory_tools(
     daemon: DaemonProcess, sam: Agent, tool: str
 ) -> None:
     await play(sam, [PROMPT], [[{"tool": tool, "arguments": {"q": 1}}]], tool=tool)
@@ -189,7 +199,7 @@ async def test_records_any_text(daemon: DaemonProcess, sam: Agent) -> None:
     results = [ToolResult(output=text) for text in texts]
     for text, result in zip(texts, results, strict=True):
         await play(sam, [f"turbine {text[:100]}"], [CALL, text[:50]], result=result)
-    assert len(recorded(daemon, sam)) == 3 * len(texts)
+    assert len(recorded(daemon, sam)) == 4 * len(texts)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -210,7 +220,7 @@ async def test_nothing_breaks_without_a_daemon_and_the_log_says_why_once(
     played = await play(sam, [PROMPT, "And?"], [CALL, "Crank.", "So."], **config)
     assert len(played.requests) == 3 and recorded(daemon, sam) == []
     told, dropped = warnings(caplog)
-    assert why in told and "5 events" in dropped
+    assert why in told and "6 events" in dropped
 
 
 async def test_passes_on_a_refusal_in_the_daemons_words(

@@ -34,7 +34,9 @@ DEFAULTS: dict[str, Any] = {
 }
 # Tools whose results are already recorded, or are the agent's own notes.
 _MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artifact|^memory_\w+)$")
-_PATHS = re.compile(r"path|file|dir|url|uri", re.IGNORECASE)  # arguments that say where
+_PATHS = re.compile(  # arguments that say where
+    r"(^|[_-])(path|file|filename|filepath|dir|directory|folder|url|uri)$", re.IGNORECASE
+)
 REFS, REF_CHARS = 50, 300  # the daemon's limits
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)

@@ -20,7 +20,9 @@ BATCH_EVENTS, BATCH_CHARS = 50, 2_000_000  # recorded in one transaction
 TAG = "imported"  # `forget --tag imported` undoes an import
 # The tools of memories, whose results are recorded already.
 _MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artifact|^memory_\w+)$")
-_PATHS = re.compile(r"path|file|dir|url|uri", re.I)  # arguments that say where
+_PATHS = re.compile(  # arguments that say where
+    r"(^|[_-])(path|file|filename|filepath|dir|directory|folder|url|uri)$", re.IGNORECASE
+)
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _MACHINE = re.compile(r"\A\s*<(command-|local-command-|bash-|system-reminder|task-notification)")
 
