@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from .access import Tokens
-from .database import Database
+from .access import Access, Tokens
+from .arguments import Call
 from .settings import Refused, Settings, explained
 from .views import VIEWS, Context, Look, View, Who
 
@@ -41,12 +41,16 @@ log = logging.getLogger(__name__)
 
 
 class Page:
-    """The page of a daemon with `settings`, which answers requests that `guard` lets in."""
+    """The page of a daemon with `settings`, for requests that `guard` lets in. `call` makes what a
+    tool works with."""
 
     def __init__(
-        self, settings: Settings, database: Database, guard: TransportSecurityMiddleware
+        self,
+        settings: Settings,
+        call: Callable[[Access], Call],
+        guard: TransportSecurityMiddleware,
     ) -> None:
-        self._settings, self._database, self._guard = settings, database, guard
+        self._settings, self._call, self._guard = settings, call, guard
         self._key = secrets.token_bytes(32)  # a restart signs everybody out
         self._templates = Environment(
             loader=PackageLoader("memory_daemon"),
@@ -102,7 +106,7 @@ class Page:
             who = self._who(request)
             if not who:
                 return RedirectResponse("/sign-in", status_code=303)
-            context = await view(Look(self._settings, self._database, request, who))
+            context = await view(Look(request, who, self._call(who.access)))
             return self._rendered(view.__name__, context | {"who": who})
 
         return shown

@@ -106,7 +106,8 @@ def application(settings: Settings, database: Database) -> Starlette:
     )
     if settings.page != "off":
         guard = TransportSecurityMiddleware(security)
-        app.mount("/", Page(settings, database, guard).application())
+        page = Page(settings, lambda access: Call(settings, database, access), guard)
+        app.mount("/", page.application())
     app.add_middleware(BaseHTTPMiddleware, dispatch=_refuse_large)
     return app
 

@@ -4,20 +4,21 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
-from .acb import GetArtifact
+from .acb import BuildAcb, GetArtifact
 from .access import Access
-from .arguments import Call
-from .database import Database
-from .settings import Settings
+from .arguments import Asked, Call
 
 NEWEST = 20_000  # events that the overview is made of, so that it is quick at a million
 ROWS = 100  # of a list
 SLOTS = 60  # of time, in the picture of agents
 
+NOBODY = "-"  # the agent, or the session, if none is given
+
+_ASKED = ("query_text", "session_id", "intent", "max_tokens")
 _SEE = "visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)"
 _SAID = "coalesce(content->>'text', content->>'excerpt_text', '')"
 _NEWEST = f"""
@@ -47,6 +48,9 @@ _ARTIFACTS = f"""
   FROM artifacts WHERE ts < %(before)s AND {_SEE} ORDER BY ts DESC LIMIT {ROWS}"""
 
 
+_Tool = TypeVar("_Tool", bound=Asked)
+
+
 class Who(NamedTuple):
     """Who looks: what the token allows, and which agent's private events are shown."""
 
@@ -58,22 +62,22 @@ Context = dict[str, Any]
 
 
 class Look(NamedTuple):
-    """A request for a view, and who makes it."""
+    """A request for a view, who makes it, and what a tool would work with."""
 
-    settings: Settings
-    database: Database
     request: Request
     who: Who
+    call: Call
 
     async def rows(self, query: str, **asked: Any) -> list[Context]:
         """What a query finds that `who` may see."""
         asked |= {"channel": self.who.access.channel, "agent": self.who.agent}
-        async with self.database.transaction(self.who.access.tenant) as connection:
+        async with self.call.database.transaction(self.who.access.tenant) as connection:
             return await (await connection.execute(query.encode(), asked)).fetchall()
 
-    def call(self) -> Call:
-        """What a tool works with, as if `who` called it."""
-        return Call(self.settings, self.database, self.who.access)
+    def tool(self, model: type[_Tool], **asked: Any) -> _Tool:
+        """A call of a tool as `who` would make it. Raises ValidationError."""
+        as_who = {"agent_id": self.who.agent or NOBODY, "channel": self.who.access.channel}
+        return model.model_validate({**asked, **as_who})
 
     def before(self) -> datetime:
         """The time that a list begins before: now, unless the address says another."""
@@ -142,8 +146,19 @@ async def artifacts(look: Look) -> Context:
 @_view("/artifact")
 async def artifact(look: Look) -> Context:
     """A page of a long text."""
-    asked = dict(look.request.query_params) | {"agent_id": look.who.agent or "-"}
-    answer = GetArtifact.model_validate(asked | {"channel": look.who.access.channel})
-    where, _, text = (await answer.answer(look.call())).partition("\n")
+    answer = look.tool(GetArtifact, **look.request.query_params)
+    where, _, text = (await answer.answer(look.call)).partition("\n")
     rest = re.search(r"continue with offset (\d+)$", where)
     return {"id": answer.artifact_id, "where": where, "text": text, "next": rest and rest[1]}
+
+
+@_view("/search")
+async def search(look: Look) -> Context:
+    """What a bundle holds for a question, and why; what was left out, and why."""
+    given = {name: look.request.query_params.get(name, "").strip() for name in _ASKED}
+    asked = {name: value for name, value in given.items() if value}
+    if not given["query_text"]:
+        return {"asked": given, "sections": {}, "text": ""}
+    packed = await look.tool(BuildAcb, **{"session_id": NOBODY, **asked}).packed(look.call)
+    sections = {name: list(of) for name, of in groupby(packed.fates, lambda fate: fate.section)}
+    return {"asked": given, "sections": sections, "text": packed.text}
