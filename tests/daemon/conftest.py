@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import TEST_DSN, Agent, DaemonProcess
+from page_in_browser import browser  # noqa: F401
 
 
 @pytest.fixture

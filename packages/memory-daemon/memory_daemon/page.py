@@ -82,14 +82,17 @@ class Page:
             try:
                 response = response or await answer(request)
             except Refused as error:
-                response = self._rendered("refused", str(error), status=503)
+                status = (
+                    503 if error.__cause__ else 404
+                )  # the database failed, or there is no such thing
+                response = self._rendered("refused", str(error), status)
             except ValidationError as error:
-                response = self._rendered("refused", explained(error), status=400)
+                response = self._rendered("refused", explained(error), 400)
             except Exception as error:  # whose message may be something recorded
                 places = "".join(traceback.format_tb(error.__traceback__))
                 log.error("%s failed: %s\n%s", request.url.path, type(error).__name__, places)
                 why = f"The daemon failed ({type(error).__name__}); its log says where."
-                response = self._rendered("refused", why, status=500)
+                response = self._rendered("refused", why, 500)
             response.headers.update(HEADERS)
             return response
 

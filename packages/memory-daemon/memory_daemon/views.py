@@ -74,7 +74,7 @@ class Look(NamedTuple):
         async with self.call.database.transaction(self.who.access.tenant) as connection:
             return await (await connection.execute(query.encode(), asked)).fetchall()
 
-    def tool(self, model: type[_Tool], **asked: Any) -> _Tool:
+    def tool(self, model: type[_Tool], /, **asked: Any) -> _Tool:
         """A call of a tool as `who` would make it. Raises ValidationError."""
         as_who = {"agent_id": self.who.agent or NOBODY, "channel": self.who.access.channel}
         return model.model_validate({**asked, **as_who})
@@ -109,10 +109,8 @@ async def sessions(look: Look) -> Context:
 @_view("/session")
 async def session(look: Look) -> Context:
     """The events of one session, in time."""
-    name, given = (
-        look.request.query_params.get("id", ""),
-        look.request.query_params.get("offset", ""),
-    )
+    asked = look.request.query_params
+    name, given = asked.get("id", "").replace("\0", ""), asked.get("offset", "")
     offset = int(given) if given.isdecimal() and len(given) < 10 else 0
     found = await look.rows(_EVENTS, session=name, offset=offset)
     more = offset + ROWS if len(found) > ROWS else 0
