@@ -32,12 +32,13 @@ import numpy as np
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from memory_daemon import meaning
-from memory_daemon.acb import RECENCY, RECENCY_ASKED, BuildAcb
+from memory_daemon.acb import BuildAcb
 from memory_daemon.access import Access, Tokens
 from memory_daemon.arguments import Call
 from memory_daemon.database import Database
 from memory_daemon.embedded import database_of
+from memory_daemon.meaning import Meaning
+from memory_daemon.question import RECENCY, RECENCY_ASKED
 from memory_daemon.settings import Settings
 from memory_semantic import estimate_tokens
 

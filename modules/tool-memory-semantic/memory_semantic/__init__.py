@@ -21,7 +21,7 @@ from .plaintext import plain
 from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
-    from . import exchange, moving
+    from . import exchange, moving, times
     from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
@@ -68,6 +68,7 @@ __all__ = [
     "plain",
     "readable_size",
     "shortage_of",
+    "times",
     "timestamp_text",
     "validate_agent_id",
 ]
@@ -93,6 +94,7 @@ _HOMES = {
     "memory_of": "store",
     "moment": "times",
     "moving": "moving",
+    "times": "times",
     "timestamp_text": "memory",
 }
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from .access import Access, Channel
 from .database import Database
+from .meaning import Meaning
 from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
@@ -59,6 +60,7 @@ class Event(_Arguments):
     tags: list[Tag] = Field([], max_length=20)
     refs: list[Ref] = Field([], max_length=50, description="files, event ids, links")
     importance: float | None = Field(None, ge=0, le=1)
+    to_agent: Name | None = Field(None, description="whom it is for; it is in their next bundles")
     event_id: Id | None = Field(None, description="an id of your own: sent twice, recorded once")
     decision: Decision | None = None
     task: Task | None = None
@@ -93,6 +95,7 @@ class Call(NamedTuple):
     settings: Settings
     database: Database
     access: Access
+    meaning: Meaning | None = None  # without it, everything is found by words
 
 
 class Asked(_Arguments):

@@ -12,7 +12,6 @@ from psycopg.types.json import Jsonb
 from pydantic import Field
 from ulid import ULID
 
-from . import meaning
 from .access import Access
 from .arguments import Asked, Call, Decision, Event, Kind, Name, Text
 from .database import Connection
@@ -35,13 +34,14 @@ def _insert(table: str, columns: str) -> bytes:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})".encode()
 
 
-_EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_EVENT = _insert("events", "event_id session_id actor_type kind tags content to_agent request_hash")
 _SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
-_CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
+_CHUNK = "event_id session_id actor_type kind tags task_id chunk_id token_est importance text"
+_CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", " embedding"))
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
 _DECISION = _insert(
     "decisions",
-    "decision_id decision scope rationale constraints alternatives consequences model vector",
+    "decision_id decision scope rationale constraints alternatives consequences",
 )
 _SUPERSEDE = """
   UPDATE decisions SET status = 'superseded', superseded_by = %(event_id)s
@@ -82,6 +82,11 @@ class RecordEvent(Event, Asked):
             return [_row(event, self, call.access, chars) for event in self.events or [self]]
 
         prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
+        for row in prepared:
+            chunks = row["chunks"]
+            row["vectors"] = (
+                await call.meaning.vectors(chunks) if call.meaning else [None] * len(chunks)
+            )
         async with call.database.transaction(call.access.tenant) as connection:
             return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
 
@@ -109,6 +114,7 @@ def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int)
         "ts": datetime.now(UTC),
         "request_hash": hashlib.sha256(said.encode()).digest(),
         "content": Jsonb({"text" if whole else "excerpt_text": "\n\n".join(chunks)}),
+        "task_id": row["task"] and row["task"]["task_id"],
         "chunks": [] if event.sensitivity == "secret" else chunks,
         "bytes": None if whole else text.encode(),
         "text": shown,
@@ -140,14 +146,14 @@ async def _record_parts(connection: Connection, row: Row) -> None:
     event_id = row["event_id"]
     for number, chunk in enumerate(row["chunks"]):
         part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate_tokens(chunk))}
-        await connection.execute(_CHUNK, {**row, **part, "text": chunk})
+        part |= {"embedding": row["vectors"][number], "text": chunk}
+        await connection.execute(_CHUNK_WITH_VECTOR if part["embedding"] else _CHUNK, row | part)
     if row["bytes"]:
         kind = "tool_output" if row["kind"] == "tool_result" else "blob"
         await connection.execute(_ARTIFACT, {**row, "artifact_id": event_id, "kind": kind})
     if row["kind"] == "decision":
         decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
-        decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
-        decided["vector"] = await meaning.vector(row["text"])
+        decided |= {"decision_id": event_id, "decision": row["text"]}
         await connection.execute(_DECISION, decided)
         changed = await connection.execute(_SUPERSEDE, decided)
         if decided["supersedes"] and not changed.rowcount:
