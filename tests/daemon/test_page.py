@@ -59,15 +59,19 @@ def visit(browser: Browser, sam: Agent) -> Iterator[Visit]:
         context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
+
+        def dialog(shown: Any) -> None:
+            troubles.append(shown.message)
+            shown.dismiss()
+
+        def requested(url: str) -> None:
+            if not url.startswith((origin(sam), "data:")):
+                troubles.append(url)
+
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on(
-            "request",
-            lambda asked: (
-                asked.url.startswith((origin(sam), "data:")) or troubles.append(asked.url)
-            ),
-        )
+        page.on("dialog", dialog)
+        page.on("request", lambda request: requested(request.url))
         page.goto(origin(sam) + path)
         page.fill("[name=token]", token)
         page.fill("[name=agent]", agent)
@@ -84,6 +88,10 @@ def visit(browser: Browser, sam: Agent) -> Iterator[Visit]:
 
 def texts(page: Page, selector: str) -> list[str]:
     return [each.strip() for each in page.locator(selector).all_text_contents()]
+
+
+def cookies(page: Page) -> list[dict[str, Any]]:
+    return [dict(cookie) for cookie in page.context.cookies()]
 
 
 def test_shows_sessions_and_agents_in_time(sam: Agent, visit: Visit) -> None:
@@ -219,7 +227,7 @@ def test_the_cookie_is_for_this_page_alone_and_ends_with_the_token(
 ) -> None:
     token = daemon.tokens.make(Access(tenant))
     page = visit("/decisions", token=token)
-    [cookie] = page.context.cookies()
+    [cookie] = cookies(page)
     assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["expires"] > 0
     assert token not in cookie["value"] and token not in page.content() and token not in page.url
     assert page.evaluate("document.cookie") == ""
@@ -232,7 +240,7 @@ def test_signs_out(sam: Agent, visit: Visit) -> None:
     page = visit()
     page.click("text=Sign out")
     expect(page.locator("[name=token]")).to_be_visible()
-    assert page.context.cookies() == []
+    assert cookies(page) == []
 
 
 @pytest.mark.parametrize("path", ["/", "/session?id=s1", "/decisions", "/artifact?artifact_id=x"])
@@ -271,7 +279,7 @@ def test_every_answer_forbids_scripts_and_framing(sam: Agent) -> None:
 
 def test_a_wrong_address_is_refused_in_a_sentence(sam: Agent, visit: Visit) -> None:
     page = visit()
-    with httpx2.Client(cookies={c["name"]: c["value"] for c in page.context.cookies()}) as http:
+    with httpx2.Client(cookies={c["name"]: c["value"] for c in cookies(page)}) as http:
         missing = http.get(origin(sam) + "/artifact?artifact_id=none")
         assert "There is no artifact none" in missing.text and missing.status_code == 404
         invalid = http.get(origin(sam) + "/search?query_text=x&max_tokens=many")
