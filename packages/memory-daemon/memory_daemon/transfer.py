@@ -55,8 +55,9 @@ class Transcripts:
                 for number, (session, event) in enumerate(found):
                     key = line.strip() if by_amplifier else f"{session} {entry['uuid']}"
                     digest = hashlib.sha256(f"{key} {number}".encode(errors="replace")).hexdigest()
-                    event |= {"event_id": f"{TAG}-{digest[:32]}", "tags": [TAG]}
-                    event["text"] = event["text"].encode(errors="replace").decode()
+                    text = event["text"].encode(errors="replace").decode()
+                    event = {"kind": "message", **event, "text": text, "tags": [TAG]}
+                    event["event_id"] = f"{TAG}-{digest[:32]}"
                     yield "amplifier" if by_amplifier else "claude-code", session, event
 
     def _amplifier(self, entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
