@@ -65,7 +65,7 @@ class Transcripts:
         when = entry.get("ts") or entry.get("timestamp")
         # What a sub-agent is asked and answers is its parent's tool call and result.
         parent = data.get("parent_id")
-        session = parent or entry.get("session_id") or data["session_id"]
+        session = parent or entry.get("session_id") or data.get("session_id")
         event: dict[str, Any] | None = None
         if name in ("tool:pre", "tool:post", "tool:error"):
             result = data.get("result", entry.get("error") or data.get("error"))
