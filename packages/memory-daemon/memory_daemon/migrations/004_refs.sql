@@ -3,7 +3,7 @@
 -- Each ref by its words, and by its last part as a whole: packages/shop/compose.yaml is found by
 -- "compose.yaml" and by "the compose file".
 CREATE FUNCTION ref_words(refs text[]) RETURNS tsvector IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
-  SELECT coalesce(memory_tsv(string_agg(regexp_replace(ref, '^.*/(?=.)', '') || ' '
+  SELECT coalesce(memory.memory_tsv(string_agg(regexp_replace(ref, '^.*/(?=.)', '') || ' '
     || regexp_replace(ref, '[^[:alnum:]]+', ' ', 'g'), ' ')), '') FROM unnest(refs) ref $$;
 
 ALTER TABLE chunks ADD COLUMN tags text[] NOT NULL DEFAULT '{}', ADD COLUMN task_id text COLLATE "C";
