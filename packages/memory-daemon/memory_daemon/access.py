@@ -1,5 +1,5 @@
-"""Bearer tokens: each stands for a tenant, the widest channel it may use, its largest bundle, and an
-agent."""
+"""Bearer tokens: each stands for a tenant, an agent, the widest channel it may use and its largest
+bundle."""
 
 import hashlib
 import hmac
@@ -36,7 +36,11 @@ class Access:
 
     def recorded_on(self, channel: Channel | None) -> Channel:
         """`channel`, or team, if it is None, or what the token may use if that is less."""
-        return self.reach(channel or max(USUAL, self.channel, key=CHANNELS.index))
+        return self.reach(channel or max(USUAL, self.channel, key=_narrowness))
+
+
+def _narrowness(channel: Channel) -> int:
+    return CHANNELS.index(channel)
 
 
 _FILE = TypeAdapter(dict[str, Access])

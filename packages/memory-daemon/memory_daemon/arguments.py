@@ -63,7 +63,7 @@ class Artifact(_Arguments):
 
     name: Annotated[str, Field(max_length=300, pattern=_ONE_LINE)] = ""
     type: Annotated[str, Field(max_length=100, pattern=_ONE_LINE)] = ""
-    bytes: Base64Bytes | None = Field(
+    data: Base64Bytes | None = Field(
         None, description="base64; needs sensitivity high or secret, as it is not masked"
     )
 
@@ -127,8 +127,8 @@ class Event(_Arguments):
         if self.content is not None and self.text:
             raise ValueError("give text or content, not both")
         secret = self.sensitivity in ("high", "secret")
-        if self.artifact and self.artifact.bytes is not None and not secret:
-            raise ValueError("an artifact's bytes need sensitivity high or secret")
+        if self.artifact and self.artifact.data is not None and not secret:
+            raise ValueError("an artifact's data needs sensitivity high or secret")
         if (self.kind == "task_update") != bool(self.task):
             raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
         if self.kind != "decision" and self.decision:
@@ -150,7 +150,6 @@ class Asked(_Arguments):
     fields are its arguments, and `answer` is what it does."""
 
     agent_id: Name = Field("agent", description="which agent you are, unless your token says it")
-    session_id: Name | None = Field(None, description="the conversation; the same in all its calls")
     tenant_id: Name | None = Field(None, description="not needed: the token says it")
     channel: Channel | None = Field(None, description="see what this channel sees; default: all")
 

@@ -67,5 +67,9 @@ class Settings(BaseSettings):
         for name in os.environ:
             if name.upper().startswith(_PREFIX) and name.upper() not in known:
                 near = get_close_matches(name.upper(), known, 1)
-                hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(sorted(known))}."
+                hint = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else f"There are: {', '.join(sorted(known))}."
+                )
                 raise Refused(f"There is no setting {name}. {hint}")
