@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION any_word(question text) RETURNS tsquery IMMUTABLE LAN
 
 -- What took the place of an event, if anything did: of a superseded decision the one that is in
 -- force now; of a finished task's update the last one. `note` is for its heading.
-CREATE OR REPLACE FUNCTION replacement(event text, task text)
+CREATE OR REPLACE FUNCTION replacement(event text)
 RETURNS TABLE (replaced_by text, note text) STABLE LANGUAGE sql AS $$
   WITH RECURSIVE newer AS (
     SELECT superseded_by AS id, 1 AS step FROM decisions
@@ -20,8 +20,10 @@ RETURNS TABLE (replaced_by text, note text) STABLE LANGUAGE sql AS $$
    FROM newer JOIN decisions ON decision_id = id
    ORDER BY step DESC LIMIT 1)
   UNION ALL
-  SELECT nullif(event_id::text, event), format('task %s, done on %s', task_id, to_char(ts AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
-  FROM tasks WHERE task_id = task AND status = 'done'
+  SELECT nullif(tasks.event_id::text, event),
+    format('task %s, done on %s', task_id, to_char(tasks.ts AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
+  FROM events JOIN tasks ON task_id = task->>'task_id'
+  WHERE events.event_id = event AND tasks.status = 'done'
 $$;
 
 -- From 1 for what is new to 0, by its age; of a time that was asked for, 1, else 0.
