@@ -1,5 +1,6 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
+import base64
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -24,9 +25,9 @@ ANSWER_TOKENS = 20_000  # of query_decisions: every client accepts that many
 
 _VISIBLE = "visible({0}channel, {0}sensitivity, {0}actor_id, %(channel)s, %(agent_id)s)"
 _TASKS = f"""
-  SELECT tasks.*, format('task %%s (%%s)', task_id, status) AS what, actor_type, tags,
+  SELECT tasks.*, format('task %%s (%%s)', task_id, status) AS what, actor_type, said_by, tags,
     session_id AS in_session, concat_ws(E'\\n', title, nullif(details, title)) AS text
-  FROM tasks JOIN (SELECT event_id, actor_type, tags, session_id FROM events) e USING (event_id)
+  FROM tasks JOIN (SELECT event_id, actor_type, said_by, tags, session_id FROM events) e USING (event_id)
   WHERE status <> 'done' AND tags @> %(tags)s AND {_VISIBLE.format("")}
   ORDER BY ts DESC LIMIT {ITEMS}"""
 _IN_FORCE = f"""
@@ -37,14 +38,14 @@ _IN_FORCE = f"""
 # With a question, the nearest: in meaning first, then in words. Without one, the newest.
 _DECISIONS = """
   SELECT d.*, event_id, format('decision (%%s, %%s)', scope, status) AS what,
-    e.actor_type, e.tags, e.session_id AS in_session, r.*, found.*,
+    e.actor_type, e.said_by, e.tags, e.session_id AS in_session, r.*, found.*,
     concat_ws(E'\\n', decision,
       'rationale: ' || array_to_string(nullif(rationale, '{{}}'), '; '),
       'constraints: ' || array_to_string(nullif(constraints, '{{}}'), '; '),
       'alternatives: ' || array_to_string(nullif(alternatives, '{{}}'), '; '),
       'consequences: ' || array_to_string(nullif(consequences, '{{}}'), '; ')) AS text
   FROM {found} found JOIN decisions d ON decision_id = found.id JOIN events e ON e.event_id = d.decision_id
-  LEFT JOIN LATERAL replacement(decision_id, NULL) r ON true
+  LEFT JOIN LATERAL replacement(decision_id) r ON true
   ORDER BY status, {order} d.ts DESC, decision_id DESC"""
 _NEWEST = _DECISIONS.format(
     found=f"(SELECT decision_id AS id FROM ({_IN_FORCE}%(limit)s) i)", order=""
@@ -57,7 +58,7 @@ _NEAREST = _DECISIONS.format(
 )
 _CHUNKS = """
   SELECT chunks.*, kind AS what, r.*{0} FROM {1}
-  LEFT JOIN LATERAL replacement(chunks.event_id, task_id) r ON kind IN ('decision', 'task_update')"""
+  LEFT JOIN LATERAL replacement(chunks.event_id) r ON kind IN ('decision', 'task_update')"""
 _RECENT = (
     _CHUNKS.format(
         ", row_number() OVER (ORDER BY ts, chunk_id) AS position",
@@ -87,7 +88,7 @@ _EVIDENCE = (
     + " ORDER BY found.score DESC, chunk_id"
 )
 _ARTIFACT = f"""
-  SELECT bytes FROM artifacts WHERE artifact_id = %(artifact_id)s AND {_VISIBLE.format("")}"""
+  SELECT bytes, kind, meta FROM artifacts WHERE artifact_id = %(artifact_id)s AND {_VISIBLE.format("")}"""
 
 
 async def _decisions(connection: Connection, asked: dict[str, Any]) -> list[Block]:
@@ -128,7 +129,7 @@ class BuildAcb(Asked):
     to you, what happened last in this session, and evidence from all that was recorded. Call it
     first in a session."""
 
-    session_id: Name
+    session_id: Name = Field(description="the conversation; the same in all its calls")
     query_text: Query
     intent: Query = Field(
         "", description="answer, decide, continue, recent or history: changes what gets room"
@@ -160,6 +161,7 @@ class BuildAcb(Asked):
 class QueryDecisions(Asked):
     """Find decisions by meaning and words, or the newest ones."""
 
+    session_id: Name | None = None
     query_text: Query = ""
     status: Literal["active", "superseded"] = "active"
     scope: Scope | None = None
@@ -200,15 +202,16 @@ class CreateHandoffPacket(Asked):
         own = Section("note", [Block("", "note", note, estimate_tokens(note))])
         packet = pack(title, [own, *sections[1:]], limit)
         event = {"text": f"{title}: {note}", "tags": ["handoff"], "refs": packet.held()[:HELD]}
-        event |= self.model_dump(include={"agent_id", "session_id", "to_agent"})
+        event |= self.model_dump(include={"agent_id", "session_id"})
         event["channel"] = channel
-        await RecordEvent.model_validate(event).answer(call)
+        await RecordEvent.model_validate(event).to(self.to_agent).answer(call)
         return packet.text
 
 
 class GetArtifact(Asked):
     """Read the whole of an event that is shown as an excerpt, page by page."""
 
+    session_id: Name | None = None
     artifact_id: Id = Field(description="the event_id")
     offset: int = Field(0, ge=0)
     max_chars: int = Field(20_000, ge=1, le=100_000)
@@ -222,9 +225,12 @@ class GetArtifact(Asked):
                 f"There is no artifact {self.artifact_id} that you can see. An event shown as an "
                 "excerpt has one, under the event's id."
             )
-        text = bytes(row["bytes"]).decode()
+        data, binary = bytes(row["bytes"]), row["kind"] == "binary"
+        text = base64.b64encode(data).decode() if binary else data.decode()
         page = text[self.offset :][: self.max_chars]
         end = self.offset + len(page)
         rest = f"continue with offset {end}" if end < len(text) else "this is the end"
         where = f"characters {self.offset:,} to {end:,} of {len(text):,}; {rest}"
-        return f"artifact {self.artifact_id}: {where}\n{page}"
+        named = ", ".join(filter(None, (row["meta"].get("name"), row["meta"].get("type"))))
+        about = f" ({named}{', in base64' if binary else ''})" if named or binary else ""
+        return f"artifact {self.artifact_id}{about}: {where}\n{page}"

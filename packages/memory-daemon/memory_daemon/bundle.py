@@ -42,12 +42,12 @@ class Block(NamedTuple):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> "Block":
-        """From a row with the columns what, event_id, ts, actor_type, actor_id, channel,
+        """From a row with the columns what, event_id, ts, actor_type, said_by, actor_id, channel,
         sensitivity, tags, refs and text. What a client named appears in the heading as a name only.
         """
         actor = name(row["actor_id"])
-        if row["actor_type"] != "agent":
-            actor = f"{row['actor_type']} (by {actor})"
+        if row["actor_type"] != "agent" or row["said_by"]:
+            actor = f"{row['actor_type']} {name(row['said_by'])}".strip() + f" (by {actor})"
         facts = [f"{row['what']} {row['event_id']} {row['ts']:%Y-%m-%d %H:%M}Z {actor}"]
         facts += [f"session {name(row['in_session'])}"] if row.get("in_session") else []
         facts += [row["channel"]]

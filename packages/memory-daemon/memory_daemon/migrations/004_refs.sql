@@ -1,18 +1,14 @@
--- What a chunk is found and filtered by besides its text: its refs, tags and task.
+-- What a chunk is found and filtered by besides its text: its refs and tags.
 
 -- Each ref by its words, and by its last part as a whole: packages/shop/compose.yaml is found by
 -- "compose.yaml" and by "the compose file".
 CREATE FUNCTION ref_words(refs text[]) RETURNS tsvector IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
-  SELECT coalesce(memory_tsv(string_agg(regexp_replace(ref, '^.*/(?=.)', '') || ' '
+  SELECT coalesce(memory.memory_tsv(string_agg(regexp_replace(ref, '^.*/(?=.)', '') || ' '
     || regexp_replace(ref, '[^[:alnum:]]+', ' ', 'g'), ' ')), '') FROM unnest(refs) ref $$;
 
-ALTER TABLE chunks ADD COLUMN tags text[] NOT NULL DEFAULT '{}', ADD COLUMN task_id text COLLATE "C";
+ALTER TABLE chunks ADD COLUMN tags text[] NOT NULL DEFAULT '{}';
 UPDATE chunks SET tags = events.tags FROM events
   WHERE events.tags <> '{}' AND (chunks.tenant_id, chunks.event_id) = (events.tenant_id, events.event_id);
-UPDATE chunks SET task_id = tasks.task_id FROM tasks
-  WHERE (chunks.tenant_id, chunks.event_id) = (tasks.tenant_id, tasks.event_id);
-ALTER TABLE events ADD COLUMN IF NOT EXISTS to_agent text; -- whom a handoff is for
-CREATE INDEX ON events (tenant_id, to_agent, ts) WHERE to_agent IS NOT NULL;
 ALTER TABLE chunks DROP COLUMN tsv;
 ALTER TABLE chunks ADD COLUMN tsv tsvector
   GENERATED ALWAYS AS (memory_tsv(text) || ref_words(refs)) STORED;

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION any_word(question text) RETURNS tsquery IMMUTABLE LAN
 
 -- What took the place of an event, if anything did: of a superseded decision the one that is in
 -- force now; of a finished task's update the last one. `note` is for its heading.
-CREATE OR REPLACE FUNCTION replacement(event text, task text)
+CREATE OR REPLACE FUNCTION replacement(event text)
 RETURNS TABLE (replaced_by text, note text) STABLE LANGUAGE sql AS $$
   WITH RECURSIVE newer AS (
     SELECT superseded_by AS id, 1 AS step FROM decisions
@@ -20,8 +20,10 @@ RETURNS TABLE (replaced_by text, note text) STABLE LANGUAGE sql AS $$
    FROM newer JOIN decisions ON decision_id = id
    ORDER BY step DESC LIMIT 1)
   UNION ALL
-  SELECT nullif(event_id::text, event), format('task %s, done on %s', task_id, to_char(ts AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
-  FROM tasks WHERE task_id = task AND status = 'done'
+  SELECT nullif(tasks.event_id::text, event),
+    format('task %s, done on %s', task_id, to_char(tasks.ts AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
+  FROM events JOIN tasks ON task_id = task->>'task_id'
+  WHERE events.event_id = event AND tasks.status = 'done'
 $$;
 
 -- From 1 for what is new to 0, by its age; of a time that was asked for, 1, else 0.
@@ -45,7 +47,8 @@ RETURNS TABLE (ranks float8, rarity float8) IMMUTABLE LANGUAGE sql AS $$
 -- chunk has, so that a chance hit counts little. The number of candidates is bounded: the newest
 -- `budget` chunks with any of the rarest words (as many words as occur in about `budget` chunks),
 -- and those of the newest `recent` chunks with any of the words.
--- Meaning: the cosine with `meaning`, the question's vector; the nearest chunks are candidates.
+-- Meaning: the cosine with `meaning`, the question's vector; the nearest chunks are candidates, if
+-- they are at least half as near as the nearest.
 -- Newness: by age, or whether a chunk is of the time from `since` to `until`, which the question
 -- names; the newest of that time are candidates.
 -- Neighbours: the ten best bring the two chunks before and after each in its session.
@@ -109,9 +112,11 @@ BEGIN
     PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
     IF these IS NULL THEN
       ids := ARRAY(SELECT unnest(ids) UNION
-        (SELECT chunk_id FROM chunks WHERE tenant_id = tenant AND tags @> tagged
-           AND visible(channel, sensitivity, actor_id, request, agent)
-         ORDER BY embedding <=> meaning::halfvec LIMIT nearest));
+        (SELECT chunk_id FROM (SELECT chunk_id, cosine, max(cosine) OVER () AS best FROM
+          (SELECT chunk_id, 1 - (embedding <=> meaning::halfvec) AS cosine FROM chunks
+           WHERE tenant_id = tenant AND tags @> tagged AND visible(channel, sensitivity, actor_id, request, agent)
+           ORDER BY embedding <=> meaning::halfvec LIMIT nearest) near) compared
+         WHERE cosine >= best / 2 AND cosine > 0 AND cosine < 'NaN'));
     END IF;
     cosines := ARRAY(SELECT coalesce(nullif(1 - (embedding <=> meaning::halfvec), 'NaN'), 0)
       FROM unnest(ids) WITH ORDINALITY AS i(chunk_id, nth) JOIN chunks USING (chunk_id)
