@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from memory_daemon.access import Access, Tokens
 
 TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
-TEST_DSN = os.environ.get("MEMORY_DAEMON_TEST_DSN", "")
+TEST_DSN = os.environ.get("TEST_MEMORY_DAEMON_DSN", "")
 COMMAND = [sys.executable, "-m", "memory_daemon"]
 
 

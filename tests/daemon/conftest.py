@@ -1,6 +1,6 @@
 """One daemon and one PostgreSQL for all tests here; each test has its own tenant.
 
-MEMORY_DAEMON_TEST_DSN names a PostgreSQL to use instead of the embedded one.
+TEST_MEMORY_DAEMON_DSN names a PostgreSQL to use instead of the embedded one.
 """
 
 import os

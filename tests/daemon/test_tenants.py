@@ -145,7 +145,7 @@ async def test_masks_keys_in_every_table(daemon: DaemonProcess, sam: Agent) -> N
 
 async def test_another_agents_private_task_cannot_be_taken_over(sam: Agent) -> None:
     task = {"task_id": "t", "title": "mine"}
-    await sam.record("mine", "task_update", task=task)
+    await sam.record("mine", "task_update", task=task, channel="private")
     refusal = await sam.refused(
         "record_event", agent_id="eve", kind="task_update", text="no", task=task
     )

@@ -1,6 +1,7 @@
 """The command `agent-memory-daemon`."""
 
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ from .embedded import database_of
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
-Here is a token for the tenant "default". It will not be shown again:
+Here is a token for the tenant "default" and its agent "default". It will not be shown again:
 
   export MEMORY_DAEMON_TOKEN={token}
 
@@ -43,9 +44,13 @@ def serve_command() -> None:
     def ready(url: str) -> None:
         tokens = Tokens(settings.tokens)
         if not tokens.all():
-            print(_FIRST_TOKEN.format(token=tokens.make(Access("default")), url=url))
+            print(
+                _FIRST_TOKEN.format(token=tokens.make(Access("default", agent="default")), url=url)
+            )
         print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
 
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("memory_daemon").setLevel(logging.INFO)
     asyncio.run(serve(settings, ready))
 
 
@@ -83,6 +88,9 @@ def token() -> None:
 @token.command("make")
 @click.option("--tenant", default="default", show_default=True)
 @click.option(
+    "--agent", help="Whose private events it records and sees.  [default: the tenant's name]"
+)
+@click.option(
     "--channel",
     type=click.Choice(CHANNELS),
     default="private",
@@ -94,14 +102,14 @@ def token() -> None:
     default=BUNDLE_TOKENS,
     help="The largest bundle it may get.",
 )
-def token_make(tenant: str, channel: Channel, max_tokens: int) -> None:
+def token_make(tenant: str, agent: str | None, channel: Channel, max_tokens: int) -> None:
     """Make a token and print it. It will not be shown again."""
-    print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens)))
+    print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens, agent or tenant)))
 
 
 @token.command("list")
 def token_list() -> None:
-    """Print each token's id, tenant, widest channel and largest bundle."""
+    """Print each token's id, tenant, widest channel, largest bundle and agent."""
     for digest, access in Tokens(Settings().tokens).all().items():
         print(digest[:8], *astuple(access))
 

@@ -1,5 +1,6 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
+import base64
 import re
 from typing import Literal, get_args
 
@@ -47,12 +48,12 @@ _EVIDENCE = """
   SELECT *, kind AS what
   FROM acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s)"""
 _ARTIFACT = """
-  SELECT bytes FROM artifacts WHERE artifact_id = %(artifact_id)s
+  SELECT bytes, kind, meta FROM artifacts WHERE artifact_id = %(artifact_id)s
     AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)"""
 
 
 class _Bundle(Asked):
-    session_id: Name
+    session_id: Name = Field(description="the conversation; the same in all its calls")
 
     async def _sections(self, connection: Connection, query: str, limit: int) -> list[Section]:
         asked = self.model_dump() | {"status": "active"}
@@ -98,6 +99,7 @@ class BuildAcb(_Bundle):
 class QueryDecisions(Asked):
     """Find decisions by meaning, or the newest ones."""
 
+    session_id: Name | None = None
     query_text: Query = ""
     status: Literal["active", "superseded"] = "active"
     scope: Scope | None = None
@@ -131,7 +133,7 @@ class CreateHandoffPacket(_Bundle):
         event = {"text": f"{title}: {note}", "tags": ["handoff"]}
         event |= self.model_dump(include={"agent_id", "session_id"})
         event["channel"] = max("agent", call.access.channel, key=CHANNELS.index)
-        await RecordEvent.model_validate(event).answer(call)
+        await RecordEvent.model_validate(event).to(self.to_agent).answer(call)
         own = Section("note", [Block("", "note", note, estimate_tokens(note))])
         return pack(title, [own, *sections], limit)
 
@@ -139,6 +141,7 @@ class CreateHandoffPacket(_Bundle):
 class GetArtifact(Asked):
     """Read the whole of an event that is shown as an excerpt, page by page."""
 
+    session_id: Name | None = None
     artifact_id: Id = Field(description="the event_id")
     offset: int = Field(0, ge=0)
     max_chars: int = Field(20_000, ge=1, le=100_000)
@@ -152,9 +155,12 @@ class GetArtifact(Asked):
                 f"There is no artifact {self.artifact_id} that you can see. An event shown as an "
                 "excerpt has one, under the event's id."
             )
-        text = bytes(row["bytes"]).decode()
+        data, binary = bytes(row["bytes"]), row["kind"] == "binary"
+        text = base64.b64encode(data).decode() if binary else data.decode()
         page = text[self.offset :][: self.max_chars]
         end = self.offset + len(page)
         rest = f"continue with offset {end}" if end < len(text) else "this is the end"
         where = f"characters {self.offset:,} to {end:,} of {len(text):,}; {rest}"
-        return f"artifact {self.artifact_id}: {where}\n{page}"
+        named = ", ".join(filter(None, (row["meta"].get("name"), row["meta"].get("type"))))
+        about = f" ({named}{', in base64' if binary else ''})" if named or binary else ""
+        return f"artifact {self.artifact_id}{about}: {where}\n{page}"

@@ -1,4 +1,5 @@
-"""Bearer tokens: each stands for a tenant, the widest channel it may use and its largest bundle."""
+"""Bearer tokens: each stands for a tenant, an agent, the widest channel it may use and its largest
+bundle."""
 
 import hashlib
 import hmac
@@ -13,6 +14,7 @@ from .settings import BUNDLE_TOKENS, UNCHANGED, Refused
 
 Channel = Literal["private", "agent", "team", "public"]  # each sees what those after it see
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
+USUAL: Channel = "team"  # of what is recorded: a record that nobody else sees is of no use to them
 
 
 @dataclass(frozen=True, config={"extra": "forbid"})
@@ -22,6 +24,7 @@ class Access:
     tenant: str
     channel: Channel = "private"
     max_tokens: int = BUNDLE_TOKENS
+    agent: str = ""  # then a request's agent_id says it
 
     def reach(self, channel: Channel | None) -> Channel:
         """`channel`, or the token's own if it is None. Raises Refused if it is wider than that."""
@@ -30,6 +33,14 @@ class Access:
                 f"{UNCHANGED} The widest channel of this token is {self.channel}, not {channel}."
             )
         return channel or self.channel
+
+    def recorded_on(self, channel: Channel | None) -> Channel:
+        """`channel`, or team, if it is None, or what the token may use if that is less."""
+        return self.reach(channel or max(USUAL, self.channel, key=_narrowness))
+
+
+def _narrowness(channel: Channel) -> int:
+    return CHANNELS.index(channel)
 
 
 _FILE = TypeAdapter(dict[str, Access])

@@ -1,15 +1,25 @@
 """The parts of the five tools' arguments, and their limits."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from .access import Access, Channel
 from .database import Database
 from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
+CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock may be
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"  # for what appears in headings
@@ -48,13 +58,33 @@ class Task(_Arguments):
     title: Annotated[str, Field(max_length=200, pattern=_ONE_LINE)] = ""
 
 
+class Artifact(_Arguments):
+    """A file: its name and type, and its bytes if they are no text."""
+
+    name: Annotated[str, Field(max_length=300, pattern=_ONE_LINE)] = ""
+    type: Annotated[str, Field(max_length=100, pattern=_ONE_LINE)] = ""
+    data: Base64Bytes | None = Field(
+        None, description="base64; needs sensitivity high or secret, as it is not masked"
+    )
+
+
 class Event(_Arguments):
     """Something that happened."""
 
     kind: Kind
-    text: Text
+    text: Text = ""
+    content: str | dict[str, Any] | list[Any] | None = Field(
+        None, description="instead of text: an object is searched by its texts, and kept whole"
+    )
+    ts: datetime | None = Field(None, description="when it happened; default: now")
     actor_type: Literal["human", "agent", "tool"] = "agent"
-    channel: Channel | None = Field(None, description="who may see it; default: as your token")
+    actor_id: Name | None = Field(None, description="who of several people, or which tool")
+    channel: Channel | None = Field(
+        None,
+        description="who may see it: public, team, agent, or private (only you). Default: team; a "
+        "decision that supersedes, or a task's update, takes its predecessor's",
+    )
+    artifact: Artifact | None = None
     sensitivity: Literal["none", "low", "high", "secret"] = "none"
     tags: list[Tag] = Field([], max_length=20)
     refs: list[Ref] = Field([], max_length=50, description="files, event ids, links")
@@ -64,7 +94,9 @@ class Event(_Arguments):
     task: Task | None = None
 
     @field_validator(
-        "tags", "refs", "decision", "task", "events", mode="before", check_fields=False
+        *("tags", "refs", "decision", "task", "artifact", "events"),
+        mode="before",
+        check_fields=False,
     )
     @classmethod
     def _parsed(cls, given: Any) -> Any:
@@ -76,9 +108,27 @@ class Event(_Arguments):
         self._check()
         return self
 
+    @field_validator("ts")
+    @classmethod
+    def _past(cls, given: datetime | None) -> datetime | None:
+        if given is None:
+            return None
+        moment = given.replace(tzinfo=UTC) if given.tzinfo is None else given
+        now = datetime.now(UTC)
+        if moment > now + CLOCKS_APART:
+            raise ValueError("it is in the future")
+        return min(moment, now)
+
     def _check(self) -> None:
-        if not self.text.strip():
+        if isinstance(self.content, str):
+            self.text, self.content = self.text or self.content, None
+        if self.content is None and not self.text.strip():
             raise ValueError("text is empty")
+        if self.content is not None and self.text:
+            raise ValueError("give text or content, not both")
+        secret = self.sensitivity in ("high", "secret")
+        if self.artifact and self.artifact.data is not None and not secret:
+            raise ValueError("an artifact's data needs sensitivity high or secret")
         if (self.kind == "task_update") != bool(self.task):
             raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
         if self.kind != "decision" and self.decision:
@@ -99,9 +149,9 @@ class Asked(_Arguments):
     """The arguments of every tool. A tool is a subclass: its docstring is its description, its
     fields are its arguments, and `answer` is what it does."""
 
-    agent_id: Name
+    agent_id: Name = Field("agent", description="which agent you are, unless your token says it")
     tenant_id: Name | None = Field(None, description="not needed: the token says it")
-    channel: Channel | None = None
+    channel: Channel | None = Field(None, description="see what this channel sees; default: all")
 
     async def answer(self, call: Call) -> str:
         """The text of the answer. Raises Refused."""

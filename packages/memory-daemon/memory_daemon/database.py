@@ -1,14 +1,15 @@
 """The database: migrations, the pool, and transactions that see only one tenant."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from .settings import UNCHANGED, Refused
 
@@ -34,7 +35,9 @@ _CAUSES = {  # the first that fits
     psycopg.OperationalError: "The database does not answer. Try again in a moment.",
 }
 
+TRIES = 8  # of calls that blocked each other; with five writers of the same tasks, four were enough
 Connection = AsyncConnection[DictRow]
+_T = TypeVar("_T")
 _OPTIONS: dict[str, Any] = {
     "autocommit": True,
     "row_factory": dict_row,
@@ -53,11 +56,31 @@ def _sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]
         raise Refused(f"{outcome()} {cause}") from error
 
 
+def retried(work: Callable[[], Awaitable[_T]]) -> Callable[[], Awaitable[_T]]:
+    """`work`, done again if the database undid it because another call was in its way."""
+
+    def undone(error: BaseException) -> bool:
+        return isinstance(
+            error.__cause__, errors.DeadlockDetected | errors.SerializationFailure
+        ) or (error.__cause__ is not None and undone(error.__cause__))
+
+    return retry(
+        retry=retry_if_exception(undone),
+        stop=stop_after_attempt(TRIES),
+        wait=wait_random_exponential(0.05, max=1),
+        reraise=True,
+    )(work)
+
+
 @asynccontextmanager
 async def connected(dsn: str) -> AsyncIterator[Connection]:
     """A connection as the owner, who sees every tenant: for upkeep only. Raises Refused."""
     with _sentences():
-        async with await AsyncConnection[DictRow].connect(dsn, **_OPTIONS) as connection:
+        try:
+            opened = await AsyncConnection[DictRow].connect(dsn, **_OPTIONS)
+        except psycopg.OperationalError as error:  # in libpq's words, which hold nothing recorded
+            raise Refused(f"The database cannot be reached: {str(error).strip()}") from error
+        async with opened as connection:
             await connection.execute("SET search_path = memory, pg_temp")
             yield connection
 

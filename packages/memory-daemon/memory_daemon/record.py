@@ -4,20 +4,24 @@ import asyncio
 import hashlib
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from anyio import to_process
 from memory_semantic import estimate_tokens, mask, mask_all
 from psycopg.types.json import Jsonb
 from pydantic import Field
 from ulid import ULID
 
 from . import meaning
-from .access import Access
-from .arguments import Asked, Call, Decision, Event, Kind, Name, Text
-from .database import Connection
+from .arguments import Artifact, Asked, Call, Decision, Event, Kind, Name
+from .database import Connection, retried
 from .settings import UNCHANGED, Refused
 
+LARGE_CHARS = 100_000  # of one event; masking as much holds the interpreter for 60 ms
+PREPARE_SECONDS = 60.0  # for one such event, in a process of its own; 10,000,000 characters take 6
 CHUNK_CHARS = 3_000
 CHUNKS = 8  # of one event; a longer text is kept whole as an artifact
 LAST_CHUNKS = 2  # of those, from the end, where a text tells the outcome
@@ -35,10 +39,20 @@ def _insert(table: str, columns: str) -> bytes:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})".encode()
 
 
-_EVENT = _insert("events", "event_id session_id actor_type kind tags content request_hash")
+_EVENT = _insert(
+    "events",
+    "event_id session_id actor_type kind tags content request_hash said_by task to_agent",
+)
 _SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
-_CHUNK = _insert("chunks", "event_id session_id actor_type kind chunk_id token_est importance text")
-_ARTIFACT = _insert("artifacts", "artifact_id kind bytes")
+_CHUNK = _insert(
+    "chunks", "event_id session_id actor_type kind chunk_id token_est importance text said_by"
+)
+_ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta")
+_INHERITED = """
+  SELECT channel FROM decisions WHERE decision_id = %(supersedes)s
+    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)
+  UNION ALL SELECT channel FROM tasks WHERE task_id = %(task_id)s
+    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
 _DECISION = _insert(
     "decisions",
     "decision_id decision scope rationale constraints alternatives consequences model vector",
@@ -63,65 +77,153 @@ class RecordEvent(Event, Asked):
     updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
     kind and text for one event, or up to 100 in events."""
 
-    session_id: Name
+    session_id: Name = Field(description="the conversation; the same in all its calls")
     kind: Kind = "message"
-    text: Text = ""
     events: list[Event] = Field([], max_length=100)
+    _to_agent: str | None = None
 
     def _check(self) -> None:
         if not self.events:
             super()._check()
-        elif self.text:
+        elif self.text or self.content is not None:
             raise ValueError("give text or events, not both")
+
+    def to(self, agent: str) -> "RecordEvent":
+        """This event as a handoff for `agent`."""
+        self._to_agent = agent
+        return self
 
     async def answer(self, call: Call) -> str:
         """A line of JSON for each event. All of them are recorded, or none. Raises Refused."""
+        events = self.events or [self]
+        rows = []
+        for number, event in enumerate(events, start=1):
+            given = event.channel or self.channel
+            told = {
+                "tenant_id": call.access.tenant,
+                "session_id": self.session_id,
+                "actor_id": self.agent_id,
+                "to_agent": self._to_agent,
+                "channel": call.access.recorded_on(given),
+                "inherits": given is None,
+                "reach": call.access.channel,  # for what it supersedes or updates
+            }
+            with _named(event, number, len(events)):
+                rows.append(await _prepared(event, told, call.settings.excerpt_chars))
 
-        def rows() -> list[Row]:
-            chars = call.settings.excerpt_chars
-            return [_row(event, self, call.access, chars) for event in self.events or [self]]
+        @retried
+        async def record() -> list[Row]:
+            recorded = []
+            async with call.database.transaction(call.access.tenant) as connection:
+                for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
+                    with _named(event, number, len(events)):
+                        recorded.append(await _record(connection, dict(row)))
+            return recorded
 
-        prepared = await asyncio.to_thread(rows)  # masking 10 MB takes six seconds
-        async with call.database.transaction(call.access.tenant) as connection:
-            return "\n".join([json.dumps(await _record(connection, row)) for row in prepared])
+        return "\n".join(json.dumps(each) for each in await record())
 
 
-def _row(event: Event, request: RecordEvent, access: Access, excerpt_chars: int) -> Row:
+@contextmanager
+def _named(event: Event, number: int, of: int) -> Iterator[None]:
+    try:
+        yield
+    except Refused as error:
+        name = f" ({event.event_id})" if event.event_id else ""
+        if of == 1:
+            raise
+        about = str(error).removeprefix(UNCHANGED).strip()
+        raise Refused(f"{UNCHANGED} Event {number} of {of}{name}: {about}") from error
+
+
+async def _prepared(event: Event, told: Row, excerpt_chars: int) -> Row:
+    """Everything that is stored of an event. What is large is prepared in another process, so that
+    no other call waits for it.
+    """
+    size = len(event.text)
+    if event.content is not None:
+        size += len(await asyncio.to_thread(json.dumps, event.content))
+    if size <= LARGE_CHARS:
+        return await asyncio.to_thread(_row, event, told, excerpt_chars)
+    try:
+        async with asyncio.timeout(PREPARE_SECONDS):
+            # The event alone: the class of a request is the server's.
+            alone = Event.model_construct(
+                **{name: getattr(event, name) for name in Event.model_fields}
+            )
+            return await to_process.run_sync(_row, alone, told, excerpt_chars, cancellable=True)
+    except TimeoutError:
+        limit = f"masking its {size:,} characters takes longer than {PREPARE_SECONDS:.0f} seconds."
+        raise Refused(f"{UNCHANGED} It is too large: {limit} Record it in parts.") from None
+
+
+def _row(event: Event, told: Row, excerpt_chars: int) -> Row:
     """Everything that is stored of an event, with its secrets masked."""
+    given = event.model_dump(
+        include=set(Event.model_fields) - {"text", "artifact", "ts", "actor_id"}
+    )
+    row, also_masked = mask_all(given)
+    said_by, said_masked = mask(event.actor_id or "")
     text, masked = mask(event.text)
-    row, also_masked = mask_all(event.model_dump(include=set(Event.model_fields) - {"text"}))
-    row |= {
-        "tenant_id": access.tenant,
-        "session_id": request.session_id,
-        "actor_id": request.agent_id,
-        "channel": access.reach(event.channel),
-        "reach": access.channel,  # for what it supersedes or updates
-    }
-    said = json.dumps([row, text], sort_keys=True)
+    row |= told | {"said_by": said_by}
+    said = json.dumps([row, text], sort_keys=True, default=str)
+    whole_object = row.pop("content")
+    if whole_object is not None:
+        text = "\n".join(_texts(whole_object))
     event_id = event.event_id or str(ULID())
     shown = text.replace("\0", "\ufffd")  # a PostgreSQL text cannot hold NUL
     chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
     usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
         usual = HUMAN_IMPORTANCE
+    artifact = event.artifact or Artifact()
+    kept, kind = None if whole else text.encode(), "blob"
+    meta = {"name": artifact.name, "type": artifact.type or "text/plain"}
+    if artifact.data is not None:
+        kept, kind, meta["type"] = artifact.data, "binary", artifact.type
+    elif whole_object is not None:
+        kept = json.dumps(whole_object, ensure_ascii=False).encode()
+        meta["type"] = artifact.type or "application/json"
+    elif event.kind == "tool_result":
+        kind = "tool_output"
+    meta, meta_masked = mask_all(meta)
     return row | {
         "event_id": event_id,
-        "ts": datetime.now(UTC),
+        "ts": event.ts or datetime.now(UTC),
         "request_hash": hashlib.sha256(said.encode()).digest(),
         "content": Jsonb({"text" if whole else "excerpt_text": "\n\n".join(chunks)}),
         "chunks": [] if event.sensitivity == "secret" else chunks,
-        "bytes": None if whole else text.encode(),
+        "bytes": kept,
+        "artifact_kind": kind,
+        "meta": Jsonb(meta),
         "text": shown,
         "importance": usual if event.importance is None else event.importance,
-        "masked": masked + also_masked,
+        "masked": masked + also_masked + said_masked + meta_masked,
     }
+
+
+def _texts(value: Any, name: str = "") -> Iterator[str]:
+    """The texts of an object, each after its name."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _texts(each, str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each, name)
+    elif value is not None:
+        yield f"{name}: {value}" if name else str(value)
 
 
 async def _record(connection: Connection, row: Row) -> Row:
     event_id = row["event_id"]
+    task, supersedes = row["task"] or {}, (row["decision"] or {}).get("supersedes")
+    if row["inherits"] and (task or supersedes):
+        asked = row | {"supersedes": supersedes, "task_id": task.get("task_id")}
+        if found := await (await connection.execute(_INHERITED.encode(), asked)).fetchone():
+            row["channel"] = found["channel"]
+    row["task"] = Jsonb(task) if task else None
     inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
     if inserted.rowcount:
-        await _record_parts(connection, row)
+        await _record_parts(connection, row | {"task": task})
     elif not (await connection.execute(_SAME, row)).rowcount:
         raise Refused(
             f"{UNCHANGED} Another event has the event_id {event_id}. Give this one a different id, "
@@ -131,7 +233,7 @@ async def _record(connection: Connection, row: Row) -> Row:
         "event_id": event_id,
         "status": "recorded" if inserted.rowcount else "known",
         "chunks": len(row["chunks"]),
-        "artifact_id": event_id if row["bytes"] else None,
+        "artifact_id": event_id if row["bytes"] is not None else None,
         "masked_secrets": row["masked"],
     }
 
@@ -141,9 +243,9 @@ async def _record_parts(connection: Connection, row: Row) -> None:
     for number, chunk in enumerate(row["chunks"]):
         part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate_tokens(chunk))}
         await connection.execute(_CHUNK, {**row, **part, "text": chunk})
-    if row["bytes"]:
-        kind = "tool_output" if row["kind"] == "tool_result" else "blob"
-        await connection.execute(_ARTIFACT, {**row, "artifact_id": event_id, "kind": kind})
+    if row["bytes"] is not None:
+        artifact = {"artifact_id": event_id, "kind": row["artifact_kind"]}
+        await connection.execute(_ARTIFACT, row | artifact)
     if row["kind"] == "decision":
         decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
         decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}

@@ -41,6 +41,8 @@ TOOLS: dict[str, type[Asked]] = {
     "create_handoff_packet": acb.CreateHandoffPacket,
     "get_artifact": acb.GetArtifact,
 }
+# How Claude Code learns that a whole bundle may be shown; characters.
+LARGE_ANSWERS = {"anthropic/maxResultSizeChars": 500_000}
 log = logging.getLogger(__name__)
 
 
@@ -57,7 +59,12 @@ class _Verifier(Tokens):
 def application(settings: Settings, database: Database) -> Starlette:
     """The web application with the tools at /mcp."""
     tools = [
-        Tool(name=name, description=inspect.getdoc(model), input_schema=model.model_json_schema())
+        Tool(
+            name=name,
+            description=inspect.getdoc(model),
+            input_schema=model.model_json_schema(),
+            _meta=LARGE_ANSWERS,
+        )
         for name, model in TOOLS.items()
     ]
 
@@ -114,7 +121,9 @@ async def _answer(settings: Settings, database: Database, name: str, given: dict
     assert isinstance(token, _Token)  # the SDK lets nobody in without one
     if request.tenant_id not in (None, token.access.tenant):
         raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
-    request.channel = token.access.reach(request.channel)
+    request.agent_id = token.access.agent or request.agent_id
+    if not isinstance(request, RecordEvent):
+        request.channel = token.access.reach(request.channel)
     return await request.answer(Call(settings, database, token.access))
 
 
@@ -144,6 +153,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     async with database_of(settings) as dsn, Database(dsn) as database:
         background = [
             asyncio.create_task(meaning.vector("this loads the model")),
+            asyncio.create_task(upkeep.analyze(dsn)),
             asyncio.create_task(upkeep.retain(dsn, settings.retention_days)),
         ]
         config = uvicorn.Config(application(settings, database), log_level="warning")

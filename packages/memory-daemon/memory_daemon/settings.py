@@ -1,6 +1,7 @@
 """The settings, all from the environment, and the limits."""
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 BUNDLE_TOKENS = 65_000  # the specification's
 MIN_BUNDLE_TOKENS = 500  # less has room for the headings only
 BODY_BYTES = 16 << 20  # of one HTTP request: a text of 10 MB, escaped
+CLIENTS_TOKEN = "MEMORY_DAEMON_TOKEN"  # which clients read, on the same machine
+_PREFIX = "MEMORY_DAEMON_"
 UNCHANGED = "Nothing was recorded or changed."
 
 
@@ -30,7 +33,7 @@ class Settings(BaseSettings):
     Without a `dsn` it runs an embedded PostgreSQL under `home`.
     """
 
-    model_config = SettingsConfigDict(env_prefix="MEMORY_DAEMON_", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True)
 
     dsn: str = ""
     # PostgreSQL refuses to run as root, and the user it runs as instead cannot enter root's home.
@@ -44,6 +47,7 @@ class Settings(BaseSettings):
     retention_days: int | None = Field(None, ge=1, le=36_500)
 
     def __init__(self, **given: Any) -> None:
+        self._refuse_unknown()
         try:
             super().__init__(**given)
         except ValidationError as error:
@@ -55,3 +59,17 @@ class Settings(BaseSettings):
                 f"MEMORY_DAEMON_HOST is {self.host}: other machines can connect. Set "
                 "MEMORY_DAEMON_ALLOWED_HOSTS to the names by which they do."
             )
+
+    @classmethod
+    def _refuse_unknown(cls) -> None:
+        # A variable that is misspelt would silently start another database.
+        known = {f"{_PREFIX}{name}".upper() for name in cls.model_fields} | {CLIENTS_TOKEN}
+        for name in os.environ:
+            if name.upper().startswith(_PREFIX) and name.upper() not in known:
+                near = get_close_matches(name.upper(), known, 1)
+                hint = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else f"There are: {', '.join(sorted(known))}."
+                )
+                raise Refused(f"There is no setting {name}. {hint}")
