@@ -230,6 +230,50 @@ async def test_passes_on_a_refusal_in_the_daemons_words(
     assert "channel" in warnings(caplog)[0]
 
 
+async def test_drops_only_the_event_that_the_daemon_refuses(
+    daemon: DaemonProcess, sam: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon.sql(  # as a limit of the daemon that the hook does not know
+        "ALTER TABLE chunks ADD CONSTRAINT no_crank CHECK (text NOT LIKE '%%crank.%%') NOT VALID"
+    )
+    try:
+        await play(sam, [PROMPT, "And?"], [CALL, "So.", "Yes."])
+    finally:
+        daemon.sql("ALTER TABLE chunks DROP CONSTRAINT no_crank")
+    kinds = [kind for _, kind, _, _ in recorded(daemon, sam)]
+    assert "tool_result" not in kinds and kinds.count("message") == 4
+    refused, lost = warnings(caplog)
+    assert "SQLSTATE 23514" in refused and lost.startswith("1 events")
+
+
+async def test_keeps_events_while_the_database_does_not_take_them(
+    daemon: DaemonProcess, sam: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    tenant = sam.tenant.replace("'", "")
+    daemon.sql(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION USING ERRCODE = '53100'; END $$"
+    )
+    daemon.sql(
+        "CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH ROW"
+        f" WHEN (NEW.tenant_id = '{tenant}') EXECUTE FUNCTION full_disk()"
+    )
+    hooks = {hook.NAME: {"url": sam.url, "token": sam.token}}
+    try:
+        async with scripted_session([], None, hooks=hooks) as session:
+            await session.execute(PROMPT)
+            while not warnings(caplog):
+                await asyncio.sleep(0.01)
+            daemon.sql("DROP TRIGGER full_disk ON events")
+            await session.execute("And now?")
+    finally:
+        daemon.sql("DROP FUNCTION full_disk CASCADE")
+    texts = [text for _, _, _, text in recorded(daemon, sam)]
+    assert texts == [PROMPT, "Done.", "And now?", "Done."]
+    [told] = warnings(caplog)
+    assert "disk is full" in told
+
+
 async def test_a_slow_daemon_delays_two_seconds_at_first_and_five_at_the_end(
     sam: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,6 +344,18 @@ async def test_reports_how_many_events_the_queue_dropped(
     monkeypatch.setattr(hook, "QUEUE_EVENTS", 2)
     await play(sam, [PROMPT, "And?", "So?"], token="wrong")
     assert "6 events" in warnings(caplog)[-1]
+
+
+async def test_the_queue_has_an_end_in_characters_too(
+    daemon: DaemonProcess,
+    sam: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(hook, "QUEUE_CHARS", 20)
+    await play(sam, [PROMPT, "And?"])
+    assert [text for _, _, _, text in recorded(daemon, sam)] == ["Done.", "And?", "Done."]
+    assert "1 events" in warnings(caplog)[-1]
 
 
 async def test_mounting_connects_to_nothing() -> None:

@@ -21,6 +21,7 @@ EVENTS += ("orchestrator:complete", "session:end")
 PRIORITY = 200  # after hooks with the kernel's default of 100, which may rewrite what is recorded
 BUNDLE_SECONDS, CALL_SECONDS = 2.0, 5.0  # the most that the first prompt and the end wait
 QUEUE_EVENTS = 1_000  # hours of work without a daemon
+QUEUE_CHARS = 20_000_000  # of their texts, so that long results do not fill the memory
 BATCH_EVENTS, TEXT_CHARS = 8, 500_000  # together at most the 16 MB that the daemon takes at once
 QUERY_CHARS = 10_000  # the daemon's limit
 DEFAULTS: dict[str, Any] = {
@@ -40,6 +41,10 @@ _PATHS = re.compile(  # arguments that say where
 REFS, REF_CHARS = 50, 300  # the daemon's limits
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
+# What the daemon will not take however often it is sent, unlike what it could not store just now.
+_REFUSAL = re.compile(
+    r"HTTP status 413|Nothing was recorded or changed\. (?!The database\b(?! refused)|Two calls)"
+)
 # The first 17 characters tell Amplifier that no human said it.
 _FRAME = """<system-reminder>
 From the memory that agents share, looked up automatically for the next message. It is a record of \
@@ -119,7 +124,11 @@ class _Recorder:
             return None
         asked = {name: self._config[name] for name in ("channel", "max_tokens")}
         asked["query_text"] = query[-QUERY_CHARS:]
-        text = _TAG.sub("&lt;", await self._call("build_acb", BUNDLE_SECONDS, asked) or "")
+        failed, text = await self._call("build_acb", BUNDLE_SECONDS, asked)
+        if failed:
+            self._warn("build_acb", text)
+            return None
+        text = _TAG.sub("&lt;", text)
         limit = self._session.injection_size_limit
         if limit is not None and len(_FRAME.format(text)) > limit:  # then drop the last blocks
             text = text[: max(limit - len(_FRAME), 0)].rpartition("\n## ")[0]
@@ -129,7 +138,8 @@ class _Recorder:
         text = text.encode(errors="replace").decode().strip()
         if len(text) > TEXT_CHARS:
             text = f"{text[:TEXT_CHARS]}\n[the rest is not recorded]"
-        if len(self._pending) >= QUEUE_EVENTS:
+        chars = len(text) + sum(len(event["text"]) for event in self._pending)
+        if len(self._pending) >= QUEUE_EVENTS or chars > QUEUE_CHARS:
             self._lost += 1
         elif text:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
@@ -139,24 +149,34 @@ class _Recorder:
                 self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        while batch := self._pending[:BATCH_EVENTS]:
-            if await self._call("record_event", CALL_SECONDS, {"events": batch}) is None:
+        size = BATCH_EVENTS
+        while batch := self._pending[:size]:
+            failed, text = await self._call("record_event", CALL_SECONDS, {"events": batch})
+            refused = failed and _REFUSAL.match(text)
+            if refused and len(batch) > 1:
+                size = 1  # the daemon takes all or none: the others are recorded one by one
+                continue
+            if failed:
+                self._warn("record_event", text)
+            if failed and not refused:
                 return  # the next event tries again
+            self._lost += bool(refused)
             del self._pending[: len(batch)]
 
-    async def _call(self, tool: str, seconds: float, arguments: dict[str, Any]) -> str | None:
+    async def _call(self, tool: str, seconds: float, arguments: Any) -> tuple[bool, str]:
         # A sub-agent's tool results are recorded for the session that called it.
         session_id = self._session.parent_id or self._session.session_id
         arguments = {**arguments, "session_id": session_id, "agent_id": self._config["agent_id"]}
         try:
             answer = asyncio.to_thread(_post, self._config, seconds, tool, arguments)
-            failed, text = await asyncio.wait_for(answer, seconds)
+            return await asyncio.wait_for(answer, seconds)
         except Exception as error:  # whose message may hold what was to be recorded
-            failed, text = True, type(error).__name__
-        if failed and text not in self._warnings:
-            logger.warning("Calling %s on the memory daemon failed: %s", tool, text[:300])
-            self._warnings.add(text)
-        return None if failed else text
+            return True, type(error).__name__
+
+    def _warn(self, tool: str, reason: str) -> None:
+        if reason not in self._warnings:
+            logger.warning("Calling %s on the memory daemon failed: %s", tool, reason[:300])
+            self._warnings.add(reason)
 
 
 def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[bool, str]:
