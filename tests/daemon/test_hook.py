@@ -108,10 +108,13 @@ async def test_refs_are_the_paths_in_a_calls_arguments(daemon: DaemonProcess, sa
     given = {"file_path": "docs/crank.md", "dir": "/work/äöü", "mode": "r", "path": "x" * 400}
     given |= {"url": "https://example.org/a\nb", "profile": "dev", "limit": 3}
     await play(sam, [PROMPT], [[{"tool": "read_file", "arguments": given}]])
-    refs = "SELECT kind, refs FROM events WHERE tenant_id = %s AND kind LIKE 'tool%%' ORDER BY kind"
-    found = [(kind, sorted(paths)) for kind, paths in daemon.sql(refs, sam.tenant)]
+    query = (
+        "SELECT kind, said_by, refs FROM events"
+        " WHERE tenant_id = %s AND kind LIKE 'tool%%' ORDER BY kind"
+    )
+    found = [(kind, tool, sorted(refs)) for kind, tool, refs in daemon.sql(query, sam.tenant)]
     paths = ["/work/äöü", "docs/crank.md"]
-    assert found == [("tool_call", paths), ("tool_result", paths)]
+    assert found == [("tool_call", "", paths), ("tool_result", "read_file", paths)]
 
 
 async def test_puts_a_bundle_before_the_first_prompt_of_a_conversation(sam: Agent) -> None:

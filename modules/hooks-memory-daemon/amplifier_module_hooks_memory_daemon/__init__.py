@@ -38,7 +38,7 @@ _MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artif
 _PATHS = re.compile(  # arguments that say where
     r"(^|[_-])(path|file|filename|filepath|dir|directory|folder|url|uri)$", re.IGNORECASE
 )
-REFS, REF_CHARS = 50, 300  # the daemon's limits
+REFS, REF_CHARS, NAME_CHARS = 50, 300, 128  # the daemon's limits
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
 # What the daemon will not take however often it is sent, unlike what it could not store just now.
@@ -86,7 +86,7 @@ class _Recorder:
             elif event == "tool:pre":
                 self._record("tool_call", "agent", f"{name}\n{_text(given)}", _refs(given))
             else:
-                self._record("tool_result", "tool", f"{name}\n{_text(result)}", _refs(given))
+                self._record("tool_result", "tool", f"{name}\n{_text(result)}", _refs(given), name)
         elif self._session.parent_id:
             pass  # what it is asked and answers is its parent's tool call and result
         elif event == "orchestrator:complete":
@@ -134,7 +134,9 @@ class _Recorder:
             text = text[: max(limit - len(_FRAME), 0)].rpartition("\n## ")[0]
         return _FRAME.format(text) if "\n## " in text else None  # without a block it says nothing
 
-    def _record(self, kind: str, actor_type: str, text: str, refs: Sequence[str] = ()) -> None:
+    def _record(
+        self, kind: str, actor_type: str, text: str, refs: Sequence[str] = (), tool: str = ""
+    ) -> None:
         text = text.encode(errors="replace").decode().strip()
         if len(text) > TEXT_CHARS:
             text = f"{text[:TEXT_CHARS]}\n[the rest is not recorded]"
@@ -144,6 +146,7 @@ class _Recorder:
         elif text:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
             event |= {"kind": kind, "actor_type": actor_type, "text": text, "refs": [*refs]}
+            event |= {"actor_id": tool[:NAME_CHARS]} if tool else {}
             self._pending.append({**event, "event_id": uuid.uuid4().hex})
             if not self._sending or self._sending.done():
                 self._sending = asyncio.create_task(self._send())

@@ -126,7 +126,7 @@ class Page:
             return None
         # Looked up each time, so that a revoked token is signed out at once.
         access = Tokens(self._settings.tokens).all().get(cookie["sub"])
-        return access and Who(access, cookie["agent"])
+        return access and Who(access, access.agent or cookie["agent"])
 
     async def _sign_in(self, request: Request) -> Response:
         if request.method != "POST":

@@ -60,7 +60,7 @@ class Transcripts:
                     event["event_id"] = f"{TAG}-{digest[:32]}"
                     yield "amplifier" if by_amplifier else "claude-code", session, event
 
-    def _amplifier(self, entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _amplifier(self, entry: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         name, data = entry["event"] or "a log message", entry.get("data") or {}
         when = entry.get("ts") or entry.get("timestamp")
         # What a sub-agent is asked and answers is its parent's tool call and result.

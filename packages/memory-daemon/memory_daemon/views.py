@@ -39,9 +39,12 @@ _EVENTS = f"""
     EXISTS (SELECT FROM artifacts WHERE artifact_id = event_id) AS whole
   FROM events WHERE session_id = %(session)s AND {_SEE}
   ORDER BY ts, event_id LIMIT {ROWS} + 1 OFFSET %(offset)s"""
-_DECISIONS = f"SELECT * FROM decisions WHERE {_SEE} ORDER BY ts DESC, decision_id LIMIT 1000"
+_WITH = "JOIN (SELECT event_id, actor_type, said_by, tags FROM events) e"
+_DECISIONS = f"""
+  SELECT * FROM decisions {_WITH} ON decision_id = event_id WHERE {_SEE}
+  ORDER BY ts DESC, decision_id LIMIT 1000"""
 _TASKS = f"""
-  SELECT * FROM tasks WHERE {_SEE}
+  SELECT * FROM tasks {_WITH} USING (event_id) WHERE {_SEE}
   ORDER BY array_position(ARRAY['doing', 'open', 'done'], status), ts DESC LIMIT 1000"""
 _ARTIFACTS = f"""
   SELECT artifact_id, ts, kind, meta, actor_id, octet_length(bytes) AS size
