@@ -3,13 +3,16 @@
 import asyncio
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from memory_daemon import embedded
 from memory_daemon.access import Access
+from memory_daemon.settings import Refused, Settings
 from memory_daemon_process import DaemonProcess, wait_until
 
 
@@ -43,6 +46,31 @@ async def test_recorded_events_survive_kill_9_of_the_daemon(own: DaemonProcess) 
     own.start()
     agent.url = own.url
     assert told["event_id"] in await agent.bundle("remember this")
+
+
+async def test_says_what_a_killed_database_left_and_what_to_do(
+    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = postmaster(own)
+    with psycopg.connect(own.dsn) as connection:
+        backend = connection.info.backend_pid
+        os.kill(backend, signal.SIGSTOP)  # as one that computes and hears nothing
+        try:
+            own.stop(signal.SIGKILL)
+            os.kill(server, signal.SIGKILL)
+            wait_until(lambda: not alive(server))
+            monkeypatch.setattr(embedded, "START_SECONDS", 1)
+            with pytest.raises(Refused, match=r"\((pre-exist|lock file).*end them"):
+                async with embedded.database_of(Settings(home=own.home)):
+                    pass
+        finally:
+            os.kill(backend, signal.SIGKILL)
+        connection.close()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        own.environment["MEMORY_DAEMON_PORT"] = str(free.getsockname()[1])
+    doctor = own.run("doctor")
+    assert doctor.returncode == 0 and "was killed. PostgreSQL recovers" in doctor.stderr
+    assert "no daemon listens" in doctor.stdout and "serve starts it" in doctor.stdout
 
 
 async def test_recorded_events_survive_kill_9_of_the_database(own: DaemonProcess) -> None:

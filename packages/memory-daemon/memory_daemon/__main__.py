@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import astuple
@@ -175,6 +176,14 @@ def token_revoke(id: str) -> None:
 def doctor() -> None:
     """Check that all is well. The exit code is 1 if anything is not."""
     settings = Settings()
+    where = f"{settings.host}, port {settings.port}"
+    try:
+        socket.create_connection((settings.host, settings.port), 1).close()
+        print(f"ok      something listens on {where}")
+    except OSError:
+        print(
+            f"note    no daemon listens on {where}: agent-memory-daemon serve starts it", flush=True
+        )
     findings = _with_database(settings, lambda dsn: upkeep.examine(settings, dsn))
     for finding, well in findings.items():
         print("ok     " if well else "PROBLEM", finding)

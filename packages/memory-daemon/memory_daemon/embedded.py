@@ -22,7 +22,7 @@ from .database import migrate
 from .settings import Refused, Settings
 
 VERSION = "18"
-START_SECONDS = 60
+START_SECONDS = 60  # after the last sign of life
 WATCH_SECONDS = 0.2  # between checks whether it has to be started
 _INITDB = (
     "-U postgres -A trust -E UTF8 --locale-provider=builtin --locale=C --builtin-locale=C.UTF-8"
@@ -35,6 +35,7 @@ _SETTINGS = {
     "log_error_verbosity": "terse",
 }
 _LOG = "postgres.log in MEMORY_DAEMON_HOME says why."
+_ALIVE = "the database system is starting up"
 # PostgreSQL does not run as root.
 _NOBODY: dict[str, Any] = {"user": 65_534, "group": 65_534, "extra_groups": [], "cwd": "/"}
 _AS = {} if os.geteuid() else _NOBODY
@@ -53,9 +54,11 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
         yield settings.dsn
         return
     dsn = f"host={settings.home / 'postgres'} user=postgres dbname=postgres"
+    if (settings.home / "postgres/postmaster.pid").exists() and await _silence(dsn):
+        log.warning("The last run was killed. PostgreSQL recovers: what was acknowledged is there.")
     keeper = asyncio.create_task(_keep(settings.home, dsn))
     try:
-        await _answering(dsn, keeper)
+        await _answering(settings.home, dsn, keeper)
         await migrate(dsn)
         yield dsn
     finally:
@@ -64,22 +67,40 @@ async def database_of(settings: Settings) -> AsyncIterator[str]:
         await asyncio.wait([keeper])
 
 
-async def _answering(dsn: str, keeper: asyncio.Task[None]) -> None:
-    for _ in range(20 * START_SECONDS):
-        if await _answers(dsn):
-            return
+async def _answering(home: Path, dsn: str, keeper: asyncio.Task[None]) -> None:
+    clock = asyncio.get_running_loop()
+    deadline = clock.time() + START_SECONDS
+    while silence := await _silence(dsn):
+        if _ALIVE in silence:  # recovery can take minutes
+            deadline = clock.time() + START_SECONDS
         done, _ = await asyncio.wait([keeper], timeout=0.05)
         for failed in done:
             failed.result()  # raises the reason
-    raise Refused(f"The embedded PostgreSQL did not start. {_LOG}")
+        if clock.time() > deadline:
+            why = silence if "timeout" in silence else _last_words(home) or silence
+            raise Refused(
+                f"The embedded PostgreSQL does not answer ({why}). If processes of a killed one "
+                f"are left, end them; to see them: ps -ef | grep postgres. {_LOG}"
+            )
 
 
-async def _answers(dsn: str) -> bool:
+async def _silence(dsn: str) -> str:
+    """Why the server does not answer; empty if it does."""
     try:
         await (await psycopg.AsyncConnection.connect(dsn, connect_timeout=2)).close()
-    except psycopg.Error:
-        return False
-    return True
+    except psycopg.Error as error:
+        return str(error).strip().splitlines()[-1]
+    return ""
+
+
+def _last_words(home: Path) -> str:
+    # Why it could not start, if it said so; the log holds nothing that was recorded.
+    try:
+        lines = (home / "postgres.log").read_text(errors="replace").splitlines()[-10:]
+    except OSError:
+        return ""
+    said = [line.partition("FATAL:")[2].strip() for line in lines if _ALIVE not in line]
+    return next((words for words in reversed(said) if words), "")
 
 
 async def _keep(home: Path, dsn: str) -> None:
@@ -98,7 +119,7 @@ async def _run_unless_running(home: Path, dsn: str) -> None:
         home.mkdir(parents=True, exist_ok=True, mode=0o711 if _AS else 0o700)  # noqa: ASYNC240
         with (home / "lock").open("w") as lock, (home / "postgres.log").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not await _answers(dsn):  # a killed daemon may have left one running
+            if await _silence(dsn):  # else a killed daemon may have left one running
                 await _run(home, output)
     except BlockingIOError:
         pass  # another process runs it
