@@ -12,12 +12,13 @@ from typing import TypeVar
 
 import click
 
-from . import upkeep
-from .access import CHANNELS, Access, Channel, Tokens
-from .arguments import Call
-from .database import Database
-from .embedded import database_of
-from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
+# By whole names: a process that masks a large event imports this file on its own.
+from memory_daemon import upkeep
+from memory_daemon.access import CHANNELS, Access, Channel, Tokens
+from memory_daemon.arguments import Call
+from memory_daemon.database import Database
+from memory_daemon.embedded import database_of
+from memory_daemon.settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
 Here is a token for the tenant "default" and its agent "default". It will not be shown again:
@@ -39,7 +40,7 @@ def cli() -> None:
 @cli.command("serve")
 def serve_command() -> None:
     """Serve the tools over HTTP, with an embedded PostgreSQL unless MEMORY_DAEMON_DSN is set."""
-    from .server import serve  # loads the MCP SDK, which the other commands do not need
+    from memory_daemon.server import serve  # loads the MCP SDK, which others do not need
 
     settings = Settings()
     for ends in (signal.SIGINT, signal.SIGTERM):
@@ -92,7 +93,7 @@ def import_command(
 
     PATHS are files, or folders of them. What is recorded already is not recorded again.
     """
-    from . import transfer
+    from memory_daemon import transfer
 
     files = transfer.files_in(paths)
     done, left_out = _with_call(tenant, lambda call: transfer.bring_in(files, call, channel, agent))
@@ -108,7 +109,7 @@ def import_command(
 @_CHANNEL
 def export(agent: str, tenant: str, channel: Channel) -> None:
     """Print decisions and tasks as Markdown: those that --channel may see."""
-    from . import transfer
+    from memory_daemon import transfer
 
     print(_with_call(tenant, lambda call: transfer.written_out(call, channel, agent)), end="")
 

@@ -177,7 +177,7 @@ def _row(event: Event, told: Row, excerpt_chars: int) -> Row:
     usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
         usual = HUMAN_IMPORTANCE
-    artifact = event.artifact or Artifact()
+    artifact = event.artifact or Artifact(data=None)
     kept, kind = None if whole else text.encode(), "blob"
     meta = {"name": artifact.name, "type": artifact.type or "text/plain"}
     if artifact.data is not None:
