@@ -19,8 +19,16 @@ from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from scripted import scripted_session
 
+pytestmark = pytest.mark.timeout(300)  # a slow machine starts its daemon in a minute
 CALL = [{"tool": "read_file", "arguments": {"path": "README.md"}}]
 PROMPT = "How do I start the turbine?"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine a call may take longer than a person would wait for it."""
+    monkeypatch.setattr(hook, "BUNDLE_SECONDS", 60.0)
+    monkeypatch.setattr(hook, "CALL_SECONDS", 60.0)
 
 
 class ReadFile:
@@ -278,8 +286,9 @@ async def test_keeps_events_while_the_database_does_not_take_them(
 
 
 async def test_a_slow_daemon_delays_two_seconds_at_first_and_five_at_the_end(
-    sam: Agent, caplog: pytest.LogCaptureFixture
+    sam: Agent, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.undo()  # as it is in a session
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
         played = await play(sam, [PROMPT, "And?"], url=url)

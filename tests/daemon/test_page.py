@@ -12,7 +12,7 @@ from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from playwright.sync_api import Browser, Page, expect
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Visit = Callable[..., Page]
 HOSTILE = [

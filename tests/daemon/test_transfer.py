@@ -8,6 +8,7 @@ import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 
+pytestmark = pytest.mark.timeout(300)  # each command is a process, and a slow machine starts slowly
 SECRET = "sk-proj-" + "a1B2" * 12
 WHEN = "2026-03-02T09:15:{:02}.000"
 
@@ -102,7 +103,7 @@ def rows(daemon: DaemonProcess, tenant: str) -> list[tuple[Any, ...]]:
     )
 
 
-def test_imports_both_programs_with_their_times(
+def test_imports_both_programs_with_their_times_and_says_what_it_left_out(
     daemon: DaemonProcess, tenant: str, folder: Path
 ) -> None:
     done = daemon.run("import", str(folder), "--tenant", tenant)
@@ -131,12 +132,7 @@ def test_imports_both_programs_with_their_times(
         "SELECT DISTINCT ts::date::text, channel::text, tags FROM events WHERE tenant_id = %s",
         tenant,
     ) == [("2026-03-02", "team", ["imported"])]
-
-
-def test_says_what_was_left_out_and_how_often(
-    daemon: DaemonProcess, tenant: str, folder: Path
-) -> None:
-    said = daemon.run("import", str(folder), "--tenant", tenant).stdout
+    said = done.stdout  # what was left out, and how often
     assert said.startswith(f"2 files: 14 recorded, 0 known, 1 secrets masked. Agents of {tenant}")
     left_out = {line.split(maxsplit=3)[3]: int(line.split()[2]) for line in said.splitlines()[1:]}
     assert left_out == {
@@ -177,6 +173,23 @@ async def test_agents_find_what_was_imported(
     daemon.run("import", str(folder), "--tenant", sam.tenant)
     bundle = await sam.bundle("Which way do cranks turn?")
     assert "Cranks turn left." in bundle and "2026-03-02 09:15Z" in bundle
+
+
+def test_damage_and_hostile_names_do_no_harm(
+    daemon: DaemonProcess, tenant: str, tmp_path: Path
+) -> None:
+    nameless = {name: value for name, value in claude(1, "user", "no id").items() if name != "uuid"}
+    hostile = {"type": "\x1b[31m" + "x" * 10_000}
+    odd = [{"event": 5, "data": {}}, {"event": "tool:pre", "data": "x"}, {"type": None}, 7, "event"]
+    odd += [{"event": "tool:pre", "session_id": "s" * 200, "data": {"tool_name": "t"}}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [nameless, hostile, *odd])))
+    (tmp_path / "b.jsonl").mkdir()
+    (tmp_path / "c.jsonl").write_bytes(b'{"type": "user", \xff\xfe\x00}\n' + b"[" * 100_000)
+    done = daemon.run("import", str(tmp_path), "--tenant", tenant)
+    assert done.returncode == 0 and "3 files: 1 recorded" in done.stdout, done.stderr
+    assert "a file that cannot be read" in done.stdout and "session_id" in done.stdout
+    assert "\x1b" not in done.stdout and max(map(len, done.stdout.splitlines())) < 300
+    assert "1 known" in daemon.run("import", str(tmp_path), "--tenant", tenant).stdout
 
 
 def test_what_the_daemon_refuses_is_left_out_alone(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from memory_semantic import plain
 
 # By whole names: a process that masks a large event imports this file on its own.
 from memory_daemon import upkeep
@@ -100,7 +101,7 @@ def import_command(
     counts = ", ".join(f"{done[each]:,} {each}" for each in ("recorded", "known", "secrets masked"))
     print(f"{len(files):,} files: {counts}. Agents of {tenant} see them on channel {channel}.")
     for name, count in left_out.most_common():
-        print(f"  left out {count:>9,}  {name}")
+        print(f"  left out {count:>9,}  {plain(str(name)[:200])}")  # a file's own words
 
 
 @cli.command()

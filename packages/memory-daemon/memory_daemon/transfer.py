@@ -42,7 +42,12 @@ class Transcripts:
 
     def events(self, file: Path) -> Iterator[Found]:
         """The events of a file, in its order, as arguments of record_event."""
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        try:
+            opened = file.open(encoding="utf-8", errors="replace")
+        except OSError as error:
+            self.left_out[f"a file that cannot be read ({error.strerror})"] += 1
+            return
+        with opened as lines:
             for line in filter(str.strip, lines):
                 entry: Any = None
                 try:
@@ -53,7 +58,8 @@ class Transcripts:
                     self.left_out["damaged or of another form"] += 1
                     continue
                 for number, (session, event) in enumerate(found):
-                    key = line.strip() if by_amplifier else f"{session} {entry['uuid']}"
+                    same = "" if by_amplifier else entry.get("uuid")  # in a copy of the line too
+                    key = f"{session} {same}" if same else line.strip()
                     digest = hashlib.sha256(f"{key} {number}".encode(errors="replace")).hexdigest()
                     text = event["text"].encode(errors="replace").decode()
                     event = {"kind": "message", **event, "text": text, "tags": [TAG]}
