@@ -32,12 +32,13 @@ import numpy as np
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from memory_daemon import meaning
-from memory_daemon.acb import RECENCY, RECENCY_ASKED, BuildAcb
+from memory_daemon.acb import BuildAcb, QueryDecisions
 from memory_daemon.access import Access, Tokens
 from memory_daemon.arguments import Call
 from memory_daemon.database import Database
 from memory_daemon.embedded import database_of
+from memory_daemon.meaning import Meaning
+from memory_daemon.question import RECENCY, RECENCY_ASKED
 from memory_daemon.settings import Settings
 from memory_semantic import estimate_tokens
 
@@ -46,7 +47,7 @@ SMALL_TENANT = 1_000
 QUESTIONS = 60
 FOLDER = Path(__file__).with_name("recall")
 
-Row = tuple[str, datetime, str]  # id, time, text
+Row = tuple[str, str, datetime, str]  # id, session, time, text
 
 # The specification's search and its score, which take neither the rarity of words into account nor
 # how small ts_rank is beside newness. `{words}` makes the words of a question a query.
@@ -54,17 +55,25 @@ SPECIFIED = """
   SELECT event_id FROM chunks, {words} query WHERE tsv @@ query
   ORDER BY 0.6 * ts_rank(tsv, query) + 0.1 * importance
     + 0.3 * exp(-greatest(extract(epoch FROM now() - ts), 0) / (30 * 86400)) DESC LIMIT 10"""
-SEARCHES = {
-    "as specified, every word must match": SPECIFIED.format(
-        words="websearch_to_tsquery('english', %s)"
-    ),
-    "as specified, with any word": SPECIFIED.format(words="any_word(%s)"),
-} | {
-    f"candidates, newness {recency:g}": (
-        f"SELECT event_id FROM acb_candidates(%s, 'team', 'sam', {recency}) LIMIT 10"
-    )
-    for recency in (0, RECENCY, RECENCY_ASKED)
-}
+SEARCHES = (
+    {
+        "as specified, every word must match": SPECIFIED.format(
+            words="websearch_to_tsquery('english', %(question)s)"
+        ),
+        "as specified, with any word": SPECIFIED.format(words="any_word(%(question)s)"),
+    }
+    | {
+        f"candidates by words, newness {recency:g}": (
+            f"SELECT event_id FROM acb_candidates(%(question)s, 'team', 'sam', {recency}) LIMIT 10"
+        )
+        for recency in (0, RECENCY, RECENCY_ASKED)
+    }
+    | {
+        "candidates by words and meaning, newness 0": (
+            "SELECT event_id FROM acb_candidates(%(question)s, 'team', 'sam', 0, %(vector)s) LIMIT 10"
+        )
+    }
+)
 
 
 @contextmanager
@@ -76,20 +85,21 @@ def folder() -> Iterator[Path]:
 
 def load(connection: psycopg.Connection, tenant: str, rows: Iterable[Row]) -> None:
     one, other = itertools.tee(rows)
-    common = ("s", "team", "agent", "sam", "message")
+    common = ("team", "agent", "sam", "message")
     with connection.cursor().copy(
         "COPY memory.events (tenant_id, event_id, ts, content, request_hash, session_id, channel,"
         " actor_type, actor_id, kind) FROM STDIN"
     ) as copy:
-        for id, when, _ in one:
-            copy.write_row((tenant, id, when, "{}", b"", *common))
+        for id, session, when, _ in one:
+            copy.write_row((tenant, id, when, "{}", b"", session, *common))
     with connection.cursor().copy(
         "COPY memory.chunks (tenant_id, chunk_id, event_id, ts, text, token_est, importance,"
         " session_id, channel, actor_type, actor_id, kind, sensitivity) FROM STDIN"
     ) as copy:
-        for id, when, text in other:
+        for id, session, when, text in other:
             tokens = len(text) // 3  # quicker than the estimate, and a little more
-            copy.write_row((tenant, f"{id}.0", id, when, text, tokens, 0.5, *common, "none"))
+            values = (tenant, f"{id}.0", id, when, text, tokens, 0.5, session)
+            copy.write_row((*values, *common, "none"))
 
 
 # How well
@@ -111,13 +121,14 @@ def locomo(file: Path) -> Iterator[tuple[str, list[Row], list[tuple[str, set[str
         rows = [
             (
                 turn["dia_id"],
-                (times[key] + age).astimezone(UTC),
+                key,
+                (times[key] + age + timedelta(seconds=10 * number)).astimezone(UTC),
                 f"{turn['speaker']}: {turn['text']} {turn.get('blip_caption', '')}".strip(),
             )
             for key in sessions
-            for turn in talk[key]
+            for number, turn in enumerate(talk[key])
         ]
-        known = {id for id, _, _ in rows}
+        known = {id for id, *_ in rows}
         asked = [
             (each["question"], set(re.findall(r"D\d+:\d+", " ".join(each["evidence"]))) & known)
             for each in sample["qa"]
@@ -130,75 +141,111 @@ async def recall(file: Path) -> None:
     with folder() as home:
         settings = Settings(home=home)
         async with database_of(settings) as dsn, Database(dsn) as database:
+            model = Meaning(settings.embedding_model)
+            await model.prepare(dsn)
             conversations = list(locomo(file))
             with psycopg.connect(dsn, autocommit=True) as connection:
                 for tenant, rows, _ in conversations:
                     load(connection, tenant, rows)
+                paraphrased, asked = paraphrases()
+                load(connection, "recall", paraphrased)
                 connection.execute("VACUUM ANALYZE memory.chunks")
-            ranked: dict[str, list[float]] = {name: [] for name in SEARCHES}
-            packed: list[float] = []
+            await filled(model, dsn)
+            ranked: dict[str, list[float]] = {}
             for tenant, _, questions in conversations:
                 for question, wanted in questions:
                     async with database.transaction(tenant) as connection:
+                        vector = await model.question(question)
+                        values = {"question": question, "vector": vector}
                         for name, search in SEARCHES.items():
-                            rows = await connection.execute(search.encode(), [question])
-                            first = {row["event_id"] for row in await rows.fetchall()}
-                            ranked[name].append(len(first & wanted) / min(10, len(wanted)))
-                    asked = {"agent_id": "eve", "session_id": "other", "query_text": question}
-                    asked["channel"] = "private"
-                    call = Call(settings, database, Access(tenant))
-                    bundle = await BuildAcb.model_validate(asked).answer(call)
-                    shown = re.findall(r"^## message (D\d+:\d+) ", bundle, re.MULTILINE)[:10]
-                    packed.append(len(set(shown) & wanted) / min(10, len(wanted)))
-            found = await decisions(database)
-    print(f"\nLoCoMo, {len(packed):,} questions\n\n| | recall@10 |\n|---|--:|")
-    for name, found_by in ranked.items():
-        print(f"| {name} | {statistics.mean(found_by):.3f} |")
-    print(f"| as packed, with newness and importance | {statistics.mean(packed):.3f} |")
-    print("\nParaphrases of benchmarks/recall\n\n| | recall@5 |\n|---|--:|")
-    for name, value in found.items():
-        print(f"| {name} | {value:.3f} |")
+                            rows = await connection.execute(search.encode(), values)
+                            first = [row["event_id"] for row in await rows.fetchall()][:10]
+                            score(ranked, name, first, wanted, 10)
+                    for name, meaning in (("by words", None), ("by both", model)):
+                        call = Call(settings, database, Access(tenant), meaning)
+                        shown = await bundled(call, question)
+                        score(ranked, f"as packed, {name}", shown[:10], wanted, 10)
+            short: dict[str, list[float]] = {}
+            for question, wanted in asked:
+                for name, meaning in (("by words", None), ("by both", model)):
+                    call = Call(settings, database, Access("recall"), meaning)
+                    shown = await bundled(call, question)
+                    score(short, f"evidence, {name}", shown[:5], wanted, 5)
+            await decide(database, model, paraphrased, asked, short)
+    table(f"LoCoMo, {len(ranked['as packed, by words']):,} questions", "recall@10", ranked)
+    table(f"{len(asked)} paraphrases among {len(paraphrased)} sentences", "recall@5", short)
 
 
-async def decisions(database: Database) -> dict[str, float]:
-    """Every memory of the recall set as a decision, asked for by its paraphrases."""
+def score(
+    into: dict[str, list[float]], name: str, first: list[str], wanted: set[str], top: int
+) -> None:
+    into.setdefault(name, []).append(len(set(first) & wanted) / min(top, len(wanted)))
+
+
+def table(title: str, measure: str, found: dict[str, list[float]]) -> None:
+    print(f"\n{title}\n\n| | {measure} |\n|---|--:|")
+    for name, values in found.items():
+        print(f"| {name} | {statistics.mean(values):.3f} |")
+
+
+async def filled(model: Meaning, dsn: str) -> None:
+    """Wait until every chunk has its vector."""
+    filling = asyncio.create_task(model.fill(dsn))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while connection.execute(
+            "SELECT FROM memory.chunks WHERE embedding IS NULL LIMIT 1"
+        ).rowcount:
+            await asyncio.sleep(0.1)
+    filling.cancel()
+
+
+async def bundled(call: Call, question: str) -> list[str]:
+    """The ids of the events that a bundle has as evidence, in order."""
+    asked = {"agent_id": "eve", "session_id": "other", "query_text": question, "channel": "team"}
+    packed = await BuildAcb.model_validate(asked).packed(call)
+    return [fate.block.event_id for fate in packed.fates if fate.outcome == "shown"]
+
+
+def paraphrases() -> tuple[list[Row], list[tuple[str, set[str]]]]:
+    """The sentences of benchmarks/recall, and its questions in other words than the answers'."""
     entries = [json.loads(line) for line in (FOLDER / "memories.jsonl").open()]
     questions = [json.loads(line) for line in (FOLDER / "questions.jsonl").open()]
-    questions = [each for each in questions if each["kind"] == "paraphrase"]
-    vectors = [await meaning.vector(entry["content"]) for entry in entries]
+    now = datetime.now(UTC)
+    # Each in a session of its own, so that none is found as a neighbour.
+    rows = [
+        (entry["id"], entry["id"], now - timedelta(minutes=number), entry["content"])
+        for number, entry in enumerate(entries)
+    ]
+    asked = [
+        (each["question"], set(each["answers"]))
+        for each in questions
+        if each["kind"] == "paraphrase"
+    ]
+    return rows, asked
+
+
+async def decide(
+    database: Database,
+    model: Meaning,
+    rows: list[Row],
+    asked: list[tuple[str, set[str]]],
+    found: dict[str, list[float]],
+) -> None:
+    """The same sentences as decisions."""
     async with database.transaction("recall") as connection:
-        for entry, vector in zip(entries, vectors, strict=True):
-            values = {**entry, "vector": vector, "model": meaning.model()}
-            await connection.execute(
-                "INSERT INTO events (tenant_id, event_id, session_id, channel, actor_type,"
-                " actor_id, kind, content, request_hash) VALUES ('recall', %(id)s, 's', 'team',"
-                " 'agent', 'sam', 'decision', '{}', '')",
-                values,
-            )
+        for id, _, when, text in rows:
             await connection.execute(
                 "INSERT INTO decisions (tenant_id, decision_id, ts, scope, channel, sensitivity,"
-                " actor_id, decision, model, vector) VALUES ('recall', %(id)s, now(), 'project',"
-                " 'team', 'none', 'sam', %(content)s, %(model)s, %(vector)s)",
-                values,
+                " actor_id, decision) VALUES ('recall', %s, %s, 'project', 'team', 'none', 'sam', %s)",
+                (id, when, text),
             )
-    asked = {"status": "active", "scopes": ["project"], "channel": "team", "agent_id": "sam"}
-    matrix = np.array([await meaning._MODEL.generate(entry["content"]) for entry in entries])
-    ours, core = [], []
-    async with database.transaction("recall") as connection:
-        for each in questions:
-            wanted = set(each["answers"])
-            found = await meaning.decisions(connection, asked, each["question"], 5)
-            first = {block.event_id for block in found}
-            ours.append(len(first & wanted) / min(5, len(wanted)))
-            scores = matrix @ np.array(await meaning._MODEL.generate(each["question"]))
-            first = {entries[index]["id"] for index in np.argsort(-scores)[:5]}
-            core.append(len(first & wanted) / min(5, len(wanted)))
-    return {
-        f"query_decisions ({len(questions)} questions, {len(entries)} decisions)": float(
-            np.mean(ours)
-        ),
-        "the core's cosine": float(np.mean(core)),
-    }
+    for question, wanted in asked:
+        for name, meaning in (("by words", None), ("by both", model)):
+            call = Call(Settings(), database, Access("recall"), meaning)
+            request = {"agent_id": "eve", "query_text": question, "limit": 5, "channel": "team"}
+            answer = await QueryDecisions.model_validate(request).answer(call)
+            first = re.findall(r"^## decision \([^)]*\) (\S+) ", answer, re.MULTILINE)
+            score(found, f"query_decisions, {name}", first, wanted, 5)
 
 
 # How fast
@@ -238,11 +285,11 @@ def fill(dsn: str, size: int) -> None:
         connection.execute("DROP INDEX memory.chunks_words")
         now = datetime.now(UTC)
         rows = (
-            (f"e{number:08}", now - timedelta(minutes=size - number), text)
+            (f"e{number:08}", f"s{number // 50}", now - timedelta(minutes=size - number), text)
             for number, text in enumerate(itertools.islice(texts(), size))
         )
         load(connection, "large", rows)
-        few = ((f"e{n}", now - timedelta(hours=n), t) for n, t in enumerate(
+        few = ((f"e{n}", f"s{n // 50}", now - timedelta(hours=n), t) for n, t in enumerate(
             itertools.islice(texts(), size, size + SMALL_TENANT)))  # fmt: skip
         load(connection, "small", few)
         connection.execute("SET maintenance_work_mem = '1GB'")

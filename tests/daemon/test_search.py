@@ -45,7 +45,8 @@ async def test_the_search_uses_the_index_on_words(daemon: DaemonProcess, crowd: 
         connection.execute("SET search_path = memory; SET LOCAL ROLE memory_daemon")
         connection.execute("SELECT set_config('app.tenant', %s, true)", [crowd])
         found = connection.execute(
-            "SELECT text FROM acb_candidates('where is a quokka', 'team', 'sam', 0.1)"
+            "SELECT text FROM chunks JOIN acb_candidates('where is a quokka', 'team', 'sam', 0.1)"
+            " USING (chunk_id) WHERE by_words > 0"
         ).fetchall()
         assert len(found) == ROWS / 1_000 and all("quokka" in row[0] for row in found)
         connection.execute("RESET ROLE; SELECT pg_stat_force_next_flush()")
@@ -78,7 +79,7 @@ async def test_evidence_is_found_by_words_of_any_language(sam: Agent, question: 
     await sam.record(
         "이 저장소는 씨앗 가게의 웹사이트입니다. PostgreSQL을 데이터베이스로 사용합니다."
     )
-    await sam.record("오늘 날씨가 좋습니다.")
+    await sam.record("오늘 날씨가 좋습니다.", session_id="s3")  # not a neighbour of it
     bundle = await sam.bundle(question, session_id="s2")
     assert "씨앗 가게의 웹사이트" in bundle and "날씨가" not in bundle
 

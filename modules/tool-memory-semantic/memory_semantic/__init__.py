@@ -21,7 +21,7 @@ from .plaintext import plain
 from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
-    from . import exchange, moving
+    from . import exchange, moving, times
     from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
-    from .times import moment
     from .tokens import estimate_tokens
     from .usage import Search
     from .waiting import Waiting
@@ -62,12 +61,12 @@ __all__ = [
     "mask",
     "mask_all",
     "memory_of",
-    "moment",
     "moving",
     "overruled",
     "plain",
     "readable_size",
     "shortage_of",
+    "times",
     "timestamp_text",
     "validate_agent_id",
 ]
@@ -91,8 +90,8 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
-    "moment": "times",
     "moving": "moving",
+    "times": "times",
     "timestamp_text": "memory",
 }
 

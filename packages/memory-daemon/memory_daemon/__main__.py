@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import click
 
-from . import upkeep
-from .access import CHANNELS, Access, Channel, Tokens
-from .embedded import database_of
-from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
+from memory_daemon import upkeep
+from memory_daemon.access import CHANNELS, Access, Channel, Tokens
+from memory_daemon.embedded import database_of
+from memory_daemon.settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
 
 _FIRST_TOKEN = """
 Here is a token for the tenant "default" and its agent "default". It will not be shown again:

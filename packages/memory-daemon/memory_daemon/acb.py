@@ -1,141 +1,211 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
 import base64
-import re
-from typing import Literal, get_args
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
 
 from memory_semantic import estimate_tokens
 from psycopg import errors
 from pydantic import Field
 
 from .access import CHANNELS
-from .arguments import Asked, Call, Id, Name, Query, Scope
-from .bundle import Block, Section, blocks, pack
+from .arguments import Asked, Call, Id, Name, Query, Scope, Tag
+from .bundle import Block, Packed, Section, blocks, name, pack
 from .database import Connection
-from .meaning import decisions
+from .question import WITH_SUPERSEDED, intended, rooms, time_asked
 from .record import RecordEvent
 from .settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused
 
-# The most that a section may take of a bundle: in tokens, and as a share of a small bundle.
-ROOM = {
-    "rules": (2_000, 0.1),
-    "tasks": (3_000, 0.15),
-    "decisions": (10_000, 0.2),
-    "recent": (15_000, 0.25),
-}
 ITEMS = 50  # rules, tasks or decisions considered for a bundle
+DECISIONS = 5_000  # the newest decisions, compared with a question
 RECENT_EVENTS = 30  # last events of the session considered for it
+HANDOFFS, HANDOFF_DAYS = 3, 7  # how many of them come up for their receiver, and for how long
+HELD = 50  # ids of what a handoff held are recorded with it
 ANSWER_TOKENS = 20_000  # of query_decisions: every client accepts that many
-# How much newness counts, besides words (0.6) and importance (0.1). The specification's 0.3 is for
-# questions about what is new only: docs/measured.md shows what it costs elsewhere.
-RECENCY, RECENCY_ASKED = 0.1, 0.3
-_ASKS_RECENT = r"recent(ly)?|lately|latest|today|yesterday|this (morning|week)|last (night|week)"
-_ASKS_HISTORY = r"history|historical(ly)?|originally|initially|at first|long ago"
 
+_VISIBLE = "visible({0}channel, {0}sensitivity, {0}actor_id, %(channel)s, %(agent_id)s)"
 _TASKS = f"""
-  SELECT *, format('task %%s (%%s)', task_id, status) AS what,
-    concat_ws(E'\\n', title, nullif(details, title)) AS text
-  FROM tasks WHERE status <> 'done'
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
+  SELECT tasks.*, format('task %%s (%%s)', task_id, status) AS what, actor_type, said_by, tags,
+    session_id AS in_session, concat_ws(E'\\n', title, nullif(details, title)) AS text
+  FROM tasks JOIN (SELECT event_id, actor_type, said_by, tags, session_id FROM events) e USING (event_id)
+  WHERE status <> 'done' AND tags @> %(tags)s AND {_VISIBLE.format("")}
   ORDER BY ts DESC LIMIT {ITEMS}"""
-_RECENT = f"""
-  SELECT chunks.*, kind AS what, row_number() OVER (ORDER BY ts, chunk_id) AS position
-  FROM chunks JOIN (SELECT event_id FROM events WHERE session_id = %(session_id)s
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
-    ORDER BY ts DESC LIMIT {RECENT_EVENTS}) last USING (event_id)
-  ORDER BY ts DESC, chunk_id"""
-_EVIDENCE = """
-  SELECT *, kind AS what
-  FROM acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s)"""
-_ARTIFACT = """
-  SELECT bytes, kind, meta FROM artifacts WHERE artifact_id = %(artifact_id)s
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)"""
+_IN_FORCE = f"""
+  SELECT decision_id FROM decisions JOIN events ON event_id = decision_id
+  WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND tags @> %(tags)s
+    AND {_VISIBLE.format("decisions.")}
+  ORDER BY status, decisions.ts DESC, decision_id DESC LIMIT """
+# With a question, the nearest: in meaning first, then in words. Without one, the newest.
+_DECISIONS = """
+  SELECT d.*, event_id, format('decision (%%s, %%s)', scope, status) AS what,
+    e.actor_type, e.said_by, e.tags, e.session_id AS in_session, r.*, found.*,
+    concat_ws(E'\\n', decision,
+      'rationale: ' || array_to_string(nullif(rationale, '{{}}'), '; '),
+      'constraints: ' || array_to_string(nullif(constraints, '{{}}'), '; '),
+      'alternatives: ' || array_to_string(nullif(alternatives, '{{}}'), '; '),
+      'consequences: ' || array_to_string(nullif(consequences, '{{}}'), '; ')) AS text
+  FROM {found} found JOIN decisions d ON decision_id = found.id JOIN events e ON e.event_id = d.decision_id
+  LEFT JOIN LATERAL replacement(decision_id) r ON true
+  ORDER BY status, {order} d.ts DESC, decision_id DESC"""
+_NEWEST = _DECISIONS.format(
+    found=f"(SELECT decision_id AS id FROM ({_IN_FORCE}%(limit)s) i)", order=""
+)
+_NEAREST = _DECISIONS.format(
+    found=f"""(SELECT event_id AS id, score, by_words, by_meaning, by_newness, by_importance
+      FROM acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, 0, %(vector)s, 1,
+        these => ARRAY({_IN_FORCE}{DECISIONS}), top => %(limit)s))""",
+    order="score DESC,",
+)
+_CHUNKS = """
+  SELECT chunks.*, kind AS what, r.*{0} FROM {1}
+  LEFT JOIN LATERAL replacement(chunks.event_id) r ON kind IN ('decision', 'task_update')"""
+_RECENT = (
+    _CHUNKS.format(
+        ", row_number() OVER (ORDER BY ts, chunk_id) AS position",
+        f"""chunks JOIN (SELECT event_id FROM events WHERE session_id = %(session_id)s
+          AND tags @> %(tags)s AND {_VISIBLE.format("")}
+          ORDER BY ts DESC LIMIT {RECENT_EVENTS}) last USING (event_id)""",
+    )
+    + " ORDER BY ts DESC, chunk_id"
+)
+# What was handed to this agent, and of each what it held.
+_HANDOFFS = f"""
+  WITH handed AS (
+    SELECT event_id, ts AS handed, refs FROM events WHERE to_agent = %(agent_id)s
+      AND ts > now() - interval '{HANDOFF_DAYS} days' AND {_VISIBLE.format("")}
+    ORDER BY ts DESC LIMIT {HANDOFFS}),
+  held AS (
+    SELECT event_id, handed, 0 AS nth FROM handed UNION
+    SELECT ref, handed, nth::int FROM handed, unnest(refs) WITH ORDINALITY AS r(ref, nth))
+  {_CHUNKS.format("", "held JOIN chunks USING (event_id)")}
+  WHERE {_VISIBLE.format("")} ORDER BY handed DESC, nth, chunk_id"""
+_EVIDENCE = (
+    _CHUNKS.format(
+        ", found.score, by_words, by_meaning, by_newness, by_importance, by_neighbours",
+        """acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s, %(vector)s,
+      since => %(since)s, until => %(until)s, tagged => %(tags)s) found JOIN chunks USING (chunk_id)""",
+    )
+    + " ORDER BY found.score DESC, chunk_id"
+)
+_ARTIFACT = f"""
+  SELECT bytes, kind, meta FROM artifacts WHERE artifact_id = %(artifact_id)s AND {_VISIBLE.format("")}"""
 
 
-class _Bundle(Asked):
+async def _decisions(connection: Connection, asked: dict[str, Any]) -> list[Block]:
+    """The decisions nearest to `query_text`, or the newest if it is empty."""
+    query = _NEAREST if asked["query_text"].strip() else _NEWEST
+    return await blocks(connection, query, asked)
+
+
+async def _sections(
+    connection: Connection, asked: dict[str, Any], limit: int, intent: str = ""
+) -> list[Section]:
+    """All but the evidence. `asked` has the values that the queries take."""
+    asked = asked | {"limit": ITEMS, "statuses": ["active"]}
+    rules = asked | {"scopes": ["global", "user"], "query_text": "", "tags": []}
+    project = asked | {"scopes": ["project"]}
+    if intent in WITH_SUPERSEDED:
+        project["statuses"] = ["active", "superseded"]
+    found = {
+        "rules": await _decisions(connection, rules),
+        "tasks": await blocks(connection, _TASKS, asked),
+        "decisions": await _decisions(connection, project),
+        "handoffs": await blocks(connection, _HANDOFFS, asked),
+        "recent": await blocks(connection, _RECENT, asked),
+    }
+    who = (
+        f"You are agent {name(asked['agent_id'])} in session {name(asked['session_id'])}, asking on "
+        f"channel {asked['channel']}, {datetime.now(UTC):%Y-%m-%d %H:%M}Z.\n"
+    )
+    intro = {"rules": ("Identity and rules", who)}
+    return [
+        Section(section, found[section], min(tokens, limit * share), *intro.get(section, ()))
+        for section, (tokens, share) in rooms(intent).items()
+    ]
+
+
+class BuildAcb(Asked):
+    """Get what matters for a question in one bundle: rules, open tasks, decisions, what was handed
+    to you, what happened last in this session, and evidence from all that was recorded. Call it
+    first in a session."""
+
     session_id: Name = Field(description="the conversation; the same in all its calls")
-
-    async def _sections(self, connection: Connection, query: str, limit: int) -> list[Section]:
-        asked = self.model_dump() | {"status": "active"}
-        rules, project = ({**asked, "scopes": s} for s in (["global", "user"], ["project"]))
-        found = {
-            "rules": await decisions(connection, rules, "", ITEMS),
-            "tasks": await blocks(connection, _TASKS, asked),
-            "decisions": await decisions(connection, project, query, ITEMS),
-            "recent": await blocks(connection, _RECENT, asked),
-        }
-        return [Section(name, found[name], min(n, limit * p)) for name, (n, p) in ROOM.items()]
-
-
-class BuildAcb(_Bundle):
-    """Get what matters for a question in one bundle: rules, open tasks, decisions, what happened
-    last in this session, and evidence from all that was recorded. Call it first in a session."""
-
     query_text: Query
-    intent: Query = Field("", description="`recent` or `history` weighs time")
+    intent: Query = Field(
+        "", description="answer, decide, continue, recent or history: changes what gets room"
+    )
+    tags: list[Tag] = Field([], max_length=20, description="only what has all of these; and rules")
     max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
 
     async def answer(self, call: Call) -> str:
         """The bundle, within the token limits of the request, the bearer token and the setting."""
+        return (await self.packed(call)).text
+
+    async def packed(self, call: Call) -> Packed:
+        """The bundle, and why it holds what it holds."""
         limit = min(self.max_tokens, call.access.max_tokens, call.settings.acb_tokens)
-        note, evidence = "", []
+        note, evidence, intent = "", [], intended(self.intent)
+        vector = call.meaning and await call.meaning.question(self.query_text)
+        asked = self.model_dump() | {"vector": vector}
         async with call.database.transaction(call.access.tenant) as connection:
-            sections = await self._sections(connection, self.query_text, limit)
+            sections = await _sections(connection, asked, limit, intent)
             try:
                 async with connection.transaction():
-                    asked = self.model_dump() | {"recency": self._recency()}
+                    asked |= time_asked(f"{self.query_text} {self.intent}", intent)
                     evidence = await blocks(connection, _EVIDENCE, asked)
             except errors.QueryCanceled:
                 note = " The search for evidence took too long: this bundle has none."
         return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
 
-    def _recency(self) -> float:
-        asked = f"{self.intent} {self.query_text}"
-        if re.search(rf"\b({_ASKS_HISTORY})\b", asked, re.I):
-            return 0
-        return RECENCY_ASKED if re.search(rf"\b({_ASKS_RECENT})\b", asked, re.I) else RECENCY
-
 
 class QueryDecisions(Asked):
-    """Find decisions by meaning, or the newest ones."""
+    """Find decisions by meaning and words, or the newest ones."""
 
     session_id: Name | None = None
     query_text: Query = ""
     status: Literal["active", "superseded"] = "active"
     scope: Scope | None = None
+    tags: list[Tag] = Field([], max_length=20, description="only those that have all of these")
     limit: int = Field(10, ge=1, le=50)
 
     async def answer(self, call: Call) -> str:
         """The decisions nearest to the query, or the newest."""
         scopes = [self.scope] if self.scope else get_args(Scope)
-        asked = self.model_dump() | {"scopes": list(scopes)}
+        asked = self.model_dump() | {"scopes": list(scopes), "statuses": [self.status]}
+        asked["vector"] = call.meaning and await call.meaning.question(self.query_text)
         async with call.database.transaction(call.access.tenant) as connection:
-            found = await decisions(connection, asked, self.query_text, self.limit)
+            found = await _decisions(connection, asked)
         limit = min(ANSWER_TOKENS, call.access.max_tokens)
-        return pack("Decisions", [Section("decisions", found)], limit)
+        return pack("Decisions", [Section("decisions", found)], limit).text
 
 
-class CreateHandoffPacket(_Bundle):
+class CreateHandoffPacket(Asked):
     """Hand your work to another agent: open tasks, active decisions and the last events of the
-    session, with your note."""
+    session, as far as that agent may see them, with your note. It is in that agent's next bundles."""
 
+    session_id: Name
     to_agent: Name
     note: Query = ""
     max_tokens: int = Field(4_000, ge=MIN_BUNDLE_TOKENS, le=16_000)
 
     async def answer(self, call: Call) -> str:
-        """The packet. The handover itself is recorded as an event."""
+        """The packet. The handover itself is recorded as an event, with the ids of what it held."""
         limit = min(self.max_tokens, call.access.max_tokens)
-        title = f"Handoff from {self.agent_id} to {self.to_agent}"
+        title = f"Handoff from {name(self.agent_id)} to {name(self.to_agent)}"
         note = self.note or "(no note)"
+        channel = max("agent", call.access.channel, key=CHANNELS.index)
+        asked = self.model_dump() | {"agent_id": self.to_agent, "channel": channel, "tags": []}
+        asked |= {"query_text": self.note}
+        asked["vector"] = call.meaning and await call.meaning.question(self.note)
         async with call.database.transaction(call.access.tenant) as connection:
-            sections = await self._sections(connection, self.note, limit)
-        event = {"text": f"{title}: {note}", "tags": ["handoff"]}
-        event |= self.model_dump(include={"agent_id", "session_id"})
-        event["channel"] = max("agent", call.access.channel, key=CHANNELS.index)
-        await RecordEvent.model_validate(event).to(self.to_agent).answer(call)
+            sections = await _sections(connection, asked, limit)
         own = Section("note", [Block("", "note", note, estimate_tokens(note))])
-        return pack(title, [own, *sections], limit)
+        packet = pack(title, [own, *sections[1:]], limit)
+        event = {"text": f"{title}: {note}", "tags": ["handoff"], "refs": packet.held()[:HELD]}
+        event |= self.model_dump(include={"agent_id", "session_id"})
+        event["channel"] = channel
+        await RecordEvent.model_validate(event).to(self.to_agent).answer(call)
+        return packet.text
 
 
 class GetArtifact(Asked):
@@ -149,7 +219,7 @@ class GetArtifact(Asked):
     async def answer(self, call: Call) -> str:
         """The page, after a line that says which part of the text it is."""
         async with call.database.transaction(call.access.tenant) as connection:
-            row = await (await connection.execute(_ARTIFACT, self.model_dump())).fetchone()
+            row = await (await connection.execute(_ARTIFACT.encode(), self.model_dump())).fetchone()
         if not row:
             raise Refused(
                 f"There is no artifact {self.artifact_id} that you can see. An event shown as an "

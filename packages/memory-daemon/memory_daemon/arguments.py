@@ -16,6 +16,7 @@ from pydantic import (
 
 from .access import Access, Channel
 from .database import Database
+from .meaning import Meaning
 from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
@@ -143,6 +144,7 @@ class Call(NamedTuple):
     settings: Settings
     database: Database
     access: Access
+    meaning: Meaning | None = None  # without it, everything is found by words
 
 
 class Asked(_Arguments):

@@ -15,7 +15,7 @@ from .settings import UNCHANGED, Refused
 
 POOL_SIZE = 16
 WAIT_SECONDS = 5  # for a connection, and for the database to finish a statement
-ROLE, *MIGRATIONS = sorted(
+ROLE, *MIGRATIONS, SEARCH = sorted(
     files("memory_daemon").joinpath("migrations").iterdir(), key=lambda file: file.name
 )
 _NO_ROLE = (
@@ -109,6 +109,7 @@ async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
         for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
             await connection.execute(file.read_bytes())
             await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
+        await connection.execute(SEARCH.read_bytes())
 
 
 class Database(AsyncConnectionPool[Connection]):

@@ -1,67 +1,144 @@
-"""Decisions by meaning: the built-in model finds them by other words too."""
+"""Meaning: each chunk's vector, made by the embedding model that the settings name, kept and compared
+by pgvector. Without that extension, or without a model, everything is found by words alone."""
 
-from typing import Any
+import asyncio
+import logging
+from collections.abc import Sequence
 
-import numpy as np
+import psycopg
 from memory_semantic import EmbeddingError, EmbeddingGenerator
 
-from .bundle import Block, blocks
-from .database import Connection
+from .database import Connection, connected
+from .settings import Refused
 
-NEWEST = 5_000  # decisions to compare, which takes 10 ms
-
-_MODEL = EmbeddingGenerator("local")  # needs no key and no network; loaded with its first text
-_SEEN = """
-  SELECT decision_id, vector, coalesce(ts_rank(tsv, any_word(%(query)s)), 0) AS words,
-    CASE WHEN model IS DISTINCT FROM %(model)s THEN decision END AS to_embed
-  FROM decisions WHERE status = %(status)s AND scope = ANY(%(scopes)s)
-    AND visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)
-  ORDER BY ts DESC, decision_id DESC LIMIT %(newest)s"""
-_WHOLE = """
-  SELECT decision_id AS event_id, ts, actor_id, refs,
-    format('decision (%%s, %%s)', scope, status) || coalesce(' by ' || superseded_by, '') AS what,
-    concat_ws(E'\\n', decision,
-      'rationale: ' || array_to_string(nullif(rationale, '{}'), '; '),
-      'constraints: ' || array_to_string(nullif(constraints, '{}'), '; '),
-      'alternatives: ' || array_to_string(nullif(alternatives, '{}'), '; '),
-      'consequences: ' || array_to_string(nullif(consequences, '{}'), '; ')) AS text
-  FROM decisions WHERE decision_id = ANY(%(ids)s)
-  ORDER BY array_position(%(ids)s::text[], decision_id::text)"""
+AT_ONCE = 128  # texts embedded in one step of filling in
+FILL_SECONDS = 60  # between looks for chunks without a vector: a service may have failed
+_EXTENSION = (
+    "SELECT extnamespace::regnamespace::text AS place FROM pg_extension WHERE extname = 'vector'"
+)
+_OLD = " AND string_to_array(extversion, '.')::int[] < '{0,8}'"  # without iterative scans
+_COLUMN = (
+    "SELECT col_description(attrelid, attnum) AS model FROM pg_attribute"
+    " WHERE attrelid = 'chunks'::regclass AND attname = 'embedding' AND NOT attisdropped"
+)
+_NONE = "Everything is found by words alone, not by meaning: {}"
+log = logging.getLogger(__name__)
 
 
-async def vector(text: str) -> bytes:
-    """The vector of `text`: float16, of length 1; zeros if the model knows none of its words."""
-    try:
-        return np.array(await _MODEL.generate(text), dtype=np.float16).tobytes()
-    except EmbeddingError:
-        return np.zeros(_MODEL.dimensions or 256, dtype=np.float16).tobytes()
-
-
-def model() -> str:
-    """The model and its version, as stored with each vector."""
-    return _MODEL.version or _MODEL.model
-
-
-async def decisions(
-    connection: Connection, asked: dict[str, Any], query: str, limit: int
-) -> list[Block]:
-    """The decisions nearest to `query`, or the newest if it is empty.
-
-    By meaning, or by words if the query is mostly not in Latin letters, which the model was made
-    for. `asked` selects which: by status, scopes, channel, agent_id.
+class Meaning:
+    """An embedding model. `prepare` says whether the database can keep its vectors; until then, and
+    if it cannot, there are none.
     """
-    asked = asked | {"query": query, "model": model(), "newest": NEWEST}
-    rows = await (await connection.execute(_SEEN, asked)).fetchall()
-    if rows and query.strip():
-        if _latin(query):
-            stored = [await vector(r["to_embed"]) if r["to_embed"] else r["vector"] for r in rows]
-            matrix = np.frombuffer(b"".join(stored), dtype=np.float16).reshape(len(rows), -1)
-            scores = matrix.astype(np.float32) @ np.frombuffer(await vector(query), np.float16)
-        else:
-            scores = np.array([row["words"] for row in rows])
-        rows = [rows[index] for index in np.argsort(-scores, kind="stable")]
-    ids = [row["decision_id"] for row in rows[:limit]]
-    return await blocks(connection, _WHOLE, {"ids": ids})
+
+    def __init__(self, model: str) -> None:
+        self._model = EmbeddingGenerator(model) if model else None
+        self._on = False
+
+    async def prepare(self, dsn: str) -> None:
+        """Make room for the model's vectors; those of another model are dropped, and made anew by
+        `fill`. Logs once why there is no meaning, if there is none.
+        """
+        try:
+            if self._model:
+                async with connected(dsn) as connection, connection.transaction():
+                    await self._prepare(connection, self._model)
+                self._on = True
+        except (EmbeddingError, Refused) as error:
+            log.warning(_NONE.format(error))
+
+    async def _prepare(self, connection: Connection, model: EmbeddingGenerator) -> None:
+        await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # as migrations do
+        try:
+            async with connection.transaction():
+                await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA memory")
+        except psycopg.Error:
+            pass  # not installed, or not this user's to create
+        found = await (await connection.execute(_EXTENSION)).fetchone()
+        if not found or (await connection.execute((_EXTENSION + _OLD).encode())).rowcount:
+            raise Refused(
+                "the database has no extension vector (pgvector) of version 0.8 or newer. Install "
+                "it, let an administrator run CREATE EXTENSION vector, and start again."
+            )
+        if not model.dimensions:
+            await model.generate("dimensions")
+        name = f"{model.version or model.model} {model.dimensions}"
+        column = await (await connection.execute(_COLUMN)).fetchone()
+        place = f"memory, {found['place']}, pg_temp"
+        await connection.execute(f"SET LOCAL search_path = {place}".encode())
+        await connection.execute(
+            f"ALTER FUNCTION acb_candidates SET search_path = {place}".encode()
+        )
+        if not column or column["model"] != name:
+            log.info("The vectors of %s are made.", name)
+            comment = psycopg.sql.Literal(name).as_string(connection)
+            await connection.execute(
+                f"""
+                ALTER TABLE chunks DROP COLUMN IF EXISTS embedding,
+                  ADD COLUMN embedding halfvec({model.dimensions});
+                COMMENT ON COLUMN chunks.embedding IS {comment};
+                CREATE INDEX chunks_meaning ON chunks USING hnsw (embedding halfvec_cosine_ops);
+                CREATE INDEX chunks_to_embed ON chunks (ts) WHERE embedding IS NULL""".encode()
+            )
+
+    async def vectors(self, texts: Sequence[str]) -> list[str | None]:
+        """The vectors of `texts` as pgvector reads them, None where there is none yet."""
+        try:
+            return await self._vectors(texts) if self._on else [None] * len(texts)
+        except EmbeddingError:
+            return [None] * len(texts)
+
+    async def question(self, text: str) -> str | None:
+        """The vector of a question, or None: the built-in model reads Latin letters only."""
+        local = self._model and self._model.model == "local"
+        if not text.strip() or (local and not _latin(text)):
+            return None
+        [vector] = await self.vectors([text])
+        return vector
+
+    async def fill(self, dsn: str) -> None:
+        """Give every chunk that has no vector one, the newest first; then look again now and then."""
+        while self._on:
+            try:
+                async with connected(dsn) as connection:
+                    while await self._fill(connection):
+                        pass
+            except (Refused, EmbeddingError) as error:
+                log.warning("Chunks wait for their vectors: %s", error)
+            await asyncio.sleep(FILL_SECONDS)
+
+    async def _fill(self, connection: Connection) -> int:
+        found = await connection.execute(
+            "SELECT tenant_id, chunk_id, text FROM chunks WHERE embedding IS NULL"
+            f" ORDER BY ts DESC LIMIT {AT_ONCE}".encode()
+        )
+        rows = await found.fetchall()
+        vectors = await self._vectors([row["text"] for row in rows])
+        async with connection.transaction():
+            for row, vector in zip(rows, vectors, strict=True):
+                await connection.execute(
+                    "UPDATE chunks SET embedding = %(vector)s WHERE tenant_id = %(tenant_id)s"
+                    " AND chunk_id = %(chunk_id)s",
+                    {**row, "vector": vector},
+                )
+        return len(rows)
+
+    async def _vectors(self, texts: Sequence[str]) -> list[str | None]:
+        assert self._model
+        here = await self._model.load()
+        found = await (
+            asyncio.to_thread(self._now, texts) if here else self._model.generate_batch(texts)
+        )
+        return [f"[{','.join(f'{number:.4g}' for number in vector)}]" for vector in found]
+
+    def _now(self, texts: Sequence[str]) -> list[list[float]]:
+        assert self._model
+        found: list[list[float]] = []
+        for text in texts:
+            try:
+                found.append(self._model.embed_now(text))
+            except EmbeddingError:  # it knows no word of this text
+                found.append([0.0] * (self._model.dimensions or 0))
+        return found
 
 
 def _latin(text: str) -> bool:

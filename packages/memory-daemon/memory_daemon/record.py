@@ -15,7 +15,6 @@ from psycopg.types.json import Jsonb
 from pydantic import Field
 from ulid import ULID
 
-from . import meaning
 from .arguments import Artifact, Asked, Call, Decision, Event, Kind, Name
 from .database import Connection, retried
 from .settings import UNCHANGED, Refused
@@ -44,9 +43,8 @@ _EVENT = _insert(
     "event_id session_id actor_type kind tags content request_hash said_by task to_agent",
 )
 _SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
-_CHUNK = _insert(
-    "chunks", "event_id session_id actor_type kind chunk_id token_est importance text said_by"
-)
+_CHUNK = "event_id session_id actor_type kind tags chunk_id token_est importance text said_by"
+_CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", " embedding"))
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta")
 _INHERITED = """
   SELECT channel FROM decisions WHERE decision_id = %(supersedes)s
@@ -55,7 +53,7 @@ _INHERITED = """
     AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
 _DECISION = _insert(
     "decisions",
-    "decision_id decision scope rationale constraints alternatives consequences model vector",
+    "decision_id decision scope rationale constraints alternatives consequences",
 )
 _SUPERSEDE = """
   UPDATE decisions SET status = 'superseded', superseded_by = %(event_id)s
@@ -109,7 +107,11 @@ class RecordEvent(Event, Asked):
                 "reach": call.access.channel,  # for what it supersedes or updates
             }
             with _named(event, number, len(events)):
-                rows.append(await _prepared(event, told, call.settings.excerpt_chars))
+                row = await _prepared(event, told, call.settings.excerpt_chars)
+                row["vectors"] = [None] * len(row["chunks"])
+                if call.meaning:
+                    row["vectors"] = await call.meaning.vectors(row["chunks"])
+                rows.append(row)
 
         @retried
         async def record() -> list[Row]:
@@ -242,14 +244,14 @@ async def _record_parts(connection: Connection, row: Row) -> None:
     event_id = row["event_id"]
     for number, chunk in enumerate(row["chunks"]):
         part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate_tokens(chunk))}
-        await connection.execute(_CHUNK, {**row, **part, "text": chunk})
+        part |= {"embedding": row["vectors"][number], "text": chunk}
+        await connection.execute(_CHUNK_WITH_VECTOR if part["embedding"] else _CHUNK, row | part)
     if row["bytes"] is not None:
         artifact = {"artifact_id": event_id, "kind": row["artifact_kind"]}
         await connection.execute(_ARTIFACT, row | artifact)
     if row["kind"] == "decision":
         decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
-        decided |= {"decision_id": event_id, "decision": row["text"], "model": meaning.model()}
-        decided["vector"] = await meaning.vector(row["text"])
+        decided |= {"decision_id": event_id, "decision": row["text"]}
         await connection.execute(_DECISION, decided)
         changed = await connection.execute(_SUPERSEDE, decided)
         if decided["supersedes"] and not changed.rowcount:

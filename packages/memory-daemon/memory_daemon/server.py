@@ -22,11 +22,12 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from . import acb, meaning, upkeep
+from . import acb, upkeep
 from .access import Access, Tokens
 from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
+from .meaning import Meaning
 from .record import RecordEvent
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
 
@@ -56,7 +57,7 @@ class _Verifier(Tokens):
         return access and _Token(token="", client_id=access.tenant, scopes=[], access=access)
 
 
-def application(settings: Settings, database: Database) -> Starlette:
+def application(settings: Settings, database: Database, meaning: Meaning) -> Starlette:
     """The web application with the tools at /mcp."""
     tools = [
         Tool(
@@ -73,7 +74,7 @@ def application(settings: Settings, database: Database) -> Starlette:
 
     async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
         try:
-            text = await _answer(settings, database, call.name, call.arguments or {})
+            text = await _answer(settings, database, meaning, call.name, call.arguments or {})
             return CallToolResult(content=[TextContent(text=text)])
         except Refused as error:
             text = str(error)
@@ -110,7 +111,9 @@ def application(settings: Settings, database: Database) -> Starlette:
     return app
 
 
-async def _answer(settings: Settings, database: Database, name: str, given: dict[str, Any]) -> str:
+async def _answer(
+    settings: Settings, database: Database, meaning: Meaning, name: str, given: dict[str, Any]
+) -> str:
     if name not in TOOLS:
         raise Refused(f"{UNCHANGED} There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
     try:
@@ -124,7 +127,7 @@ async def _answer(settings: Settings, database: Database, name: str, given: dict
     request.agent_id = token.access.agent or request.agent_id
     if not isinstance(request, RecordEvent):
         request.channel = token.access.reach(request.channel)
-    return await request.answer(Call(settings, database, token.access))
+    return await request.answer(Call(settings, database, token.access, meaning))
 
 
 async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:
@@ -151,12 +154,14 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     # Head and body are sent separately. Without this, the body would wait 40 ms for the head's ACK.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with database_of(settings) as dsn, Database(dsn) as database:
+        meaning = Meaning(settings.embedding_model)
+        await meaning.prepare(dsn)
         background = [
-            asyncio.create_task(meaning.vector("this loads the model")),
+            asyncio.create_task(meaning.fill(dsn)),
             asyncio.create_task(upkeep.analyze(dsn)),
             asyncio.create_task(upkeep.retain(dsn, settings.retention_days)),
         ]
-        config = uvicorn.Config(application(settings, database), log_level="warning")
+        config = uvicorn.Config(application(settings, database, meaning), log_level="warning")
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         ready(f"http://{host}:{listening.getsockname()[1]}/mcp")
         await uvicorn.Server(config).serve(sockets=[listening])
