@@ -35,6 +35,11 @@ _INHERITED = """
     AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)
   UNION ALL SELECT channel FROM tasks WHERE task_id = %(task_id)s
     AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
+# Calls that touch the same ids go one after the other, and lock them in the same order, so that they
+# do not block each other: PostgreSQL needs a second to notice that.
+_IN_TURN = """
+  SELECT pg_advisory_xact_lock(id) FROM (
+    SELECT DISTINCT hashtextextended(%s || ' ' || id, 0) AS id FROM unnest(%s::text[]) id ORDER BY 1) ids"""
 _DECISION = _insert(
     "decisions",
     "decision_id decision scope rationale constraints alternatives consequences",
@@ -101,12 +106,23 @@ class RecordEvent(Event, Asked):
         async def record() -> list[Row]:
             recorded = []
             async with call.database.transaction(call.access.tenant) as connection:
+                ids = [id for event in events for id in _ids(event)]
+                await connection.execute(_IN_TURN.encode(), [call.access.tenant, ids])
                 for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
                     with _named(event, number, len(events)):
                         recorded.append(await _record(connection, dict(row)))
             return recorded
 
         return "\n".join(json.dumps(each) for each in await record())
+
+
+def _ids(event: Event) -> list[str]:
+    given = (
+        event.event_id,
+        event.task and event.task.task_id,
+        event.decision and event.decision.supersedes,
+    )
+    return [id for id in given if id]
 
 
 @contextmanager
