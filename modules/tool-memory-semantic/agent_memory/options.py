@@ -100,9 +100,9 @@ class When(click.ParamType[datetime]):
                     raise ValueError
                 span = timedelta(**{self._UNITS[value[-1]]: number})
                 return datetime.now(UTC) + (span if self._ahead else -span)
-            from memory_semantic import moment
+            from memory_semantic import times
 
-            return moment(value, None, end=self._end)
+            return times.moment(value, None, end=self._end)
         except (ValueError, OverflowError):
             ago = "in what time" if self._ahead else "how long ago"
             self.fail(f"give a date such as 2026-01-31, or {ago}, such as 12h, 7d, 4w.")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
-    from .times import moment
     from .tokens import estimate_tokens
     from .usage import Search
     from .waiting import Waiting
@@ -62,7 +61,6 @@ __all__ = [
     "mask",
     "mask_all",
     "memory_of",
-    "moment",
     "moving",
     "overruled",
     "plain",
@@ -92,7 +90,6 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
-    "moment": "times",
     "moving": "moving",
     "times": "times",
     "timestamp_text": "memory",

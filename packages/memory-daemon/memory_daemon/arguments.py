@@ -1,13 +1,14 @@
 """The parts of the five tools' arguments, and their limits."""
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
-    Base64Bytes,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     field_validator,
@@ -21,6 +22,7 @@ from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
 CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock may be
+EARLIEST_YEAR = 1970  # no clock or log says less, and what is far less cannot be read back
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"  # for what appears in headings
@@ -59,12 +61,19 @@ class Task(_Arguments):
     title: Annotated[str, Field(max_length=200, pattern=_ONE_LINE)] = ""
 
 
+def _decoded(given: Any) -> bytes:
+    try:
+        return base64.b64decode(given, validate=True)
+    except (TypeError, ValueError):
+        raise ValueError("it is not base64") from None
+
+
 class Artifact(_Arguments):
     """A file: its name and type, and its bytes if they are no text."""
 
     name: Annotated[str, Field(max_length=300, pattern=_ONE_LINE)] = ""
     type: Annotated[str, Field(max_length=100, pattern=_ONE_LINE)] = ""
-    data: Base64Bytes | None = Field(
+    data: Annotated[bytes, BeforeValidator(_decoded)] | None = Field(
         None, description="base64; needs sensitivity high or secret, as it is not masked"
     )
 
@@ -118,18 +127,23 @@ class Event(_Arguments):
         now = datetime.now(UTC)
         if moment > now + CLOCKS_APART:
             raise ValueError("it is in the future")
+        if moment.year < EARLIEST_YEAR:
+            raise ValueError(f"it is before {EARLIEST_YEAR}")
         return min(moment, now)
 
     def _check(self) -> None:
         if isinstance(self.content, str):
             self.text, self.content = self.text or self.content, None
-        if self.content is None and not self.text.strip():
+        if not self.content and not self.text.strip():
             raise ValueError("text is empty")
         if self.content is not None and self.text:
             raise ValueError("give text or content, not both")
         secret = self.sensitivity in ("high", "secret")
         if self.artifact and self.artifact.data is not None and not secret:
             raise ValueError("an artifact's data needs sensitivity high or secret")
+        if self.artifact and self.artifact.data is not None:
+            if self.content is not None or len(self.text) > MAX_DECISION:
+                raise ValueError(f"beside data, give a text of at most {MAX_DECISION:,} characters")
         if (self.kind == "task_update") != bool(self.task):
             raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
         if self.kind != "decision" and self.decision:

@@ -13,6 +13,7 @@ from .database import Connection
 END = "\nend of bundle\n"
 PER_EVENT = 3  # blocks of one event in a section
 SHARE = 1 / 3  # of a bundle that one file may take while others wait
+FRAME = 6  # tokens by which the estimate of a heading and a fence may be too low
 SHOWN_REFS = 8  # of an event
 NAME_CHARS = 40  # of a client's name for an agent, a session or a tag, in a heading
 _SHORTENED = "\n[shortened]"
@@ -76,7 +77,7 @@ class Block(NamedTuple):
     def cost(self) -> float:
         """The estimate for the block as it is shown."""
         frame = self.rendered().replace(self.text, "", 1)
-        return self.tokens + 1 + estimate_tokens(frame)
+        return self.tokens + FRAME + estimate_tokens(frame)
 
     def shortened(self, room: float) -> "Block":
         """As much of its beginning as fits into about `room` tokens."""

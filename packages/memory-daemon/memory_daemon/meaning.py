@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 import psycopg
-from memory_semantic import EmbeddingError, EmbeddingGenerator, limits
+from memory_semantic import EmbeddingError, EmbeddingGenerator
 
 from .database import Connection, connected
 from .settings import Refused
@@ -89,7 +89,7 @@ class Meaning:
 
     async def question(self, text: str) -> str | None:
         """The vector of a question, or None: the built-in model reads Latin letters only."""
-        local = self._model and self._model.model == limits.LOCAL_MODEL
+        local = self._model and self._model.model == "local"
         if not text.strip() or (local and not _latin(text)):
             return None
         [vector] = await self.vectors([text])

@@ -1,0 +1,157 @@
+"""What is stored of an event: its secrets masked, cut to what is found and shown."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from anyio import to_process
+from memory_semantic import mask, mask_all
+from psycopg.types.json import Jsonb
+from ulid import ULID
+
+from .arguments import Artifact, Event
+from .settings import UNCHANGED, Refused
+
+LARGE_CHARS = 100_000  # of one event; masking as much holds the interpreter for 60 ms
+PREPARE_SECONDS = 60.0  # for one such event, in a process of its own; 10,000,000 characters take 6
+CHUNK_CHARS = 3_000
+CHUNKS = 8  # of one event; a longer text is kept whole as an artifact
+LAST_CHUNKS = 2  # of those, from the end, where a text tells the outcome
+HEAD = 0.75  # the share of a tool result's excerpt that is its beginning
+IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
+HUMAN_IMPORTANCE = 0.6  # of a human's message
+OTHER_IMPORTANCE = 0.2
+
+Row = dict[str, Any]
+
+
+async def prepared(event: Event, told: Row, excerpt_chars: int) -> Row:
+    """Everything that is stored of an event. What is large is prepared in another process, so that
+    no other call waits for it.
+    """
+    size = len(event.text)
+    if event.content is not None:
+        size += len(await asyncio.to_thread(json.dumps, event.content))
+    if size <= LARGE_CHARS:
+        return await asyncio.to_thread(_row, event, told, excerpt_chars)
+    try:
+        async with asyncio.timeout(PREPARE_SECONDS):
+            # The event alone: the class of a request is the server's.
+            alone = Event.model_construct(
+                **{name: getattr(event, name) for name in Event.model_fields}
+            )
+            return await to_process.run_sync(_row, alone, told, excerpt_chars, cancellable=True)
+    except TimeoutError:
+        limit = f"masking its {size:,} characters takes longer than {PREPARE_SECONDS:.0f} seconds."
+        raise Refused(f"{UNCHANGED} It is too large: {limit} Record it in parts.") from None
+
+
+def _row(event: Event, told: Row, excerpt_chars: int) -> Row:
+    """Everything that is stored of an event, with its secrets masked."""
+    given = event.model_dump(
+        include=set(Event.model_fields) - {"text", "content", "artifact", "ts", "actor_id"}
+    )
+    row, also_masked = mask_all(given)
+    said_by, said_masked = mask(event.actor_id or "")
+    text, masked = mask(event.text)
+    row |= told | {"said_by": said_by}
+    artifact = event.artifact or Artifact.model_validate({})
+    data = artifact.data and hashlib.sha256(artifact.data).hexdigest()
+    whole_object = None
+    if event.content is not None:
+        whole_object, in_object = _masked(event.content)
+        text, masked = mask("\n".join(_texts(whole_object)))
+        masked += in_object
+    said = json.dumps([row, text, whole_object, data], sort_keys=True, default=str)
+    event_id = event.event_id or str(ULID())
+    shown = text.replace("\0", "\ufffd")  # a PostgreSQL text cannot hold NUL
+    chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
+    usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    if event.kind == "message" and event.actor_type == "human":
+        usual = HUMAN_IMPORTANCE
+    kept, kind = None if whole else text.encode(), "blob"
+    meta = {"name": artifact.name, "type": artifact.type or "text/plain"}
+    if artifact.data is not None:
+        kept, kind, meta["type"] = artifact.data, "binary", artifact.type
+    elif whole_object is not None:
+        kept = json.dumps(whole_object, ensure_ascii=False).encode()
+        meta["type"] = artifact.type or "application/json"
+    elif event.kind == "tool_result":
+        kind = "tool_output"
+    meta, meta_masked = mask_all(meta)
+    return row | {
+        "event_id": event_id,
+        "ts": event.ts or datetime.now(UTC),
+        "request_hash": hashlib.sha256(said.encode()).digest(),
+        "content": Jsonb({"text" if whole else "excerpt_text": "\n\n".join(chunks)}),
+        "chunks": [] if event.sensitivity == "secret" else [c for c in chunks if c.strip()],
+        "bytes": kept,
+        "artifact_kind": kind,
+        "meta": Jsonb(meta),
+        "text": shown,
+        "importance": usual if event.importance is None else event.importance,
+        "masked": masked + also_masked + said_masked + meta_masked,
+    }
+
+
+def _masked(value: Any, name: str = "") -> tuple[Any, int]:
+    # A name may be a secret itself, or say that its value is one.
+    if isinstance(value, dict):
+        pairs = [(mask(str(key)), _masked(each, str(key))) for key, each in value.items()]
+        kept = {key: each for (key, _), (each, _) in pairs}
+        return kept, sum(n + m for (_, n), (_, m) in pairs)
+    if isinstance(value, list):
+        items = [_masked(each, name) for each in value]
+        return [each for each, _ in items], sum(n for _, n in items)
+    if not isinstance(value, str):
+        return value, 0
+    before = f"{name}: "
+    text, masked = mask(before + value)
+    return (text.removeprefix(before), masked) if text.startswith(before) else mask(value)
+
+
+def _texts(value: Any, name: str = "") -> Iterator[str]:
+    """The texts of an object, each after its name."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _texts(each, str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each, name)
+    elif value is not None:
+        yield f"{name}: {value}" if name else str(value)
+
+
+def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str], bool]:
+    """The chunks by which a text is found and shown, and whether they are all of it.
+
+    A tool result is one chunk: `chars` characters and a line that says how much is left out. Other
+    text is cut at blank lines into at most 8 chunks of 3,000 characters.
+    """
+    head, first, last = int(chars * HEAD), CHUNKS - LAST_CHUNKS, LAST_CHUNKS
+    if kind != "tool_result":
+        pieces = _cut(text)
+    elif len(text) > chars:
+        pieces, first, last = [text[:head], text[head : head - chars], text[head - chars :]], 1, 1
+    else:
+        pieces = [text]
+    if len(pieces) <= first + last:
+        return pieces, True
+    missing = sum(map(len, pieces[first:-last]))
+    pieces[first - 1] += f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    shown = pieces[:first] + pieces[-last:]
+    return ["".join(shown)] if kind == "tool_result" else shown, False
+
+
+def _cut(text: str) -> list[str]:
+    chunks = []
+    while len(text) > CHUNK_CHARS:
+        # At a blank line, else at a line's end, else at a space; never in the first third.
+        ends = (text.rfind(gap, CHUNK_CHARS // 3, CHUNK_CHARS) for gap in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), CHUNK_CHARS)
+        chunks.append(text[:end])
+        text = text[end:].lstrip("\n")
+    return [*chunks, text] if text or not chunks else chunks
