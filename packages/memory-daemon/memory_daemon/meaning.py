@@ -1,5 +1,5 @@
-"""Meaning: each chunk's vector, made by the embedding model that the settings name, kept and compared
-by pgvector. Without that extension, or without a model, everything is found by words alone."""
+"""Meaning: each chunk's vector, by the embedding model that the settings name, kept and compared by
+pgvector. Without that extension, or without a model, everything is found by words alone."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import psycopg
 from memory_semantic import EmbeddingError, EmbeddingGenerator
+from psycopg import sql
 
 from .database import Connection, connected
 from .settings import Refused
@@ -70,7 +71,7 @@ class Meaning:
         )
         if not column or column["model"] != name:
             log.info("The vectors of %s are made.", name)
-            comment = psycopg.sql.Literal(name).as_string(connection)
+            comment = sql.Literal(name).as_string(connection)
             await connection.execute(
                 f"""
                 ALTER TABLE chunks DROP COLUMN IF EXISTS embedding,
@@ -96,7 +97,7 @@ class Meaning:
         return vector
 
     async def fill(self, dsn: str) -> None:
-        """Give every chunk that has no vector one, the newest first; then look again now and then."""
+        """Give every chunk without a vector one, the newest first; then look again now and then."""
         while self._on:
             try:
                 async with connected(dsn) as connection:
