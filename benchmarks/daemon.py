@@ -45,7 +45,7 @@ from memory_semantic import estimate_tokens
 
 CHUNK_CHARS = 870
 SMALL_TENANT = 1_000
-SCENARIO_MS = (
+SCENARIO_MS = 250  # the target for p95 of SCN-A1 among 100,000 chunks, on two idle cores
     250  # the target for p95 of SCN-A1 with 100,000 chunks, on two cores without other work
 )
 QUESTIONS = 60
@@ -195,6 +195,8 @@ def table(title: str, measure: str, found: dict[str, list[float]]) -> None:
 
 async def filled(model: Meaning, dsn: str) -> None:
     """Wait until every chunk has its vector."""
+    if not model.on:
+        return
     filling = asyncio.create_task(model.fill(dsn))
     with psycopg.connect(dsn, autocommit=True) as connection:
         while connection.execute(
@@ -282,6 +284,11 @@ async def speed(size: int) -> None:
     with folder() as home:
         async with database_of(Settings(home=home)) as dsn:
             fill(dsn, size)
+            model = Meaning(Settings().embedding_model)
+            await model.prepare(dsn)
+            await filled(model, dsn)
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute("VACUUM ANALYZE memory.chunks")
         await serve_and_ask(home)
 
 

@@ -32,8 +32,8 @@ class Meaning:
     """
 
     def __init__(self, model: str) -> None:
-        self._model = EmbeddingGenerator(model) if model else None
-        self._on = False
+        self._model = EmbeddingGenerator(model) if model != "none" else None
+        self.on = False
 
     async def prepare(self, dsn: str) -> None:
         """Make room for the model's vectors; those of another model are dropped, and made anew by
@@ -43,7 +43,7 @@ class Meaning:
             if self._model:
                 async with connected(dsn) as connection, connection.transaction():
                     await self._prepare(connection, self._model)
-                self._on = True
+                self.on = True
         except (EmbeddingError, Refused) as error:
             log.warning(_NONE.format(error))
 
@@ -84,7 +84,7 @@ class Meaning:
     async def vectors(self, texts: Sequence[str]) -> list[str | None]:
         """The vectors of `texts` as pgvector reads them, None where there is none yet."""
         try:
-            return await self._vectors(texts) if self._on else [None] * len(texts)
+            return await self._vectors(texts) if self.on else [None] * len(texts)
         except EmbeddingError:
             return [None] * len(texts)
 
@@ -98,7 +98,7 @@ class Meaning:
 
     async def fill(self, dsn: str) -> None:
         """Give every chunk without a vector one, the newest first; then look again now and then."""
-        while self._on:
+        while self.on:
             try:
                 async with connected(dsn) as connection:
                     while await self._fill(connection):
