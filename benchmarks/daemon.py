@@ -46,8 +46,6 @@ from memory_semantic import estimate_tokens
 CHUNK_CHARS = 870
 SMALL_TENANT = 1_000
 SCENARIO_MS = 250  # the target for p95 of SCN-A1 among 100,000 chunks, on two idle cores
-    250  # the target for p95 of SCN-A1 with 100,000 chunks, on two cores without other work
-)
 QUESTIONS = 60
 FOLDER = Path(__file__).with_name("recall")
 
