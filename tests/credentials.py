@@ -41,6 +41,7 @@ Case = tuple[str, str]
 
 # Credentials with their issuer's prefix.
 PREFIXED: dict[str, Case] = {
+    "memory daemon": ("Authorization: ¤", f"mem_{chars(43)}"),
     "GitHub classic": ("git clone with ¤ please", f"ghp_{chars(36)}"),
     "GitHub app": ("¤", f"ghs_{chars(36)}"),
     "GitHub fine-grained": ("'¤'", f"github_pat_{chars(22)}_{chars(59)}"),

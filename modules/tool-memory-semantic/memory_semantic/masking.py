@@ -93,6 +93,7 @@ PREFIXED: dict[str, str] = {
     "HubSpot token": r"pat-[a-z]{2}\d-[0-9a-f]{8}-[0-9a-f-]{27}",
     "Mapbox token": r"sk\.eyJ[\w-]{20,}\.[\w-]{20,}",
     "Contentful token": r"CFPAT-[\w-]{40,}",
+    "memory daemon token": r"mem_[\w-]{43}(?![\w-])",
     # Of no single issuer
     "web token": r"(?<![\w.-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
     "age key": r"AGE-SECRET-KEY-1[A-Z0-9]{58}",

@@ -27,7 +27,8 @@ _VISIBLE = "visible({0}channel, {0}sensitivity, {0}actor_id, %(channel)s, %(agen
 _TASKS = f"""
   SELECT tasks.*, format('task %%s (%%s)', task_id, status) AS what, actor_type, said_by, tags,
     session_id AS in_session, concat_ws(E'\\n', title, nullif(details, title)) AS text
-  FROM tasks JOIN (SELECT event_id, actor_type, said_by, tags, session_id FROM events) e USING (event_id)
+  FROM tasks
+  JOIN (SELECT event_id, actor_type, said_by, tags, session_id FROM events) e USING (event_id)
   WHERE status <> 'done' AND tags @> %(tags)s AND {_VISIBLE.format("")}
   ORDER BY ts DESC LIMIT {ITEMS}"""
 _IN_FORCE = f"""
@@ -44,7 +45,8 @@ _DECISIONS = """
       'constraints: ' || array_to_string(nullif(constraints, '{{}}'), '; '),
       'alternatives: ' || array_to_string(nullif(alternatives, '{{}}'), '; '),
       'consequences: ' || array_to_string(nullif(consequences, '{{}}'), '; ')) AS text
-  FROM {found} found JOIN decisions d ON decision_id = found.id JOIN events e ON e.event_id = d.decision_id
+  FROM {found} found JOIN decisions d ON decision_id = found.id
+  JOIN events e ON e.event_id = d.decision_id
   LEFT JOIN LATERAL replacement(decision_id) r ON true
   ORDER BY status, {order} d.ts DESC, decision_id DESC"""
 _NEWEST = _DECISIONS.format(
@@ -83,12 +85,14 @@ _EVIDENCE = (
     _CHUNKS.format(
         ", found.score, by_words, by_meaning, by_newness, by_importance, by_neighbours",
         """acb_candidates(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s, %(vector)s,
-      since => %(since)s, until => %(until)s, tagged => %(tags)s) found JOIN chunks USING (chunk_id)""",
+      since => %(since)s, until => %(until)s, tagged => %(tags)s) found
+      JOIN chunks USING (chunk_id)""",
     )
     + " ORDER BY found.score DESC, chunk_id"
 )
 _ARTIFACT = f"""
-  SELECT bytes, kind, meta FROM artifacts WHERE artifact_id = %(artifact_id)s AND {_VISIBLE.format("")}"""
+  SELECT bytes, kind, meta FROM artifacts
+  WHERE artifact_id = %(artifact_id)s AND {_VISIBLE.format("")}"""
 
 
 async def _decisions(connection: Connection, asked: dict[str, Any]) -> list[Block]:
@@ -114,8 +118,8 @@ async def _sections(
         "recent": await blocks(connection, _RECENT, asked),
     }
     who = (
-        f"You are agent {name(asked['agent_id'])} in session {name(asked['session_id'])}, asking on "
-        f"channel {asked['channel']}, {datetime.now(UTC):%Y-%m-%d %H:%M}Z.\n"
+        f"You are agent {name(asked['agent_id'])} in session {name(asked['session_id'])}, asking "
+        f"on channel {asked['channel']}, {datetime.now(UTC):%Y-%m-%d %H:%M}Z.\n"
     )
     intro = {"rules": ("Identity and rules", who)}
     return [
@@ -155,7 +159,8 @@ class BuildAcb(Asked):
                     evidence = await blocks(connection, _EVIDENCE, asked)
             except errors.QueryCanceled:
                 note = " The search for evidence took too long: this bundle has none."
-        return pack("Context bundle", [*sections, Section("evidence", evidence)], limit, note)
+        sections.append(Section("evidence", evidence))
+        return pack("Context bundle", sections, limit, note, history=intent in WITH_SUPERSEDED)
 
 
 class QueryDecisions(Asked):
@@ -181,7 +186,7 @@ class QueryDecisions(Asked):
 
 class CreateHandoffPacket(Asked):
     """Hand your work to another agent: open tasks, active decisions and the last events of the
-    session, as far as that agent may see them, with your note. It is in that agent's next bundles."""
+    session, as far as that agent may see them, with your note. It comes up in its next bundles."""
 
     session_id: Name
     to_agent: Name

@@ -126,13 +126,16 @@ class Packed(NamedTuple):
         return list(filter(None, dict.fromkeys(ids)))
 
 
-def pack(title: str, sections: list[Section], limit: int, note: str = "") -> Packed:
+def pack(
+    title: str, sections: list[Section], limit: int, note: str = "", *, history: bool = False
+) -> Packed:
     """The sections, in order, as one text of at most `limit` tokens by estimate.
 
     Room that a section does not use goes to those after it. A section's first block is shortened to
     fit; a later one that does not fit is left out, and the next is tried. No text is shown twice,
-    no event in two sections, and nothing beside what replaced it. What is replaced, and what is of
-    a file that has taken its share, comes after all else in its section.
+    no event in two sections, and nothing beside what replaced it, unless `history` is asked for.
+    What is replaced, and what is of a file that has taken its share, comes after all else in its
+    section.
     """
 
     def first_line(used: float, left_out: int, counts: dict[str, int]) -> str:
@@ -170,7 +173,7 @@ def pack(title: str, sections: list[Section], limit: int, note: str = "") -> Pac
             if block.event_id in events or block.text in texts:
                 fates.append(Fate(section.name, block, "already shown"))
                 continue
-            if block.replaced_by and block.replaced_by in events | times.keys():
+            if block.replaced_by and not history and block.replaced_by in events | times.keys():
                 fates.append(Fate(section.name, block, "replaced"))
                 continue
             outcome = "shown"

@@ -1,5 +1,5 @@
-"""Meaning: each chunk's vector, made by the embedding model that the settings name, kept and compared
-by pgvector. Without that extension, or without a model, everything is found by words alone."""
+"""Meaning: each chunk's vector, by the embedding model that the settings name, kept and compared by
+pgvector. Without that extension, or without a model, everything is found by words alone."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import psycopg
 from memory_semantic import EmbeddingError, EmbeddingGenerator
+from psycopg import sql
 
 from .database import Connection, connected
 from .settings import Refused
@@ -31,8 +32,8 @@ class Meaning:
     """
 
     def __init__(self, model: str) -> None:
-        self._model = EmbeddingGenerator(model) if model else None
-        self._on = False
+        self._model = EmbeddingGenerator(model) if model != "none" else None
+        self.on = False
 
     async def prepare(self, dsn: str) -> None:
         """Make room for the model's vectors; those of another model are dropped, and made anew by
@@ -42,7 +43,7 @@ class Meaning:
             if self._model:
                 async with connected(dsn) as connection, connection.transaction():
                     await self._prepare(connection, self._model)
-                self._on = True
+                self.on = True
         except (EmbeddingError, Refused) as error:
             log.warning(_NONE.format(error))
 
@@ -70,7 +71,7 @@ class Meaning:
         )
         if not column or column["model"] != name:
             log.info("The vectors of %s are made.", name)
-            comment = psycopg.sql.Literal(name).as_string(connection)
+            comment = sql.Literal(name).as_string(connection)
             await connection.execute(
                 f"""
                 ALTER TABLE chunks DROP COLUMN IF EXISTS embedding,
@@ -83,7 +84,7 @@ class Meaning:
     async def vectors(self, texts: Sequence[str]) -> list[str | None]:
         """The vectors of `texts` as pgvector reads them, None where there is none yet."""
         try:
-            return await self._vectors(texts) if self._on else [None] * len(texts)
+            return await self._vectors(texts) if self.on else [None] * len(texts)
         except EmbeddingError:
             return [None] * len(texts)
 
@@ -96,8 +97,8 @@ class Meaning:
         return vector
 
     async def fill(self, dsn: str) -> None:
-        """Give every chunk that has no vector one, the newest first; then look again now and then."""
-        while self._on:
+        """Give every chunk without a vector one, the newest first; then look again now and then."""
+        while self.on:
             try:
                 async with connected(dsn) as connection:
                     while await self._fill(connection):

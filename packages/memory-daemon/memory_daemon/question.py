@@ -7,12 +7,12 @@ from typing import Any
 from memory_semantic import times
 
 # How much newness counts, besides words (0.6), meaning (0.4) and importance (0.1). The
-# specification's 0.3 is for questions about what is new, or name a time: docs/measured.md shows what
+# specification's 0.3 is for questions about what is new, or of a time: docs/measured.md shows what
 # it costs elsewhere.
 RECENCY, RECENCY_ASKED = 0.1, 0.3
 # The newest, in the languages of memory_semantic's reader of times, which reads all other times.
 _NEWEST = re.compile(
-    r"\b(newest|latest|most recent|recent|neuest\w*|aktuellst\w*|jüngst\w*|(les?|la) plus récente?s?"
+    r"\b(newest|latest|most recent|recent|neuest\w*|aktuellst\w*|jüngst\w*|plus récente?s?"
     r"|más recientes?|últim[oa]s?)\b|최신|가장 최근|최근|最新|最近",
     re.IGNORECASE,
 )

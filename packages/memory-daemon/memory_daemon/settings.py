@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8765, ge=0, le=65_535)
     allowed_hosts: str = ""  # names by which other machines reach it, separated by spaces
-    embedding_model: str = "local"  # "" for none: then everything is found by words
+    embedding_model: str = "local"  # or "none": then everything is found by words
     page: Literal["local", "everywhere", "off"] = "local"  # for which browsers
     acb_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
     excerpt_chars: int = Field(4_000, ge=200, le=20_000)
