@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import conversation
@@ -22,6 +23,7 @@ from embeddings_server import EmbeddingsServer
 from memory_hooks import capture, recall
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
+from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import COPIED_FROM
 from memory_semantic.memory import utc_now
 
@@ -197,8 +199,10 @@ async def test_what_fails_elsewhere_costs_the_agent_none_of_its_own(
     (root / "broken/qdrant.db/manifest.json").write_text("{")
     service = make_storage("service", embedding_model="m", base_url=server.base_url)
     await service.store(TEAM)
-    also = {"also_search": ["broken", "service", "team"]}
-    talk = await converse(memory, QUESTION, hooks={NAME: also})
+    await make_storage("busy").store(TEAM)
+    also = {"also_search": ["broken", "service", "busy", "team"]}
+    with take_lock(root / "busy/qdrant.db", time.monotonic(), Event()):
+        talk = await converse(memory, QUESTION, hooks={NAME: also})
     assert DECISION in talk.recalled[0] and TEAM in talk.recalled[0] and talk.shown == []
 
 
