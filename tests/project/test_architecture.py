@@ -45,6 +45,7 @@ OUTSIDE = {
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
+    "amplifier_module_hooks_memory_semantic_recall": set[str](),
     "memory_daemon": {""},
 }
 
@@ -54,6 +55,10 @@ USERS = {
     "qdrant_client": {"memory_server"},
     "memory_server": {"storage", "config"},
     "openai": {"embeddings.service"},
+    "memory_sharing": {
+        *("memory_hooks.recall", "memory_hooks.settings", "agent_memory.commands.share"),
+        "amplifier_module_tool_memory_semantic_sharing",
+    },
     "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
     "fastembed": {"memory_models"},
     "huggingface_hub": {"memory_models"},

@@ -43,7 +43,7 @@ class Host:
         return []
 
     def get_capability(self, name: str) -> str | None:
-        """The folder that the client has open, if it has told that, as a session's working folder."""
+        """The folder that the client has open, as a session's working folder, if it told it."""
         return self._folder if name == "session.working_dir" else None
 
     async def locate(

@@ -38,7 +38,7 @@ class StoreTool(MemoryStoreTool):
         told = ""
         if stored.beside:
             command = self._completed(f'agent-memory store "TEXT" --replaces {stored.beside}')
-            told += f". {stored.beside} still holds: the user said it, and can correct it: {command}"
+            told += f". {stored.beside} still holds, as the user said it. To correct it: {command}"
         if any(each.kind == "rule" for each in found(content)):
             command = self._completed(f"agent-memory pin {stored.id}")
             told += f". If it is a rule for every conversation, the user can pin it: {command}"
