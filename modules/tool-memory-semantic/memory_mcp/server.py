@@ -1,6 +1,8 @@
 """The server: the memory tools, and recall as a prompt and a resource, over stdin and stdout."""
 
+import asyncio
 import json
+import os
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -55,8 +57,16 @@ async def serve(config: dict[str, Any], completed: Callable[[str], str]) -> None
     until the client goes away. `completed` writes whole each command that an answer names.
     """
     server = _Memory(config, completed).server()
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    try:
+        async with stdio_server() as (read, write):
+            try:
+                await server.run(read, write, server.create_initialization_options())
+            except asyncio.CancelledError:
+                # The output is broken, and the SDK would wait until the input ends, too. What was
+                # acknowledged is on disk.
+                os._exit(1)
+    except* BrokenPipeError:  # both ended at once
+        pass
 
 
 class _Memory:
