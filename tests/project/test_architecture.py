@@ -38,6 +38,7 @@ UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["f
 OUTSIDE = {
     "agent_memory": {"", "exchange", "limits", "moving"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
+    "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,
     "memory_server": UNDER_FILES,
     "memory_sharing": {"", *GROUND, "tools"},

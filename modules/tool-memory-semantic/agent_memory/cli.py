@@ -28,6 +28,7 @@ COMMANDS = {
     "stats": "stats",
     "tags": "stats",
     "doctor": "doctor",
+    "mcp": "mcp",
     "completion": "completion",
 }
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from amplifier_core import HookResult
 from memory_semantic.identity import RECALL_MODULE, RECALL_MODULES, module_config, project_of
 from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
@@ -28,6 +27,7 @@ from .pause import Pause
 from .settings import RecallConfig, read
 
 if TYPE_CHECKING:
+    from amplifier_core import HookResult
     from memory_semantic import MemoryStorage
 
 NAME = RECALL_MODULE
@@ -127,8 +127,10 @@ class Recall:
         self._pause = Pause(f"It took over {MAX_SECONDS:g} s; what was found by then is shown.")
         self._put: tuple[str, dict[str, Any]] = "", {}  # before the prompt, and its event
 
-    async def __call__(self, event: str, data: dict[str, Any]) -> HookResult:
+    async def __call__(self, event: str, data: dict[str, Any]) -> "HookResult":
         """What `data["prompt"]` brings to mind; nothing for a sub-agent's prompt."""
+        from amplifier_core import HookResult
+
         self._put = "", {}
         if data.get("parent_id") or self._pause.on:
             return HookResult()
@@ -139,12 +141,7 @@ class Recall:
             self._pause.succeeded()
         except Exception as error:  # what was found until then is still good
             await self._failed(error)
-        limit = self._coordinator.injection_size_limit
-        limit = None if limit is None else limit - len(found.rules)
-        text, count = block(
-            found.memories, found.tokens, limit, found.head, masked=found.masked, own=found.agent_id
-        )
-        text, count = found.rules + (text if count else ""), count + found.shown
+        text, count = self._message(found)
         if not count:
             return HookResult()
         took = round((time.perf_counter() - started) * 1000)
@@ -154,13 +151,31 @@ class Recall:
             action="inject_context", context_injection=text, context_injection_role="user"
         )
 
-    async def on_request(self, event: str, data: dict[str, Any]) -> HookResult:
+    async def text(self, prompt: object) -> str:
+        """What the first prompt of a conversation brings to mind, or "", for a host without hooks.
+        Raises whatever fails.
+        """
+        found = _Found()
+        await self._look_up(prompt, found)
+        return self._message(found)[0]
+
+    async def on_request(self, event: str, data: dict[str, Any]) -> "HookResult":
         """Report what was put before the prompt, unless another hook has denied the prompt."""
+        from amplifier_core import HookResult
+
         (text, told), self._put = self._put, ("", {})
         messages = await self._coordinator.get("context").get_messages() if text else []
         if any(each.get("content") == text for each in messages):
             await self._coordinator.hooks.emit("memory:injected", told)
         return HookResult()
+
+    def _message(self, found: _Found) -> tuple[str, int]:
+        limit = self._coordinator.injection_size_limit
+        limit = None if limit is None else limit - len(found.rules)
+        text, count = block(
+            found.memories, found.tokens, limit, found.head, masked=found.masked, own=found.agent_id
+        )
+        return found.rules + (text if count else ""), count + found.shown
 
     async def _look_up(self, prompt: object, found: _Found) -> None:
         # Loading the engine takes a third of a second, which would block the event loop.
