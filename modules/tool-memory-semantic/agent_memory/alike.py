@@ -29,8 +29,8 @@ _PLACES = 1024
 _PIECE = 4
 # In a store of so many memories, half of what all vectors have in common is taken from each.
 _COMMON_FROM = 100
-# Rows that are compared with all others at a time: 10,000 memories take 80 MB for that.
-_BLOCK = 2000
+# Rows that are compared with all others at a time: 10,000 memories take 60 MB for that.
+_BLOCK = 500
 
 # What often says that something is not so, or not so any more.
 _TURNS = re.compile(
