@@ -18,6 +18,9 @@ KINDS = {
     "unfound": f"No search has found this for {recalled.IDLE.days} days",
 }
 
+# The `contents` of no store.
+NOTHING: "tuple[str, list[Memory], Any]" = ("", [], [])
+
 
 class Case(NamedTuple):
     """One memory to look at or two, and how close they are; `kind` is one of `KINDS`."""
@@ -61,6 +64,11 @@ class Reviewed:
         """Drop the marks of others than `memories`: something else has forgotten them."""
         keys = {str(memory.key) for memory in memories}
         self._keep(keys.__contains__)
+
+    def without(self, cases: Iterable[Case]) -> list[Case]:
+        """Those of `cases` that are not kept as they are."""
+        marks = self.marks()
+        return [case for case in cases if case.mark not in marks]
 
     def _keep(self, wanted: Any) -> None:
         marks = self.marks()

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import InputError, limits
 
-from ..cases import KINDS, Case, Reviewed, contents, find
+from ..cases import KINDS, NOTHING, Case, Reviewed, contents, find
 from ..options import command
 from ..session import Session, run
 from .forget import delete
@@ -38,17 +38,14 @@ def review(session: Session, ids: Sequence[str]) -> None:
     this machine. With --json, or the setting `read_only: true`, it only shows.
     """
     storage, reviewed = session.existing, Reviewed(session.storage)
-    wanted = {memory.id for memory in by_id(session, ids)} if ids else None
-    nothing: tuple[str, list[Memory], Any] = ("", [], [])
-    _, memories, vectors = run(storage.run(contents, nothing))
+    wanted = {memory.id for memory in (by_id(session, ids) if ids else [])}
+    _, memories, vectors = run(storage.run(contents, NOTHING))
     if not storage.config.read_only:
         reviewed.tidy(memories)
-    marks = reviewed.marks()
-    cases = [
-        case
-        for case in find(memories, vectors, storage.searches(), datetime.now(UTC))
-        if case.mark not in marks and (not wanted or wanted & {each.id for each in case.memories})
-    ]
+    found = find(memories, vectors, storage.searches(), datetime.now(UTC))
+    cases = reviewed.without(found)
+    if ids:
+        cases = [case for case in cases if wanted.intersection(each.id for each in case.memories)]
     session.out.json([case._asdict() for case in cases])
     if session.out.as_json:
         return
@@ -107,7 +104,7 @@ def _change(session: Session, memories: Sequence["Memory"], answer: str) -> set[
     doomed = chosen if answer.startswith("f") else other
     if not answer.isdigit() and not click.confirm(f"Delete {doomed.id} for good?", err=True):
         return set()
-    if doomed is other:
+    if not answer.startswith("f"):
         run(session.storage.run(partial(_replace, chosen, other, answer.startswith("m")), None))
     if not answer.isdigit():
         again = [id for id in delete(session, [doomed]) if id != chosen.id]
