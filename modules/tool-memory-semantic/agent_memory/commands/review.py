@@ -11,6 +11,7 @@ from memory_semantic import InputError, limits
 from ..cases import KINDS, NOTHING, Case, Reviewed, contents, find
 from ..options import command
 from ..session import Session, run
+from ..suggestions import completed
 from .forget import delete
 from .memories import by_id
 
@@ -87,7 +88,8 @@ def _ask_all(session: Session, reviewed: Reviewed, cases: Sequence[Case]) -> Non
             break
         except InputError as error:  # two memories can have too many tags for one
             session.out.warn(str(error))
-    session.out.line(f"Decided: {done:,}. What is left comes again: agent-memory review")
+    again = completed("agent-memory review")
+    session.out.line(f"Decided: {done:,}. What is left comes again: {again}")
 
 
 def _answer(session: Session, case: Case) -> str:
