@@ -18,6 +18,7 @@ COMMANDS = {
     "unpin": "memories",
     "list": "memories",
     "show": "memories",
+    "review": "review",
     "forget": "forget",
     "share": "share",
     "export": "transfer",
