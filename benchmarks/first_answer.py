@@ -10,11 +10,12 @@
 
 A search with the built-in model among 1,000 and 10,000 memories, and `agent-memory search` among
 1,000; each in new processes. Besides the time on the clock it gives processor time, which other
-work on the machine hardly changes. Half a minute for the times, some more to fill the stores.
+work on the machine changes less. Prints JSON. `run.py --parts first_answer` puts it on the page.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import re
 import resource
@@ -25,8 +26,9 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-AGENT, SIZES, BATCH = "bench", (1_000, 10_000), 1_000
+AGENT, BATCH = "bench", 1_000
 QUESTION = "Which database did the team choose for the users table?"
 # Whose an import is, by the beginning of the module's name; all else is the standard library's.
 OWNERS = ("pydantic", "annotated_types", "typing_extensions", "memory_semantic", "qdrant_edge")
@@ -58,20 +60,26 @@ async def fill(root: str, size: int) -> None:
         await storage.store_many([note[:300] for note in notes])
 
 
-def measured(command: list[str], runs: int) -> tuple[float, float]:
-    """Medians of the milliseconds on the clock and of the processor."""
+def measured(command: list[str], runs: int) -> dict[str, Any]:
+    """Medians of the milliseconds on the clock and of the processor, and its imports."""
     clock, processor = [], []
-    for _ in range(runs):
+    for run in range(runs + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True)
-        clock.append((time.perf_counter() - started) * 1000)
+        elapsed = time.perf_counter() - started
         if done.returncode or not done.stdout.strip():
-            sys.exit(f"No answer: {done.stderr.strip()[-300:]}")
+            raise RuntimeError(f"no answer: {done.stderr.strip()[-300:]}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        processor.append(used * 1000)
-    return statistics.median(clock), statistics.median(processor)
+        if run:  # the first compiles, and brings the files into the system's cache
+            clock.append(elapsed * 1000)
+            processor.append(used * 1000)
+    return {
+        "clock": statistics.median(clock),
+        "processor": statistics.median(processor),
+        "imports": dict(imports(command)),
+    }
 
 
 def imports(command: list[str]) -> list[tuple[str, float]]:
@@ -94,34 +102,33 @@ def steps(command: list[str], runs: int) -> list[float]:
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
+def measure(sizes: list[int], runs: int) -> dict[str, Any]:
+    """Of each kind of process: milliseconds, where they go, and which imports take the most."""
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            root = f"{folder}/{size}"
+            asyncio.run(fill(root, size))
+            command = [sys.executable, "-c", SEARCH, root, QUESTION]
+            results[f"a search, {size:,} memories"] = {
+                **measured(command, runs),
+                "steps": steps(command, runs),
+            }
+        program = str(Path(sys.executable).with_name("agent-memory"))
+        options = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
+        command = [sys.executable, program, "search", QUESTION, *options]
+        results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="The first answer of a process.")
     parser.add_argument("--runs", type=int, default=15, help="processes for each figure")
-    runs = parser.parse_args().runs
+    parser.add_argument("--sizes", default="1000,10000", help="memories in the store")
+    options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user's process compiles its imports anew
     os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"
-    with tempfile.TemporaryDirectory() as folder:
-        commands = {}
-        for size in SIZES:
-            root = f"{folder}/{size}"
-            asyncio.run(fill(root, size))
-            commands[f"search among {size:,}"] = [sys.executable, "-c", SEARCH, root, QUESTION]
-        program = Path(sys.executable).with_name("agent-memory")
-        options = ["--agent", AGENT, "--root", f"{folder}/{SIZES[0]}"]
-        of_command = [sys.executable, str(program), "search", QUESTION, *options]
-        commands[f"agent-memory search among {SIZES[0]:,}"] = of_command
-        for name, command in commands.items():
-            measured(command, 1)  # compiles, and brings the files into the system's cache
-            clock, processor = measured(command, runs)
-            print(f"{name}: {clock:.0f} ms, of the processor {processor:.0f} ms")
-            parts = ", ".join(f"{owner} {ms:.0f}" for owner, ms in imports(command) if ms >= 1)
-            print(f"  imports, ms by package: {parts}")
-            if command is not of_command:
-                imported, loaded, searched = steps(command, runs)
-                print(
-                    f"  processor, ms: start and imports {imported:.0f}, the model {loaded:.0f}, "
-                    f"the search {searched:.0f}"
-                )
+    print(json.dumps(measure([int(size) for size in options.sizes.split(",")], options.runs)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 
 import report_recall
 from plots import Plots, draw_processes, draw_sizes, draw_space
+from report_first_answer import section as first_answer
 from report_recall_hook import section as recall_hook
 from results import (
     NONE,
@@ -93,6 +94,8 @@ def write(results: dict[str, Any], folder: Path) -> None:
         "## Tokens\n\n" + _part(results, "tokens", _tokens, plots),
         "## Money\n\n" + _part(results, "money", _money, plots),
         "## Recall before a prompt\n\n" + _part(results, "recall_hook", recall_hook, plots),
+        "## The first answer of a process\n\n"
+        + _part(results, "first_answer", first_answer, plots),
         "## Where others are better\n\n" + _better(parts),
         "## What is not measured\n\n" + _bullets(_missing(results)),
         COMMANDS,
