@@ -52,7 +52,7 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "config"},
+    "memory_server": {"storage", "config", "agent_memory.foreign.qdrant"},
     "openai": {"embeddings.service"},
     "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
     "fastembed": {"memory_models"},
