@@ -2,15 +2,30 @@
 find in the person's own sentences.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .haul import Form, Haul
 from .markdown import blocks
 
+if TYPE_CHECKING:
+    from memory_hooks.cues import Found
+
 CLAUDE = Form("Claude's data export", "from-claude")
 CHATGPT = Form("ChatGPT's data export", "from-chatgpt")
+# In a conversation about anything, a statement without a cue is mostly about the task at hand, unless
+# it says for whom it holds. The kinds that need no more than their cue:
+_OUTRIGHT = ("explicit", "decision", "correction", "preference", "lesson")
+_HOLDER = re.compile(r"\b(?:i|i'm|i've|my|we|we're|we've|our|us)\b", re.IGNORECASE)
+# An answer to what was said before, a moment, or a question without its mark.
+_PASSING = re.compile(
+    r"""^(?:so|ok|okay|and|but|then|hmm)\b | \balready\b
+    | \b(?:how|what|which|why|where|when)\b.*\b(?:do|does|did|can|should|would)\ (?:i|we|you|it|the)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 SAVED, SAID, INSTRUCTION = "saved memories", "said in conversations", "instructions"
 
 
@@ -95,11 +110,19 @@ def _said(form: Form, text: str, when: object, title: object, haul: Haul) -> Non
     from memory_hooks.cues import found, withheld
     from memory_semantic import mask
 
-    said = [each for each in found(text) if not mask(each.text)[1]]
+    said = [each for each in found(text) if _lasts(each) and not mask(each.text)[1]]
     haul.left["sentences with a credential"] += bool(withheld(text))
     haul.left["messages of yours with nothing to keep"] += not said
     for each in said:
         haul.add(form, SAID, each.text, when, None, [each.kind], "user", conversation=title)
+
+
+def _lasts(said: "Found") -> bool:
+    from memory_hooks.cues import is_marked
+
+    if _PASSING.search(said.text):
+        return False
+    return said.kind in _OUTRIGHT or bool(_HOLDER.search(said.text) and is_marked(said.text))
 
 
 def _hidden(message: Mapping[str, Any]) -> bool:
