@@ -57,7 +57,7 @@ def taken() -> list[tuple[str, str, bool]]:
     }
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "conversations.json").write_text(json.dumps(claude_export()))
-        haul = recognise.read(folder)
+        haul = recognise(folder)
     assert haul
     found = []
     for text, entry in haul.found.items():

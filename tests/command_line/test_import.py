@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.foreign import recognise, tree
+from agent_memory.foreign import recognise, sources
 from agent_memory.foreign.haul import Form, Haul
 from agent_memory.foreign.markdown import blocks
 from command import Command
@@ -170,7 +170,8 @@ FORMS: dict[str, tuple[dict[str, Any], set[str], dict[str, int]]] = {
             "Run the tests before a commit.",
             "Style: Two spaces, never tabs.",
             "Style: Names say what a thing is,\n  not how it is made.",
-            "Style: Before a release:\n- Set the version.\n- Run all of it:\n```bash\nmake all\n```",
+            "Style: Before a release:\n- Set the version.\n- Run all of it:\n```bash\nmake all"
+            "\n```",
         },
         {"comments": 1, "files that a rules file names with @": 1, "README.md": 1},
     ),
@@ -256,7 +257,7 @@ class TestForms:
         assert {text: found[text]["timestamp"][:16] for text in expected} == expected
         said = found[SAID]
         assert said["metadata"]["conversation"] == "Databases" and said["said_by"] == "user"
-        assert set(said["tags"]) == {"decision", "from-claude", "from-chatgpt"}
+        assert set(said["tags"]) == {"decision", "from-claude"}  # the first import of it
         assert found["Sam's team uses PostgreSQL."]["said_by"] == "agent"
         hobby = found["Likes to play cricket on weekends"]
         assert set(hobby["tags"]) == {"sports", "hobbies", "from-mem0"}
@@ -293,7 +294,7 @@ class TestForms:
         (folder / "MEMORY.md").write_text("- [m-001] first\n- [m-002] second\n")
         git("commit", "-a", "-m", "second", day="2025-02-02")
         (folder / "MEMORY.md").write_text("- [m-001] first\n- [m-002] second\n- [m-003] third\n")
-        haul = recognise.read(str(folder))
+        haul = recognise(str(folder))
         assert haul
         times = {text: entry.fields.get("timestamp") for text, entry in haul.found.items()}
         assert times == {
@@ -317,8 +318,7 @@ class TestForms:
         from qdrant_client import QdrantClient, models
 
         monkeypatch.setenv("QDRANT_API_KEY", "read-only")
-        qdrant.api_key = "read-only"
-        client = QdrantClient(url=qdrant.url, api_key="read-only", check_compatibility=False)
+        client = QdrantClient(url=qdrant.url, check_compatibility=False)
         vectors = {"fast-bge": models.VectorParams(size=2, distance=models.Distance.COSINE)}
         client.create_collection("notes", vectors_config=vectors)
         about = {"created_at": "2025-01-02T00:00:00Z", "tags": ["db"], "colour": "red"}
@@ -332,6 +332,7 @@ class TestForms:
             for number, payload in enumerate(payloads)
         ]
         client.upsert("notes", points)
+        qdrant.api_key = "read-only"
         address = f"{qdrant.url}/collections/notes"
         counts = command.json("import", address, "--yes")
         assert counts["new"] == 301
@@ -359,7 +360,7 @@ class TestAsking:
         assert "add --yes" in command.run("import", str(folder), "--json", code=2).stderr
         said = command.run("import", str(folder), input="y\n")
         assert "6 new" in said.stdout
-        assert "Undo: agent-memory forget --tag from-claude" in said.stderr
+        assert "Undo: agent-memory forget" in said.stderr and "--tag from-claude" in said.stderr
 
     def test_undone_by_its_tag_what_was_there_before_stays(
         self, command: Command, tmp_path: Path
@@ -427,13 +428,13 @@ class TestBounds:
         self, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = zip_of(tmp_path / "export.zip", CLAUDE)
-        monkeypatch.setattr(tree, "MAX_FILES", 3)
+        monkeypatch.setattr(sources, "MAX_FILES", 3)
         assert "more than 3 files" in command.run("import", str(path), code=1).stderr
         folder = folder_of(tmp_path / "export", CLAUDE)
         assert "more than 3 files" in command.run("import", str(folder), code=1).stderr
         monkeypatch.undo()
         monkeypatch.setattr("agent_memory.formats.MAX_BYTES", 300)
-        assert "MB" in command.run("import", str(path), code=1).stderr
+        assert "0 MB" in command.run("import", str(path), code=1).stderr
         monkeypatch.undo()
         data = path.read_bytes()
         at = data.index(b"conversations.json") + 40
@@ -452,9 +453,10 @@ class TestBounds:
 
     def test_texts_and_tags_that_do_not_fit(self) -> None:
         haul, form = Haul(), Form("a form", "from-it")
-        haul.add(form, "notes", "word " * 5_000, tags=["x" * 51, 7, *map(str, range(12))])
-        assert len(haul.found) == 3 and all(len(text) <= 10_000 for text in haul.found)
-        assert " ".join(haul.found).split() == ["word"] * 5_000
+        words = [f"word{number}" for number in range(5_000)]
+        haul.add(form, "notes", " ".join(words), tags=["x" * 51, 7, *map(str, range(12))])
+        assert len(haul.found) > 1 and all(len(text) <= 10_000 for text in haul.found)
+        assert " ".join(haul.found).split() == words
         assert haul.left["tags that do not fit"] == 4
 
 

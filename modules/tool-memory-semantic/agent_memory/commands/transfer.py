@@ -14,6 +14,7 @@ from memory_semantic import AgentMemoryError, InputError, counted, limits
 from .. import files, formats, interchange
 from ..foreign import recognise
 from ..foreign.markdown import RULE
+from ..foreign.sources import written
 from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import first_line, listed
 from ..plan import plan
@@ -109,7 +110,7 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     """
     storage = session.storage
     try:
-        haul = None if file == "-" else recognise.read(file)
+        haul = None if file == "-" else recognise(file)
         if haul:
             found = haul.memories(storage, tags, RULE if pin else "")
         else:
@@ -150,10 +151,10 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
 
 def _own(file: str, storage: "MemoryStorage", tags: Sequence[str], pin: bool) -> interchange.Read:
     path = None if file == "-" else Path(file)
-    written = _written(path) if path else datetime.now(UTC)
     with path.open("rb") if path else nullcontext(sys.stdin.buffer) as stream:
         data = formats.read_all(stream.read)
-    return interchange.read(data, file, storage, tags, pin, written)
+    when = written(path) if path else None
+    return interchange.read(data, file, storage, tags, pin, when or datetime.now(UTC))
 
 
 def _announce(
@@ -191,14 +192,6 @@ def _carry_out(session: Session, found: Sequence[tuple[str, "Memory"]]) -> _Tall
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
         fail(f"{why}\n{done:,} of {len(found):,} were imported. Run it again to resume.")
     return tally
-
-
-def _written(path: Path) -> datetime:
-    """When the file was written; now, if its file system gives an impossible time."""
-    try:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    except (ValueError, OverflowError):
-        return datetime.now(UTC)
 
 
 async def _restore(

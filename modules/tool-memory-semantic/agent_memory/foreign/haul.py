@@ -1,7 +1,7 @@
 """What was found in somebody else's files, and what was left out of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from .. import interchange
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
 
-# A memory has room for as many of its own tags; the others are left for `--tag` and the form.
+# So many tags of its own fit on a memory; the others are left for `--tag` and the form.
 _OWN_TAGS = limits.MAX_TAGS // 2
 
 
@@ -26,7 +26,9 @@ class Form(NamedTuple):
 
 @dataclass
 class Haul:
-    """What may become memories, by text, and how many things were left out, by what they are."""
+    """What may become memories, by text; how many there are of each kind; and how many things were
+    left out, by what they are.
+    """
 
     found: dict[str, interchange.Entry] = field(default_factory=dict)
     kinds: Counter[tuple[Form, str]] = field(default_factory=Counter)
@@ -44,30 +46,27 @@ class Haul:
         said_by: str | None = None,
         **told: object,
     ) -> None:
-        """Add a text of a `kind`, such as "note". It is of `when`, a time in any common form; if
+        """Add a text of a `kind`, such as "notes". It is of `when`, a time in any common form; if
         that is unknown or in the future, of when its file was `written`. What is `told` about it
         becomes its metadata. A text that is too long becomes several memories.
         """
-        known, moment = list(tags), self.moment(when)
+        given, moment = list(tags), self.moment(when)
         own = [
-            tag for tag in known if isinstance(tag, str) and 0 < len(tag) <= limits.MAX_TAG_CHARS
+            tag for tag in given if isinstance(tag, str) and 0 < len(tag) <= limits.MAX_TAG_CHARS
         ]
-        self.left["tags that do not fit"] += len(known) - len(own[:_OWN_TAGS])
+        self.left["tags that do not fit"] += len(given) - len(own[:_OWN_TAGS])
         about = {"stored_by": "agent-memory import", "kind": kind, **told}
-        texts = {
-            name: str(text)[: limits.MAX_METADATA_CHARS] for name, text in about.items() if text
-        }
-        fields: dict[str, Any] = {"tags": [*own[:_OWN_TAGS], form.tag], "metadata": texts}
-        fields |= {"timestamp": moment} if moment else {}
-        fields |= {"said_by": said_by} if said_by else {}
-        for piece in _pieces(content.strip()):
-            earlier = self.found.get(piece)
-            if earlier is None:
+        about = {name: str(it)[: limits.MAX_METADATA_CHARS] for name, it in about.items() if it}
+        fields = {"tags": [*own[:_OWN_TAGS], form.tag], "metadata": about, "said_by": said_by}
+        for piece in _pieces(content):
+            known = self.found.get(piece)
+            if known is None:
                 self.kinds[form, kind] += 1
-            elif (earlier.fields.get("timestamp") or self.now) >= (moment or self.now):
+            elif (known.fields["timestamp"] or self.now) >= (moment or self.now):
                 continue
+            all_fields = {**fields, "content": piece, "timestamp": moment}
             undated = min(written or self.now, self.now)
-            self.found[piece] = interchange.Entry(kind, {**fields, "content": piece}, undated)
+            self.found[piece] = interchange.Entry(kind, all_fields, undated)
 
     @property
     def tags(self) -> list[str]:
@@ -77,9 +76,7 @@ class Haul:
     def memories(
         self, storage: "MemoryStorage", tags: Sequence[str], pinned: str
     ) -> interchange.Read:
-        """What was found, to be restored to `storage`, with `tags`; those of the kind `pinned` are
-        rules of the person.
-        """
+        """What was found, to be restored to `storage`, with `tags`; the kind `pinned` is pinned."""
         read = interchange.read_entries(self.found.values(), storage, tags)
         for kind, memory in read.memories:
             memory.pinned = kind == pinned
@@ -87,7 +84,7 @@ class Haul:
         return read
 
     def moment(self, value: object) -> datetime | None:
-        """The time that `value` tells, as ISO 8601 or in seconds since 1970, unless it is to come."""
+        """The time that `value` tells, as ISO 8601 or in seconds since 1970; None if it is to come."""
         from memory_semantic import moment
 
         try:
@@ -100,11 +97,21 @@ class Haul:
         return told if told and told <= self.now else None
 
 
-def _pieces(text: str) -> Iterable[str]:
+def dict_of(value: Any) -> dict[str, Any]:
+    """`value` if it is a dict, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def dicts_of(value: Any) -> list[dict[str, Any]]:
+    """The dicts in `value`, if that is a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _pieces(text: str) -> Iterator[str]:
     """The text, cut between lines or words if it is too long for one memory."""
-    while len(text) > limits.MAX_CONTENT_CHARS:
-        most = limits.MAX_CONTENT_CHARS
-        cut = max(text.rfind(sign, 1, most) for sign in ("\n", " "))
+    text, most = text.strip(), limits.MAX_CONTENT_CHARS
+    while len(text) > most:
+        cut = max(text.rfind(sign, 1, most) for sign in "\n ")
         cut = cut if cut > 0 else most
         yield text[:cut].strip()
         text = text[cut:].strip()

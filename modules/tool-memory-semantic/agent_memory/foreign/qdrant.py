@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .haul import Form, Haul
+from .haul import Form, Haul, dict_of
 
 FORM = Form("mcp-server-qdrant's collection", "from-mcp-server-qdrant")
 # The variable from which mcp-server-qdrant itself takes the server's key.
@@ -15,7 +15,6 @@ KEY_VARIABLE = "QDRANT_API_KEY"
 _ADDRESS = re.compile(r"(https?://[^/?#]+)/collections/([^/?#]+)/?")
 _PAGE = 256  # points in an answer
 _DATES = ("updated_at", "created_at", "timestamp", "date")
-_OWN = ("document", "metadata")
 
 
 def read(address: str, haul: Haul) -> None:
@@ -27,35 +26,28 @@ def read(address: str, haul: Haul) -> None:
         from memory_server.connection import Connection
         from memory_server.settings import ServerConfig
     except ImportError:
-        raise click.UsageError(
-            'A Qdrant server is read with the extra "server": '
-            'uv tool install "./modules/tool-memory-semantic[cli,server]"'
-        ) from None
+        tool = 'uv tool install "./modules/tool-memory-semantic[cli,server]"'
+        raise click.UsageError(f"A Qdrant server is read with the extra server: {tool}") from None
     key = os.environ.get(KEY_VARIABLE)
     config = ServerConfig.parse({"qdrant_api_key": key} if key else {})
-    connection = Connection(parts[1], config, Event())
-    offset: Any = None
-    while True:
+    connection, offset, more = Connection(parts[1], config, Event()), None, True
+    while more:
         points, offset = connection.ask(
-            lambda client, start=offset: client.scroll(
-                parts[2], limit=_PAGE, offset=start, with_payload=True, with_vectors=False
-            )
+            lambda client, start=offset: client.scroll(parts[2], limit=_PAGE, offset=start)
         )
         for point in points:
             _add(point.payload or {}, haul)
-        if offset is None:
-            return
+        more = offset is not None
 
 
 def _add(payload: dict[str, Any], haul: Haul) -> None:
-    content, about = payload.get("document"), payload.get("metadata")
+    content, about = payload.get("document"), dict_of(payload.get("metadata"))
     if not isinstance(content, str):
         haul.left["points without a document"] += 1
         return
-    about = about if isinstance(about, dict) else {}
     when = next((about[each] for each in _DATES if about.get(each)), None)
     tags = about.get("tags")
     haul.add(FORM, "documents", content, when, None, tags if isinstance(tags, list) else [])
-    more = [name for name in payload if name not in _OWN]
+    more = [name for name in payload if name not in ("document", "metadata")]
     more += [f"metadata.{name}" for name in about if name not in (*_DATES, "tags")]
     haul.left.update(f"the field {name}" for name in more)
