@@ -1,8 +1,8 @@
 """What import takes of an export of conversations, and how much of it is worth it.
 
-`uv run benchmarks/import/score.py` writes the labelled turns of `turns.txt` as Claude's export, reads
-it as `agent-memory import` does, and prints the share for both halves. `--show` also prints what was
-taken without being worth it.
+`uv run benchmarks/import/score.py` writes the labelled turns of `turns.txt` as Claude's export,
+reads it as `agent-memory import` does, and prints the share for both halves. `--show` also prints
+what was taken of the first half without being worth it.
 """
 
 import json

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.foreign import recognise, sources
+from agent_memory.foreign import recognise
 from agent_memory.foreign.haul import Form, Haul
 from agent_memory.foreign.markdown import blocks
 from command import Command
@@ -428,7 +428,7 @@ class TestBounds:
         self, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = zip_of(tmp_path / "export.zip", CLAUDE)
-        monkeypatch.setattr(sources, "MAX_FILES", 3)
+        monkeypatch.setattr("agent_memory.foreign.sources.MAX_FILES", 3)
         assert "more than 3 files" in command.run("import", str(path), code=1).stderr
         folder = folder_of(tmp_path / "export", CLAUDE)
         assert "more than 3 files" in command.run("import", str(folder), code=1).stderr

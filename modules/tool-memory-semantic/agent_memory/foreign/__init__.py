@@ -14,7 +14,7 @@ from ..formats import ImportFileError
 from . import chats, qdrant, records
 from .haul import Haul
 from .markdown import Notes
-from .sources import READ, Source, sources
+from .sources import READ, Source, files_at
 
 _QDRANT_FOLDER = (
     "It is a local folder of the Qdrant client, whose texts are pickled: reading it could run what "
@@ -24,8 +24,8 @@ _QDRANT_FOLDER = (
 
 
 def recognise(named: str) -> Haul | None:
-    """What a file, a folder, a zip file or an address holds of others' memories; None if it is to be
-    read as a file of our own. Raises ImportFileError if it is a folder or zip file in which nothing
+    """What a file, a folder, a zip file or an address holds of others' memories; None if it is to
+    be read as a file of our own. Raises ImportFileError if it is a folder or zip file in which nothing
     is recognised, or must not be read.
     """
     haul, path = Haul(), Path(named)
@@ -34,7 +34,7 @@ def recognise(named: str) -> Haul | None:
         return haul
     if not (path.is_dir() or path.is_file()):  # a pipe, which can be read once
         return None
-    found = sources(path)
+    found = files_at(path)
     names = [PurePosixPath(each.name) for each in found]
     if any(name.match("collection/*/storage.sqlite") for name in names):
         raise ImportFileError([_QDRANT_FOLDER])

@@ -14,14 +14,15 @@ CLAUDE = Form("Claude's data export", "from-claude")
 CHATGPT = Form("ChatGPT's data export", "from-chatgpt")
 SAVED, SAID, INSTRUCTION = "saved memories", "said in conversations", "instructions"
 
-# In a conversation about anything, a statement without a cue is mostly about the task at hand, unless
-# it says for whom it holds. The kinds that need no more than their cue:
+# In a conversation about anything, most statements are about the task at hand, unless they say for
+# whom they hold. The kinds that are marked well enough by their cue:
 _OUTRIGHT = ("explicit", "decision", "correction", "preference", "lesson")
 _HOLDER = re.compile(r"\b(?:i|i'm|i've|my|we|we're|we've|our|us)\b", re.IGNORECASE)
 # An answer to what was said before, a moment, or a question without its mark.
 _PASSING = re.compile(
     r"""^(?:so|ok|okay|and|but|then|hmm)\b | \balready\b
-    | \b(?:how|what|which|why|where|when)\b.*\b(?:do|does|did|can|should|would)\ (?:i|we|you|it|the)\b
+    | \b(?:how|what|which|why|where|when)\b.*
+      \b(?:do|does|did|can|should|would)\ (?:i|we|you|it|the)\b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -31,7 +32,7 @@ def read(value: Any, written: datetime | None, haul: Haul) -> bool:
     """Add what a JSON file of such an export holds. False if it is no such file."""
     items = dicts_of(value if isinstance(value, list) else [value])
 
-    def are(kind: type, *names: str) -> bool:
+    def are(kind: Any, *names: str) -> bool:
         return all(any(isinstance(each.get(name), kind) for name in names) for each in items)
 
     if items and are(dict, "mapping"):
@@ -40,7 +41,7 @@ def read(value: Any, written: datetime | None, haul: Haul) -> bool:
     elif items and are(list, "chat_messages"):
         for each in items:
             _claude(each, haul)
-    elif items and are(object, "conversations_memory", "project_memories"):
+    elif items and are(str | dict, "conversations_memory", "project_memories"):
         for each in items:
             for text in (each.get("conversations_memory"), *_texts(each.get("project_memories"))):
                 for _, content in blocks(str(text or "")):

@@ -84,7 +84,7 @@ class Haul:
         return read
 
     def moment(self, value: object) -> datetime | None:
-        """The time that `value` tells, as ISO 8601 or in seconds since 1970; None if it is to come."""
+        """The time in `value`, ISO 8601 or seconds since 1970; None if it is none, or to come."""
         from memory_semantic import moment
 
         try:

@@ -89,11 +89,13 @@ class Notes:
         name, text = PurePosixPath(file.name), file.text()
         fields, body = _front(text, haul)
         form = RULES if _RULES_NAME.fullmatch(name.name) else self._belongs.get(str(name))
-        if form is CLAUDE_CODE and fields.get("name"):  # one memory
+        if form == CLAUDE_CODE and fields.get("name"):  # one memory
             kind = fields.get("type") or dict_of(fields.get("metadata")).get("type")
             about, body = str(fields.get("description") or ""), body.strip()
             content = body if about in body else f"{about}\n{body}"
-            haul.add(form, "notes", content, None, file.written, [kind] if kind else [], "agent")
+            haul.add(
+                CLAUDE_CODE, "notes", content, None, file.written, [kind] if kind else [], "agent"
+            )
         elif form and text:
             self._blocks(form, file, body, haul)
         elif fields.get("permalink") or ("title" in fields and _OBSERVATION.search(body)):

@@ -41,7 +41,7 @@ class Source(NamedTuple):
             return ""
 
 
-def sources(path: Path) -> list[Source]:
+def files_at(path: Path) -> list[Source]:
     """All files at `path`. Raises ImportFileError if there are too many, or they are too large."""
     try:
         found = _zipped(path) if zipfile.is_zipfile(path) else _files(path)
