@@ -184,7 +184,7 @@ FORMS: dict[str, tuple[dict[str, Any], set[str], dict[str, int]]] = {
     "from-amplifier-memory": (
         AMPLIFIER,
         {"Style: never use tabs in YAML", "How YAML is written.", "Keys are sorted."},
-        {"lines that point to a file of the same folder": 1, "declined.md": 1, ".jsonl files": 1},
+        {"lines that point to a file of the same folder": 1, "declined.md": 1, "usage.jsonl": 1},
     ),
     "from-basic-memory": (
         BASIC,
