@@ -102,9 +102,14 @@ def dict_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def list_of(value: Any) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def dicts_of(value: Any) -> list[dict[str, Any]]:
     """The dicts in `value`, if that is a list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [each for each in list_of(value) if isinstance(each, dict)]
 
 
 def _pieces(text: str) -> Iterator[str]:
