@@ -5,12 +5,13 @@ import os
 import runpy
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.foreign import recognise
+from agent_memory.foreign import chats, recognise, records
 from agent_memory.foreign.haul import Form, Haul
 from agent_memory.foreign.markdown import blocks
 from command import Command
@@ -475,6 +476,32 @@ def test_times_in_any_form_but_none_to_come() -> None:
 )
 def test_any_markdown_can_be_read(text: str) -> None:
     assert all(content for _, content in blocks(text))
+
+
+JUNK: list[Any] = [None, 0, 1.5, True, "x", "", [], {}, [1], [None], {"a": 1}, ["x"], 1e300]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each container in `value`, with each of its keys."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key])
+            yield value, key
+
+
+@pytest.mark.parametrize("tag", ["from-claude", "from-chatgpt", "from-mem0", "from-mcp-memory"])
+def test_values_of_any_kind_in_the_fields_of_a_form(tag: str) -> None:
+    for file in FORMS[tag][0].values():
+        lines = file.splitlines() if tag == "from-mcp-memory" else []
+        document = [*map(json.loads, lines)] or [file]
+        for container, key in places(document):
+            right = container[key]
+            for container[key] in JUNK:
+                haul = Haul()
+                if not (len(document) == 1 and chats.read(document[0], None, haul)):
+                    records.read(document, None, haul)
+                assert all(entry.fields["content"] for entry in haul.found.values())
+            container[key] = right
 
 
 def test_fields_that_are_not_understood_are_counted(command: Command) -> None:

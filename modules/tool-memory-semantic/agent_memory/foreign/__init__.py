@@ -25,8 +25,8 @@ _QDRANT_FOLDER = (
 
 def recognise(named: str) -> Haul | None:
     """What a file, a folder, a zip or an address holds of others' memories; None if it is to
-    be read as a file of our own. Raises ImportFileError if it is a folder or zip file in which nothing
-    is recognised, or must not be read.
+    be read as a file of our own. Raises ImportFileError if it is a folder or zip file in which
+    nothing is recognised, or must not be read.
     """
     haul, path = Haul(), Path(named)
     if named.startswith(("http://", "https://")):

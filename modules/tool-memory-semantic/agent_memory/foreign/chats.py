@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from .haul import Form, Haul, dict_of, dicts_of
+from .haul import Form, Haul, dict_of, dicts_of, list_of
 from .markdown import blocks
 
 CLAUDE = Form("Claude's data export", "from-claude")
@@ -43,7 +43,8 @@ def read(value: Any, written: datetime | None, haul: Haul) -> bool:
             _claude(each, haul)
     elif items and are(str | dict, "conversations_memory", "project_memories"):
         for each in items:
-            for text in (each.get("conversations_memory"), *_texts(each.get("project_memories"))):
+            projects = dict_of(each.get("project_memories"))
+            for text in (each.get("conversations_memory"), *projects.values()):
                 for _, content in blocks(str(text or "")):
                     haul.add(CLAUDE, SAVED, content, None, written, said_by="agent")
     elif items and are(list, "docs") and are(str, "uuid"):
@@ -57,10 +58,6 @@ def read(value: Any, written: datetime | None, haul: Haul) -> bool:
     return True
 
 
-def _texts(value: Any) -> Iterator[Any]:
-    yield from dict_of(value).values()
-
-
 def _claude(conversation: Mapping[str, Any], haul: Haul) -> None:
     for message in dicts_of(conversation["chat_messages"]):
         if message.get("sender") != "human":
@@ -68,9 +65,8 @@ def _claude(conversation: Mapping[str, Any], haul: Haul) -> None:
             continue
         parts = [each for each in dicts_of(message.get("content")) if each.get("type") == "text"]
         text = "\n\n".join(str(each.get("text") or "") for each in parts)
-        haul.left["attachments"] += sum(
-            len(message.get(it) or ()) for it in ("attachments", "files")
-        )
+        attached = (list_of(message.get(name)) for name in ("attachments", "files"))
+        haul.left["attachments"] += sum(map(len, attached))
         when = message.get("created_at") or conversation.get("created_at")
         said = text or str(message.get("text") or "")
         _said(CLAUDE, said, when, conversation.get("name"), haul)
@@ -81,7 +77,7 @@ def _chatgpt(conversation: Mapping[str, Any], haul: Haul) -> None:
     for message in _branch(conversation):
         role, content = dict_of(message.get("author")).get("role"), dict_of(message.get("content"))
         when = message.get("create_time") or conversation.get("create_time")
-        parts = content.get("parts") or []
+        parts = list_of(content.get("parts"))
         text = "\n\n".join(part for part in parts if isinstance(part, str))
         hidden = dict_of(message.get("metadata")).get("is_visually_hidden_from_conversation")
         if content.get("content_type") == "user_editable_context":

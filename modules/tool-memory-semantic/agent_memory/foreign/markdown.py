@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .. import formats
-from .haul import Form, Haul, dict_of
+from .haul import Form, Haul, dict_of, list_of
 from .sources import Source
 
 RULES = Form("rules files", "from-rules-file")
@@ -158,8 +158,8 @@ def _front(text: str, haul: Haul) -> tuple[Mapping[str, Any], str]:
 
 def _basic(file: Source, fields: Mapping[str, Any], body: str, haul: Haul) -> None:
     title = str(fields.get("title") or Path(file.name).stem)
-    tags = fields.get("tags") or []
-    tags = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else []
+    tags = fields.get("tags")
+    tags = tags.split(",") if isinstance(tags, str) else list_of(tags)
     tags = [str(tag).strip().removeprefix("#") for tag in tags]
     when = next((fields[each] for each in _DATES if fields.get(each)), None)
 

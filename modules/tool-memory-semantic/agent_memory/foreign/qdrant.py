@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .haul import Form, Haul, dict_of
+from .haul import Form, Haul, dict_of, list_of
 
 FORM = Form("mcp-server-qdrant's collection", "from-mcp-server-qdrant")
 # The variable from which mcp-server-qdrant itself takes the server's key.
@@ -46,8 +46,7 @@ def _add(payload: dict[str, Any], haul: Haul) -> None:
         haul.left["points without a document"] += 1
         return
     when = next((about[each] for each in _DATES if about.get(each)), None)
-    tags = about.get("tags")
-    haul.add(FORM, "documents", content, when, None, tags if isinstance(tags, list) else [])
+    haul.add(FORM, "documents", content, when, None, list_of(about.get("tags")))
     more = [name for name in payload if name not in ("document", "metadata")]
     more += [f"metadata.{name}" for name in about if name not in (*_DATES, "tags")]
     haul.left.update(f"the field {name}" for name in more)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from .haul import Form, Haul, dict_of, dicts_of
+from .haul import Form, Haul, dict_of, dicts_of, list_of
 
 MEM0 = Form("mem0's get_all", "from-mem0")
 MCP = Form("the MCP reference server's memory", "from-mcp-memory")
@@ -34,7 +34,7 @@ def read(values: list[Any], written: datetime | None, haul: Haul) -> bool:
         return False
     for each in found:
         about = dict_of(each.get("metadata"))
-        tags = [*(each.get("categories") or ()), *filter(None, [about.get("category")])]
+        tags = [*list_of(each.get("categories")), *filter(None, [about.get("category")])]
         when = each.get("updated_at") or each.get("created_at")
         haul.add(MEM0, "memories", each["memory"], when, written, tags, "agent")
         rest = {name: value for name, value in each.items() if name not in _READ}
