@@ -384,7 +384,9 @@ class TestAsking:
         assert len(command.json("list", "--pinned")) == 2
 
     def test_says_which_rules_no_longer_fit(self, command: Command, tmp_path: Path) -> None:
-        old = {"content": "Answer in English.", "timestamp": "2020-01-01T00:00:00Z"}
+        # Longer than any of the file's, so that it does not fit into what those leave.
+        text = f"Answer in English, where {' '.join(['nothing waits'] * 30)}."
+        old = {"content": text, "timestamp": "2020-01-01T00:00:00Z"}
         own = {"id": "mem-00000000000a", "pinned": True, **old}
         command.run("import", "-", input=json.dumps(own))
         file = tmp_path / "CLAUDE.md"
