@@ -85,7 +85,7 @@ def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/export.md").read_text()
     data = "".join(blocks(page, "json")).encode()
     storage = MemoryStorage("sam", {"storage_root": str(tmp_path)})
-    [(_, memory)], _ = interchange.read(data, "file", storage)
+    [(_, memory)] = interchange.read(data, "file", storage).memories
     exported = [*interchange.export_lines("sam", [memory])]
     assert exported[1] == data.splitlines(keepends=True)[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
