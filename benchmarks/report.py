@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import report_first_answer
 import report_recall
 from plots import Plots, draw_processes, draw_sizes, draw_space
 from report_recall_hook import section as recall_hook
@@ -93,6 +94,9 @@ def write(results: dict[str, Any], folder: Path) -> None:
         "## Tokens\n\n" + _part(results, "tokens", _tokens, plots),
         "## Money\n\n" + _part(results, "money", _money, plots),
         "## Recall before a prompt\n\n" + _part(results, "recall_hook", recall_hook, plots),
+        "## The first answer of a process\n\n"
+        + _part(results, "first_answer", report_first_answer.section, plots)
+        + f"\n\n{report_first_answer.LEFT}",
         "## Where others are better\n\n" + _better(parts),
         "## What is not measured\n\n" + _bullets(_missing(results)),
         COMMANDS,

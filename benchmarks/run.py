@@ -24,6 +24,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -40,7 +41,7 @@ from results import is_ours
 from stores.peers import NOT_TRIED
 
 ROOT = Path(__file__).parent.parent
-PARTS = ["recall", "tokens", "money", "growth", "several", "recall_hook"]
+PARTS = ["recall", "tokens", "money", "growth", "several", "recall_hook", "first_answer"]
 SIZES = [100, 1_000, 10_000, 100_000]
 PROCESSES = [1, 2, 4, 8]
 PRICES = {"text-embedding-3-small": 0.02, "text-embedding-3-large": 0.13}
@@ -96,6 +97,15 @@ def measure_recall_hook(options: argparse.Namespace) -> Iterator[dict[str, Any]]
     yield recall_hook.measure(options.quick, log)
 
 
+def measure_first_answer(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """In an environment of its own, because it also runs the command."""
+    script = Path(__file__).with_name("first_answer.py")
+    command = [os.environ.get("UV", "uv"), "run", "--script", str(script)]
+    command += ["--sizes", "100", "--runs", "1"] if options.quick else []
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    yield json.loads(done.stdout)
+
+
 def measure_money(options: argparse.Namespace, parts: dict[str, Any]) -> dict[str, Any]:
     import money
 
@@ -114,6 +124,7 @@ STEPS = {
     "growth": measure_growth,
     "several": measure_several,
     "recall_hook": measure_recall_hook,
+    "first_answer": measure_first_answer,
 }
 
 

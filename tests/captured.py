@@ -40,5 +40,5 @@ async def kept(storage: MemoryStorage) -> list[str]:
     return sorted(each.content for each in await storage.get_recent(100))
 
 
-def store(content: str) -> list[dict[str, Any]]:
-    return [{"tool": "memory_store", "arguments": {"content": content}}]
+def store(content: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"tool": "memory_store", "arguments": {"content": content, **more}}]

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from agent_memory.cli import cli
 from click.testing import CliRunner, Result
@@ -18,7 +18,7 @@ AS_ANYBODY = (
 )
 
 
-def invoke(*arguments: str, input: str | None = None, code: int = 0) -> Result:
+def invoke(*arguments: str, input: str | IO[bytes] | None = None, code: int = 0) -> Result:
     """Run a command in this process; its exit code must be `code`."""
     result = CliRunner().invoke(cli, arguments, input=input)
     unexpected = result.exception and not isinstance(result.exception, SystemExit)
@@ -40,7 +40,7 @@ class Command:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def run(self, *arguments: str, input: str | None = None, code: int = 0) -> Result:
+    def run(self, *arguments: str, input: str | IO[bytes] | None = None, code: int = 0) -> Result:
         """See `invoke`."""
         return invoke(*self._all(arguments), input=input, code=code)
 

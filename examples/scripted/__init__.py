@@ -19,6 +19,7 @@ MEMORY_MODULE = REPOSITORY / "modules" / "tool-memory-semantic"
 MEMORY_MODULES = (
     MEMORY_MODULE.name,
     "tool-memory-semantic-sharing",
+    "hooks-memory-semantic-recall",
     "hooks-memory-semantic-context",
     "hooks-memory-semantic-capture",
 )

@@ -445,7 +445,7 @@ class TestWrongFiles:
         assert "line 2: content has" in said and "nothing was changed" in said
         file.write_text('{"content": 1}\n' * 30)
         assert "and 20 more" in elsewhere.run("import", str(file), code=1).stderr
-        assert "is a directory" in elsewhere.run("import", str(file.parent), code=2).stderr
+        assert "Nothing in it" in elsewhere.run("import", str(file.parent), code=1).stderr
         assert not elsewhere.root.exists()
 
     def test_a_file_that_never_ends(

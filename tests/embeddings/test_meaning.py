@@ -1,8 +1,11 @@
 """The built-in model finds what was meant, without a key, a download or a side effect."""
 
 import logging
+import struct
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 
 import pytest
 from conftest import MakeStorage
@@ -50,6 +53,47 @@ print(model.embed({text!r})[0].tolist())
 """
     library = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert eval(library.stdout) == pytest.approx(local.embed([text])[0], abs=1e-6)
+
+
+def test_a_young_process_and_an_old_one_give_the_same_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [*NOTES, "数据库 🙂 " * 300]
+    monkeypatch.setattr(local, "_tokens_read", 0)
+    monkeypatch.setattr(local, "_BEFORE_NUMPY", 1_000_000)
+    young = local.embed(texts)
+    monkeypatch.setattr(local, "_BEFORE_NUMPY", 0)
+    assert local.embed(texts) == young
+
+
+def test_a_first_question_imports_no_numpy(root: Path) -> None:
+    script = f"""
+import asyncio, sys
+from memory_semantic import MemoryStorage
+storage = MemoryStorage("sam", {{"storage_root": {str(root)!r}, "embedding_model": "local"}})
+asyncio.run(storage.store("We chose PostgreSQL."))
+assert asyncio.run(storage.search("Which database?"))
+assert "numpy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"{}", struct.pack("<Q", 2**60), struct.pack("<Q", 2) + b"{}"]
+)
+def test_weights_that_are_not_whole_are_an_error_that_names_the_package(
+    broken: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/l2_supercat_256.safetensors").write_bytes(broken)
+    package = ModuleSpec("wordllama", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(local, "find_spec", lambda _: package)
+    local.load.cache_clear()
+    try:
+        with pytest.raises(EmbeddingError, match="Reinstall the package wordllama"):
+            local.embed(["x"])
+    finally:
+        local.load.cache_clear()
 
 
 def test_the_host_s_logging_is_left_alone() -> None:

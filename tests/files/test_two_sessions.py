@@ -19,7 +19,7 @@ from memory_semantic import StorageError
 from memory_semantic.files import disk
 from memory_semantic.files.lock import Lock, take_lock
 from memory_semantic.limits import WORKERS
-from processes import finish, release, run, start
+from processes import finish, release, rest, run, start
 
 STORE_MANY = """
 async def main():
@@ -77,7 +77,7 @@ async def test_nothing_acknowledged_is_lost_when_a_process_is_killed(
         for _ in range(3 + attempt):
             acknowledged.add(process.stdout.readline().strip())
         process.kill()
-        acknowledged |= set(process.communicate()[0].split("\n")[:-1])
+        acknowledged |= set(rest(process).split("\n")[:-1])
     kept = {memory.id for memory in await make_storage().get_recent(10_000)}
     assert acknowledged <= kept and len(kept) <= len(acknowledged) + 5
     assert len(await make_storage().search("fact", limit=20)) == 20
@@ -188,14 +188,14 @@ def overtaken(root: Path, lock_timeout: float) -> Iterator["subprocess.Popen[str
 
 def test_the_first_store_of_an_agent_waits_no_longer_than_any_call(root: Path) -> None:
     with overtaken(root, 1) as process:
-        output, _ = process.communicate(timeout=20)
+        output = rest(process)
     assert "for 1 second. Try again later. Nothing was changed." in output
 
 
 def test_the_first_store_of_an_agent_can_be_cancelled_while_it_waits(root: Path) -> None:
     with overtaken(root, 60) as process:
         process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=20)
+        _, complaints = process.communicate()
     assert complaints.endswith("KeyboardInterrupt\n")
 
 

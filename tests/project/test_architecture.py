@@ -38,6 +38,7 @@ UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["f
 OUTSIDE = {
     "agent_memory": {"", "exchange", "limits", "moving"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
+    "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,
     "memory_server": UNDER_FILES,
     "memory_sharing": {"", *GROUND, "tools"},
@@ -45,6 +46,7 @@ OUTSIDE = {
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
+    "amplifier_module_hooks_memory_semantic_recall": set[str](),
     "memory_daemon": {""},
 }
 
@@ -52,8 +54,12 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "config"},
+    "memory_server": {"storage", "config", "agent_memory.foreign.qdrant"},
     "openai": {"embeddings.service"},
+    "memory_sharing": {
+        *("memory_hooks.recall", "memory_hooks.settings", "agent_memory.commands.share"),
+        "amplifier_module_tool_memory_semantic_sharing",
+    },
     "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
     "fastembed": {"memory_models"},
     "huggingface_hub": {"memory_models"},

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mcp.client.stdio import StdioServerParameters
+from mcp_client import connected
 from scripted import MEMORY_MODULE, REPOSITORY
 
 # That of the real home, so that nothing is fetched twice.
@@ -65,3 +67,22 @@ def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> N
     assert "needs the package click, a part of the extra [cli]" in said
     subprocess.run(shlex.split(line), check=True)
     assert run("store", "Tabs, not spaces.", "--agent", "sam").returncode == 0
+
+
+async def test_a_client_of_mcp_as_the_page_says(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
+    page = (REPOSITORY / "docs/mcp.md").read_text()
+    [line] = re.findall(r"^uv tool install .*$", page, re.MULTILINE)
+    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    environment = {**os.environ, **places, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    subprocess.run(shlex.split(line), cwd=clone, env=environment, check=True)
+    block = page.split("```json\n")[1].split("```")[0]
+    told = json.loads(block)["mcpServers"]["memory"]
+    command = shutil.which(told["command"], path=environment["PATH"]) or ""
+    assert command.startswith(str(tmp_path))
+    server = StdioServerParameters(command=command, args=told["args"], env=environment)
+    async with connected(server) as memory:
+        await memory.ask("memory_store", content="We chose PostgreSQL for the users table.")
+        found = await memory.ask("memory_search", query="Which database?")
+    assert found["memories"][0]["content"].startswith("We chose PostgreSQL")

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -501,8 +501,8 @@ class TestOldSettings:
         """What everyone is told."""
         fill(here, 2)
         move("--to", qdrant.url)
-        today = datetime.now(UTC).date()
         note = here.folder.path / "moved.json"
+        today = json.loads(note.read_text())["on"]
         return (
             f"The memories of 'sam' were moved to {qdrant.url} on {today}. Nothing was changed. "
             f"Set qdrant_url to {qdrant.url} (or, to begin anew, delete {note})."

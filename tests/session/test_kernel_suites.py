@@ -23,4 +23,4 @@ class TestSharing(ToolStructuralTests, ToolBehaviorTests):
 class TestRecall(HookStructuralTests, HookBehaviorTests):
     @pytest.fixture
     def module_path(self) -> Path:
-        return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_context"
+        return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_recall"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_hooks_memory_semantic_capture import mount as mount_capture
-from amplifier_module_hooks_memory_semantic_context import mount as mount_recall
+from amplifier_module_hooks_memory_semantic_recall import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from scripted import MEMORY_MODULES

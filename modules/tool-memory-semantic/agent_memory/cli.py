@@ -18,6 +18,7 @@ COMMANDS = {
     "unpin": "memories",
     "list": "memories",
     "show": "memories",
+    "review": "review",
     "forget": "forget",
     "share": "share",
     "export": "transfer",
@@ -28,6 +29,7 @@ COMMANDS = {
     "stats": "stats",
     "tags": "stats",
     "doctor": "doctor",
+    "mcp": "mcp",
     "completion": "completion",
 }
 

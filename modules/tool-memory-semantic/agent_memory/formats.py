@@ -63,7 +63,7 @@ def entries(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
     data = _unpacked(data)
     if data.startswith(_PACKED) or data[257:262] == b"ustar":  # a tar, behind its first name
         raise ImportFileError([_UNPACK])
-    text = _text(data, name)
+    text = text_of(data, name)
     start = text.lstrip()
     if name.endswith((".yaml", ".yml")):
         yield from _yaml_entries(text)
@@ -87,7 +87,8 @@ def _unpacked(data: bytes) -> bytes:
         raise ImportFileError(["It is packed with gzip, but damaged or incomplete."]) from None
 
 
-def _text(data: bytes, name: str) -> str:
+def text_of(data: bytes, name: str) -> str:
+    """The text of a file. Raises ImportFileError if it is a table, or of an unknown encoding."""
     if name.endswith((".csv", ".tsv")):
         raise ImportFileError(
             [
@@ -143,7 +144,7 @@ def _json_entries(text: str) -> Iterator[tuple[str, Any]]:
             yield from _numbered(value)
         else:
             seen += 1
-            yield f"line {line}", value
+            yield f"line {line}", _from_dev_memory(value)
     _require_whole(promised, seen)
 
 
@@ -167,20 +168,26 @@ def _json_values(text: str) -> Iterator[tuple[int, Any]]:
 
 def _numbered(entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     for number, fields in enumerate(entries, start=1):
-        yield f"memory {number}", fields
+        yield f"memory {number}", _from_dev_memory(fields)
 
 
 def _yaml_entries(text: str) -> Iterator[tuple[str, Any]]:
-    content = _yaml(text)
+    content = yaml_values(text)
     entries = content.get("memories") if isinstance(content, dict) else content
     if not isinstance(entries, list):
         raise ImportFileError(["It holds no list of memories."])
-    yield from _numbered(
-        [_from_dev_memory(fields) if isinstance(fields, dict) else fields for fields in entries]
-    )
+    yield from _numbered([_with_tags(fields) for fields in entries])
 
 
-def _yaml(text: str) -> Any:
+def _with_tags(fields: Any) -> Any:
+    if not isinstance(fields, dict) or isinstance(fields.get("tags"), dict):
+        return fields
+    tags = fields.get("tags") or []
+    tags = [tags] if isinstance(tags, str) else tags
+    return {**fields, "tags": [tag for tag in tags if tag is not None]}
+
+
+def yaml_values(text: str) -> Any:
     """What the YAML holds: lists, dicts, strings and None. Numbers, dates and the like stay as
     people wrote them. Aliases are refused: with them, 400 bytes can stand for gigabytes.
     """
@@ -218,16 +225,20 @@ def _yaml(text: str) -> Any:
     return top[0] if top else None
 
 
-def _from_dev_memory(fields: dict[str, Any]) -> dict[str, Any]:
+def _from_dev_memory(fields: Any) -> Any:
     """The category becomes a tag. The context, for which there is no field here, is appended to the
     text, so that nothing is lost.
     """
+    if not isinstance(fields, dict) or not {"category", "context"} & fields.keys():
+        return fields
+    fields = dict(fields)
     tags = fields.get("tags") or []
     if isinstance(tags, str):
         tags = [tags]
-    if isinstance(tags, list):
-        tags = [tag for tag in (fields.get("category"), *tags) if tag is not None]
+    if isinstance(tags, list) and isinstance(fields.get("category"), str):
+        fields["tags"] = [fields.pop("category"), *tags]
     content, context = fields.get("content"), fields.get("context")
     if isinstance(content, str) and isinstance(context, str) and context.strip():
-        content = f"{content.strip()}\nContext: {context.strip()}"
-    return {**fields, "content": content, "tags": tags}
+        fields["content"] = f"{content.strip()}\nContext: {context.strip()}"
+        del fields["context"]
+    return fields

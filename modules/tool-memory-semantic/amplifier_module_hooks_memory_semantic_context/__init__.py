@@ -1,4 +1,4 @@
-"""The package in which Amplifier's kernel looks for the module; the code is `memory_hooks`."""
+"""The name of hooks-memory-semantic-recall before 3.0, for bundles and settings that have it."""
 
 from memory_hooks.recall import mount
 

@@ -6,6 +6,7 @@ end what is remembered. What cannot be stored now, or before the session ends, w
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any
 from amplifier_core import HookResult
 from memory_semantic import Waiting
 from memory_semantic.errors import AgentMemoryError, InputError
+from memory_semantic.human_words import SKILL_PROMPT
 from memory_semantic.identity import origin
 from memory_semantic.limits import CAPTURED
 from memory_semantic.masking import mask
@@ -43,6 +45,9 @@ SHOW_SECONDS = 1.0
 DRAIN_SECONDS = 5.0
 # How many rules one session pins by itself.
 MAX_PINNED = 3
+# What `memory_store` answers, in each form in which loops pass it on.
+_STORED = re.compile(rf"memory_id\W+({MEMORY_ID.pattern})")
+_REPLACED = re.compile(rf"replaced\W+({MEMORY_ID.pattern})")
 # How many of the nearest memories are compared, to find the same statement in other words.
 NEAREST = 5
 
@@ -96,9 +101,16 @@ class Capture:
         return HookResult()
 
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Note what the model itself stores."""
-        if data.get("tool_name") == "memory_store" and MEMORY_ID.search(str(data.get("result"))):
-            self._stored.append(str((data.get("tool_input") or {}).get("content")))
+        """Note what the model itself stores, to show it as well; the answer of a skill does."""
+        result = str(data.get("result"))
+        if data.get("tool_name") == "memory_store" and (stored := _STORED.search(result)):
+            text = str((data.get("tool_input") or {}).get("content"))
+            self._stored.append(text)
+            by_skill = any(SKILL_PROMPT in words for words in self._words)
+            if "already known" not in result and not by_skill:
+                replaced = _REPLACED.search(result)
+                instead = f" in place of {replaced[1]}" if replaced else ""
+                self._lines.append((_line(stored[1], mask(text)[0], instead), None))
         return HookResult()
 
     async def on_complete(self, event: str, data: dict[str, Any]) -> HookResult:
@@ -232,8 +244,7 @@ class Capture:
         about = {"agent_id": storage.agent_id, "count": len(texts), "memory_ids": [*texts]}
         await self._coordinator.hooks.emit("memory:captured", about)
         for memory_id, text in texts.items():
-            undo = f"undo: agent-memory forget {memory_id}{more.get(memory_id, '')}"
-            line = f"Remembered {memory_id}: {quoted(text)} ({undo})"
+            line = _line(memory_id, text, more=more.get(memory_id, ""))
             self._lines.append((line, None))
 
     async def _let_wait(self, storage: Any, items: list[Any], by: Speaker, why: str) -> None:
@@ -264,3 +275,8 @@ class Capture:
         while self._lines:
             line, logged = self._lines.pop(0)
             show(self._coordinator, line, NAME, logged=logged)
+
+
+def _line(memory_id: str, text: str, instead: str = "", more: str = "") -> str:
+    undo = f"undo: agent-memory forget {memory_id}{more}"
+    return f"Remembered {memory_id}{instead}: {quoted(text)} ({undo})"

@@ -255,11 +255,20 @@ def _kept(
     yield from kept
 
 
+def is_marked(text: str) -> bool:
+    """Whether a cue marks `text` outright, or two signals show that it is a standing statement."""
+    cues = any(cues.search(text) for cues in CUES.values())
+    return cues or len(_signals(text, _STRONG) | _signals(text, _WEAK)) > 1
+
+
+def _signals(sentence: str, among: dict[str, re.Pattern[str]]) -> set[str]:
+    return {name for name, signal in among.items() if signal.search(sentence)}
+
+
 def _standing(sentence: str, among_statements: bool) -> str | None:
     if not is_statement(sentence):
         return None
-    strong = {name for name, signal in _STRONG.items() if signal.search(sentence)}
-    weak = {name for name, signal in _WEAK.items() if signal.search(sentence)}
+    strong, weak = _signals(sentence, _STRONG), _signals(sentence, _WEAK)
     amounts = len(_WEAK["amount"].findall(sentence))
     alone = strong and among_statements and len(sentence.split()) >= _MIN_WORDS
     if alone or amounts > 1 or len(strong | weak) > 1:

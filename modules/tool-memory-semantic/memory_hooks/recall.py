@@ -14,19 +14,20 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from amplifier_core import HookResult
-from memory_semantic.identity import RECALL_MODULE, project_of
+from memory_semantic.identity import RECALL_MODULE, RECALL_MODULES, module_config, project_of
 from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.plaintext import without_tags
 from memory_semantic.tokens import estimate_tokens
+from memory_sharing.settings import MODULE as SHARING_MODULE
 
 from .display import show
 from .pause import Pause
 from .settings import RecallConfig, read
 
 if TYPE_CHECKING:
+    from amplifier_core import HookResult
     from memory_semantic import MemoryStorage
 
 NAME = RECALL_MODULE
@@ -45,6 +46,9 @@ MAX_QUERY_CHARS = 2_000
 _MASKED_CHARS = 20_000
 # How much of a memory is shown; longer ones are cut.
 MAX_SHOWN_CHARS = 600
+# With what another agent's store is opened: a log of searches is its own agent's, and one that is
+# busy is left out rather than waited for.
+_OF_OTHERS = {"usage": False, "lock_timeout": 0.5}
 # How many memories of the last days are looked through for those of the project.
 _RECENT_LOOKED_THROUGH = 100
 
@@ -81,9 +85,14 @@ _TAIL = "</system-reminder>"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
-    """Let the session of `coordinator` recall. Opens and contacts nothing."""
+    """Let the session of `coordinator` recall, once if it has the module by both of its names.
+    Opens and contacts nothing.
+    """
+    if NAME in coordinator.hooks.list_handlers("prompt:submit")["prompt:submit"]:
+        return lambda: None
     coordinator.register_contributor("observability.events", NAME, lambda: list(EVENTS))
-    recall = Recall(coordinator, config or {})
+    named = [module_config(coordinator, name, "hooks") for name in reversed(RECALL_MODULES)]
+    recall = Recall(coordinator, {**named[0], **named[1], **(config or {})})
     undo = [
         coordinator.hooks.register("prompt:submit", recall, priority=PRIORITY, name=NAME),
         coordinator.hooks.register("provider:request", recall.on_request, name=f"{NAME}:injected"),
@@ -118,8 +127,10 @@ class Recall:
         self._pause = Pause(f"It took over {MAX_SECONDS:g} s; what was found by then is shown.")
         self._put: tuple[str, dict[str, Any]] = "", {}  # before the prompt, and its event
 
-    async def __call__(self, event: str, data: dict[str, Any]) -> HookResult:
+    async def __call__(self, event: str, data: dict[str, Any]) -> "HookResult":
         """What `data["prompt"]` brings to mind; nothing for a sub-agent's prompt."""
+        from amplifier_core import HookResult
+
         self._put = "", {}
         if data.get("parent_id") or self._pause.on:
             return HookResult()
@@ -130,10 +141,7 @@ class Recall:
             self._pause.succeeded()
         except Exception as error:  # what was found until then is still good
             await self._failed(error)
-        limit = self._coordinator.injection_size_limit
-        limit = None if limit is None else limit - len(found.rules)
-        text, count = block(found.memories, found.tokens, limit, found.head, masked=found.masked)
-        text, count = found.rules + (text if count else ""), count + found.shown
+        text, count = self._message(found)
         if not count:
             return HookResult()
         took = round((time.perf_counter() - started) * 1000)
@@ -143,19 +151,38 @@ class Recall:
             action="inject_context", context_injection=text, context_injection_role="user"
         )
 
-    async def on_request(self, event: str, data: dict[str, Any]) -> HookResult:
+    async def text(self, prompt: object) -> str:
+        """What the first prompt of a conversation brings to mind, or "", for a host without hooks.
+        Raises whatever fails.
+        """
+        found = _Found()
+        await self._look_up(prompt, found)
+        return self._message(found)[0]
+
+    async def on_request(self, event: str, data: dict[str, Any]) -> "HookResult":
         """Report what was put before the prompt, unless another hook has denied the prompt."""
+        from amplifier_core import HookResult
+
         (text, told), self._put = self._put, ("", {})
         messages = await self._coordinator.get("context").get_messages() if text else []
         if any(each.get("content") == text for each in messages):
             await self._coordinator.hooks.emit("memory:injected", told)
         return HookResult()
 
+    def _message(self, found: _Found) -> tuple[str, int]:
+        limit = self._coordinator.injection_size_limit
+        limit = None if limit is None else limit - len(found.rules)
+        text, count = block(
+            found.memories, found.tokens, limit, found.head, masked=found.masked, own=found.agent_id
+        )
+        return found.rules + (text if count else ""), count + found.shown
+
     async def _look_up(self, prompt: object, found: _Found) -> None:
         # Loading the engine takes a third of a second, which would block the event loop.
         await asyncio.to_thread(import_module, "memory_semantic.storage")
         # Without shared words, the score is the cosine.
-        config = {**self._config, "lexical_weight": 0}
+        shared = module_config(self._coordinator, SHARING_MODULE).get("also_search") or ()
+        config = {"also_search": shared, **self._config, "lexical_weight": 0}
         settings, storage = read(self._coordinator, config, RecallConfig)
         messages = await self._coordinator.get("context").get_messages()
         talk = "\n".join(str(each.get("content")) for each in messages)
@@ -184,26 +211,22 @@ class Recall:
             found.memories = recent[: settings.recent]
         self._first = False
         query = asked(prompt)
-        if info and query and found.tokens and settings.relevant:
-            least = settings.min_cosine
-            if least is None:
-                least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
-            from memory_semantic.embeddings.optional import english_only
-            from memory_semantic.ranking import unreadable
-
-            def relevant(near: list[Memory]) -> list[Memory]:  # the others are not used
-                close = [each for each in near if unseen(each) and cosine(each) >= least]
-                return close[: settings.relevant]
-
-            # To a model for English, all texts that it cannot read look alike.
-            told = not (english_only(info.model.model) and unreadable(query))
-            close = (
-                await storage.search(query, MAX_RESULTS, phrases=False, select=relevant)
-                if told
-                else []
-            )
+        if query and found.tokens and settings.relevant:
+            close = await _close(storage, query, settings, unseen)
             seen.update(each.id for each in close)
-            found.memories = close + [each for each in found.memories if each.id not in seen]
+            rest = [each for each in found.memories if each.id not in seen]
+            found.memories = close + rest
+            known = {each.content for each in found.memories}
+            others = [
+                read(self._coordinator, {**config, **_OF_OTHERS}, RecallConfig, name)[1]
+                for name in settings.also_search
+                if name != found.agent_id
+            ]
+
+            def wanted(memory: Memory) -> bool:  # a rule of others is none for this agent
+                return unseen(memory) and memory.content not in known and not memory.pinned
+
+            found.memories = close + await _close_in(others, query, settings, wanted) + rest
 
     async def _add_rules(
         self, found: _Found, storage: "MemoryStorage", seen: set[str], settings: RecallConfig
@@ -238,6 +261,49 @@ def asked(prompt: object) -> str:
     return text if any(map(str.isalnum, text)) else ""
 
 
+async def _close(
+    storage: "MemoryStorage", query: str, settings: RecallConfig, wanted: Callable[[Memory], bool]
+) -> list[Memory]:
+    """The memories of a store that are close to `query`, and `wanted`, best first."""
+    info = await storage.info()
+    if info is None:
+        return []
+    from memory_semantic.embeddings.optional import english_only
+    from memory_semantic.ranking import unreadable
+
+    # To a model for English, all texts that it cannot read look alike.
+    if english_only(info.model.model) and unreadable(query):
+        return []
+    least = settings.min_cosine
+    if least is None:
+        least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
+
+    def close(near: list[Memory]) -> list[Memory]:  # the others are not used
+        found = [each for each in near if wanted(each) and cosine(each) >= least]
+        return found[: settings.relevant]
+
+    return await storage.search(query, MAX_RESULTS, phrases=False, select=close)
+
+
+async def _close_in(
+    others: Sequence["MemoryStorage"],
+    query: str,
+    settings: RecallConfig,
+    wanted: Callable[[Memory], bool],
+) -> list[Memory]:
+    """The same for the stores of others together. One that fails is left out; a search of the model
+    says why.
+    """
+    answers = await asyncio.gather(
+        *(_close(each, query, settings, wanted) for each in others), return_exceptions=True
+    )
+    best: dict[str, Memory] = {}
+    for memories in answers:
+        for memory in () if isinstance(memories, BaseException) else memories:
+            best.setdefault(memory.content, memory)
+    return sorted(best.values(), key=cosine, reverse=True)[: settings.relevant]
+
+
 def block(
     memories: Sequence[Memory],
     max_tokens: int,
@@ -246,17 +312,18 @@ def block(
     *,
     masked: bool,
     rules: bool = False,
+    own: str = "",
 ) -> tuple[str, int]:
     """The message, with `head` and the memories that fit, and how many these are. Earlier ones in
     `memories` are tried first; the message shows the newest first. If they are `rules`, it says how
-    many do not fit.
+    many do not fit. A memory that is not the agent's `own` says whose it is.
     """
     rest = "({} more do not fit: agent-memory list --pinned)\n" if rules else ""
     frame = head + rest.format(len(memories)) + _TAIL + "\n"
     tokens, chars = estimate_tokens(frame), len(frame)
     kept: list[tuple[Memory, str]] = []
     for memory in memories:
-        line = _line(memory, masked, dated=not rules)
+        line = _line(memory, masked, own or memory.agent_id, dated=not rules)
         more = estimate_tokens(line)
         if tokens + more <= max_tokens and (max_chars is None or chars + len(line) <= max_chars):
             tokens, chars = tokens + more, chars + len(line)
@@ -267,7 +334,7 @@ def block(
     return head + lines + _TAIL, len(kept)
 
 
-def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
+def _line(memory: Memory, masked: bool, own: str, *, dated: bool = True) -> str:
     content = without_tags(memory.content)
     content = mask(content)[0] if masked else content
     content = _REMINDER_TAG.sub("&lt;", " ".join(content.split()))  # it cannot end the message
@@ -275,6 +342,7 @@ def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
         content = content[:MAX_SHOWN_CHARS] + "…"
     source = memory.metadata.get(COPIED_FROM)
     copied = _SAID_BY.get(memory.said_by or "", "") + (f", from {source}" if source else "")
+    copied += f", in {memory.agent_id}'s memory" if memory.agent_id != own else ""
     if not dated:
         return f"- [{memory.id}] {content}\n"
     return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"

@@ -15,7 +15,9 @@ MAX_PROMPT_CHARS = 4_000
 # Amplifier puts the files that a prompt mentions before it, and writes prompts for skills itself.
 # Up to the last closing tag, because a file may contain one.
 _FILES = re.compile(r"<context_file\b(?:.*</context_file>|.*)", re.DOTALL)
-_SYNTHETIC = ("Use the load_skill tool to load the skill",)
+SKILL_PROMPT = "Use the load_skill tool to load the skill"
+# Of these, the one for /remember ends with what its human typed to be remembered.
+_REMEMBER = re.compile(rf"""\A{SKILL_PROMPT} "(agent-memory:)?remember".*?input is: """, re.DOTALL)
 
 _BLOCKS = re.compile(
     r"""```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | \"\"\".*?(?:\"\"\"|\Z) | '''.*?(?:'''|\Z)  # fences
@@ -96,9 +98,9 @@ def paragraphs(prompt: str) -> list[list[Sentence]]:
     """What its human wrote in `prompt`: without files, code, logs, tagged blocks and pastes. Empty
     if it cannot be told.
     """
-    said = _FILES.sub("", prompt).strip()
+    said = _REMEMBER.sub("", _FILES.sub("", prompt).strip())
     own = said.replace("\u2019", "'")
-    if len(own) > MAX_PROMPT_CHARS or own.startswith(_SYNTHETIC) or _GIVEN.search(own):
+    if len(own) > MAX_PROMPT_CHARS or own.startswith(SKILL_PROMPT) or _GIVEN.search(own):
         return []
     own = _QUOTES.sub(_without_quote, _BLOCKS.sub(_without_block, own))
     found = []

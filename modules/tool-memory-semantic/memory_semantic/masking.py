@@ -165,7 +165,8 @@ _MIXED = re.compile(r"(?![A-Za-z_]+\d{0,2}\Z)(?=.*\d)(?=.*[^\W\d_])", re.DOTALL)
 _RUN = re.compile(r"[^\s\"'`<>(){}\[\],;]{15,}")
 # A letter before a prefix makes it the middle of a word, unless it ends a \n or Telegram's `/bot`.
 # The number of the matching group is the index of its kind, plus one.
-_PREFIXED = re.compile(
+# Compiled for the first text with such a run, which few questions have.
+_PREFIXED = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))"
     rf"(?:{'|'.join(f'({pattern})' for pattern in PREFIXED.values())})"
 )
@@ -174,7 +175,7 @@ _KINDS = list(PREFIXED)
 
 def _prefixed(text: str) -> Iterator[tuple[str, int, int]]:
     for run in _RUN.finditer(text):
-        for match in _PREFIXED.finditer(text, *run.span()):
+        for match in re.compile(_PREFIXED).finditer(text, *run.span()):
             yield _KINDS[(match.lastindex or 0) - 1], *match.span()
 
 

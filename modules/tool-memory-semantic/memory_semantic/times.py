@@ -66,7 +66,7 @@ _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], _Days], bool]
 
 
 def _found(text: str, today: date) -> Iterator[tuple[int, date, date, bool]]:
-    rules = (_latin() if _LATIN.search(text) else ()), (_cjk() if _CJK.search(text) else ())
+    rules = (_latin() if _may_name_one(text) else ()), (_cjk() if _CJK.search(text) else ())
     for pattern, days, sure in (*rules[0], *rules[1]):
         for match in pattern.finditer(text):
             try:
@@ -74,30 +74,30 @@ def _found(text: str, today: date) -> Iterator[tuple[int, date, date, bool]]:
             except (ValueError, OverflowError):  # the 13th month, 9999 years ago
                 continue
             before, after = text[: match.start("time")], text[match.end("time") :]
-            if _SINCE.search(before) or _SINCE_AFTER.match(after):
+            if re.search(_SINCE, before) or re.match(_SINCE_AFTER, after):
                 last = today
-            elif _BEFORE.search(before) or _BEFORE_AFTER.match(after):
+            elif re.search(_BEFORE, before) or re.match(_BEFORE_AFTER, after):
                 first, last = _BEGINNING, first - timedelta(1)
-            elif _UNTIL.search(before) or _UNTIL_AFTER.match(after):
+            elif re.search(_UNTIL, before) or re.match(_UNTIL_AFTER, after):
                 first = _BEGINNING
             if _BEGINNING <= first <= today and first <= last:
                 yield match.start("time"), first, last, sure
 
 
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_LATIN = re.compile("[a-z0-9]")
+_WORD = re.compile(r"[^\W\d_]+")
 _ARTICLE = r"( (the|le|el|la|los|dem|der|de[nm]|zum|du))?"
-_SINCE = re.compile(
+# What stands beside a time and makes it a beginning or an end: texts, which `re` compiles when they
+# are needed, and keeps.
+_SINCE = (
     rf"\b(since|after|seit|ab|nach|depuis|à partir d[eu]|desde|a partir de){_ARTICLE}"
     r"( (start|beginning|anfang|beginn|début|inicio|principios)( of| de| du)?)? $"
 )
-_BEFORE = re.compile(rf"\b(before|vor|avant|antes de){_ARTICLE} $")
-_UNTIL = re.compile(
-    rf"\b(until|till?|up to|bis|hasta|jusqu'(en|à|au)){_ARTICLE}( end of| ende| fin de)? $"
-)
-_SINCE_AFTER = re.compile("부터|이후|から(?!の)|以来|以降")
-_BEFORE_AFTER = re.compile(" ?이전| ?전에|以前|より前|の前")
-_UNTIL_AFTER = re.compile("까지|まで")
+_BEFORE = rf"\b(before|vor|avant|antes de){_ARTICLE} $"
+_UNTIL = rf"\b(until|till?|up to|bis|hasta|jusqu'(en|à|au)){_ARTICLE}( end of| ende| fin de)? $"
+_SINCE_AFTER = "부터|이후|から(?!の)|以来|以降"
+_BEFORE_AFTER = " ?이전| ?전에|以前|より前|の前"
+_UNTIL_AFTER = "까지|まで"
 
 
 def _numbers(rows: str) -> dict[str, int]:
@@ -173,6 +173,24 @@ _RECENTLY_CJK = (
     "최근에?(?! ?[\\d한두세])|요즘|요새|근래|지난 며칠|며칠 ?(동안|사이)"
     "|最近(?!\\d)|このごろ|この頃|近頃|(この|ここ)数日"
 )
+
+
+# Without a digit or one of these, Latin letters name no time; a unit may also begin a longer word.
+_HINTS = {**_MONTHS, **_WEEKDAYS} | _numbers(
+    "an ans today tonight morning afternoon evening night yesterday past recently lately heute"
+    " gestern vorgestern kürzlich neulich zeit hui hier temps récemment dernièrement hoy ayer"
+    " anteayer anoche recientemente últimamente poco"
+)
+_UNIT_HINTS = tuple(word for word in _UNIT if word != "an")
+
+
+def _may_name_one(text: str) -> bool:
+    """Whether it is worth to compile the rules for Latin letters, which takes longer than all else
+    that a first question does here.
+    """
+    if any("0" <= letter <= "9" for letter in text):
+        return True
+    return any(w in _HINTS or w.startswith(_UNIT_HINTS) for w in _WORD.findall(text))
 
 
 def _either(words: dict[str, int] | dict[str, str], cjk: bool) -> str:

@@ -1,7 +1,7 @@
 """The two tools that a model sees, and how Amplifier mounts them.
 
 Importing this loads neither the vector engine nor an embedding model: Amplifier mounts every
-module twice, once only to look at it.
+module twice, once only to look at it. Nor does it need Amplifier: only `execute` does.
 """
 
 import logging
@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from amplifier_core import ToolResult
-
 from .errors import AgentMemoryError, InputError
-from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
+from .identity import RECALL_MODULES, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
@@ -20,7 +18,10 @@ from .plaintext import without_tags
 from .resources import explanation, shortage
 
 if TYPE_CHECKING:
+    from amplifier_core import ToolResult
+
     from .storage import MemoryStorage
+    from .store import Stored
 
 logger = logging.getLogger(__name__)
 
@@ -63,34 +64,33 @@ class MemoryTool:
         self._coordinator = coordinator
         self._config = config
 
-    async def execute(self, input: dict[str, Any]) -> ToolResult:
+    async def execute(self, input: dict[str, Any]) -> "ToolResult":
         """Run the call. Any failure comes back as a result with `error["message"]`."""
+        from amplifier_core import ToolResult
+
         try:
-            if not isinstance(input, dict):
-                raise InputError(f"{self.name} takes an object with its arguments.")
-            from .config import core_settings
-
-            settings = core_settings(self._config, own=SETTINGS)
-            agent_id = resolve_agent_id(self._coordinator, self._config)
-            from .storage import MemoryStorage
-
-            storage = MemoryStorage(agent_id, settings)
-            arguments = [input.get(name) for name in self.input_schema["properties"]]
-            arguments, masked = await _masked(storage, mask_given, arguments)
-            output, masked_output = await self._run(storage, *arguments)
-            if masked + masked_output:
-                output["masked_secrets"] = masked + masked_output
-            return ToolResult(output=output)
+            return ToolResult(output=await self.answer(input))
         except Exception as error:
-            kind, number = type(error).__name__, shortage(error)
-            if isinstance(error, AgentMemoryError):
-                message = str(error)
-            elif number:
-                message = f"{self.name} failed: {explanation(number)}"
-            else:  # its text may quote the memory: report only its kind
-                logger.error("%s failed: %s", self.name, kind)
-                message = f"{self.name} failed unexpectedly ({kind})."
-            return ToolResult(success=False, error={"message": message, "type": kind})
+            told = {"message": failure(error, self.name), "type": type(error).__name__}
+            return ToolResult(success=False, error=told)
+
+    async def answer(self, input: dict[str, Any]) -> dict[str, Any]:
+        """The output of a call. Raises any failure; `failure` says what a model may read of it."""
+        if not isinstance(input, dict):
+            raise InputError(f"{self.name} takes an object with its arguments.")
+        from .config import core_settings
+
+        settings = core_settings(self._config, own=SETTINGS)
+        agent_id = resolve_agent_id(self._coordinator, self._config)
+        from .storage import MemoryStorage
+
+        storage = MemoryStorage(agent_id, settings)
+        arguments = [input.get(name) for name in self.input_schema["properties"]]
+        arguments, masked = await _masked(storage, mask_given, arguments)
+        output, masked_output = await self._run(storage, *arguments)
+        if masked + masked_output:
+            output["masked_secrets"] = masked + masked_output
+        return output
 
     # `arguments` come in the schema's order and are checked where they are used.
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
@@ -141,14 +141,19 @@ class MemoryStoreTool(MemoryTool):
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
-        if stored.beside:
-            output["status"] += f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
-        if pin and said_by != "user":
-            output["status"] += f". Not pinned: {_ONLY_USER} are pinned"
-        elif pin:
-            shown = "at the start of each conversation" if _recalls(self._coordinator) else _UNSHOWN
-            output["status"] += f". Pinned, and shown {shown}"
+        output["status"] += self._told(stored, content, pin and said_by)
         return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
+
+    def _told(self, stored: "Stored", content: str, pinned_by: Speaker | bool | None) -> str:
+        """What the status adds on what was not replaced, and on a pin, if one was asked for."""
+        kept = f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
+        told = kept if stored.beside else ""
+        if pinned_by and pinned_by != "user":
+            told += f". Not pinned: {_ONLY_USER} are pinned"
+        elif pinned_by:
+            shown = "at the start of each conversation" if _recalls(self._coordinator) else _UNSHOWN
+            told += f". Pinned, and shown {shown}"
+        return told
 
     async def _said_by(self, content: Any) -> Speaker:
         from .speaker import humans, said_by
@@ -216,9 +221,22 @@ class MemorySearchTool(MemoryTool):
         return {"note": note, "memories": _readable(memories)}, masked
 
 
+def failure(error: Exception, what: str) -> str:
+    """What a model is told when `what` failed. The text of an unexpected error may quote a memory,
+    so of those only the kind is told, and logged.
+    """
+    if isinstance(error, AgentMemoryError):
+        return str(error)
+    if number := shortage(error):
+        return f"{what} failed: {explanation(number)}"
+    kind = type(error).__name__
+    logger.error("%s failed: %s", what, kind)
+    return f"{what} failed unexpectedly ({kind})."
+
+
 def _recalls(coordinator: Any) -> bool:
     hooks = (coordinator.config or {}).get("hooks") or ()
-    return any(each.get("module") == RECALL_MODULE for each in hooks)
+    return any(each.get("module") in RECALL_MODULES for each in hooks)
 
 
 async def _masked(

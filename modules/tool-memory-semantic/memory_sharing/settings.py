@@ -8,6 +8,8 @@ from memory_semantic.errors import InputError
 from memory_semantic.identity import validate_agent_id
 from pydantic import BeforeValidator, Field, ValidationInfo
 
+MODULE = "tool-memory-semantic-sharing"
+
 
 def _names(value: object, setting: ValidationInfo) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
@@ -20,6 +22,10 @@ def _names(value: object, setting: ValidationInfo) -> tuple[str, ...]:
         raise InputError(f"The setting {setting.field_name} is wrong. {error}") from None
 
 
+# The value of a setting that names agents: a list, or a text with commas.
+Agents = Annotated[tuple[str, ...], BeforeValidator(_names)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharingConfig:
     """Whose stores an agent may use besides its own.
@@ -28,12 +34,8 @@ class SharingConfig:
     """
 
     share_with: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_names),
-        Field(description="the agents that `memory_share` may copy a memory to"),
+        Agents, Field(description="the agents that `memory_share` may copy a memory to")
     ] = ()
     also_search: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_names),
-        Field(description="the agents whose memories `memory_search` also finds"),
+        Agents, Field(description="the agents whose memories `memory_search` and recall also find")
     ] = ()

@@ -12,6 +12,8 @@ from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config
 from memory_semantic.limits import COPIED_FROM
 from memory_semantic.tools import MemorySearchTool, MemoryTool, may_write
 
+from .settings import MODULE
+
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MODULE = "tool-memory-semantic-sharing"
 # Each event with what it carries, which is never a text.
 EVENTS = {"memory:shared": "`agent_id`, `to_agent`, `memory_id`"}
 

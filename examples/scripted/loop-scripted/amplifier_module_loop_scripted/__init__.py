@@ -48,8 +48,11 @@ class ScriptedLoop:
             for tool in tools.values()
         ]
         while True:
-            await hooks.emit("provider:request", {"provider": provider.name})
+            result = await hooks.emit("provider:request", {"provider": provider.name})
             messages = [Message(**message) for message in await context.get_messages_for_request()]
+            if result.action == "inject_context" and result.ephemeral:  # in this request alone
+                role, content = result.context_injection_role, result.context_injection
+                messages.append(Message(role=role, content=content))
             response = await provider.complete(ChatRequest(messages=messages, tools=specs))
             text = "".join(block.text for block in response.content)
             await context.add_message({"role": "assistant", "content": text})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from memory_semantic import counted
 
+from ..cases import Reviewed
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, confirm, fail, run
 from ..suggestions import completed
@@ -103,15 +104,7 @@ def _forget(
     again: list[str] = []
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
-        with _interrupt_held_back() as interrupted:
-            linked = [memory.id for memory in run(storage.replaced(doomed))]
-            run(storage.delete(ids))
-            run(session.backend.erase())  # from what rebuilds have left, too
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        _fail_if_kept(session.backend.kept)
-        left = run(storage.with_ids(linked))
-        again = [memory.id for memory in left if not memory.replaced_by]
+        again = delete(session, doomed)
         info = run(storage.info())
         sentence = session.backend.forgotten(info.model.model if info else "local")
     result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
@@ -122,6 +115,23 @@ def _forget(
             session.out.note(f"What they had replaced holds again: {', '.join(again)}")
     elif not dropped:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+
+
+def delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
+    """Delete the memories for good, and the marks of a review on them; returns the ids of those
+    that hold again. A Ctrl-C meanwhile is raised when it is done.
+    """
+    storage = session.storage
+    with _interrupt_held_back() as interrupted:
+        Reviewed(storage).forget({str(memory.key) for memory in doomed})
+        linked = [memory.id for memory in run(storage.replaced(doomed))]
+        run(storage.delete([memory.id for memory in doomed]))
+        run(session.backend.erase())  # from what rebuilds have left, too
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+    _fail_if_kept(session.backend.kept)
+    left = run(storage.with_ids(linked))
+    return [memory.id for memory in left if not memory.replaced_by]
 
 
 def _fail_if_kept(remove: str) -> None:

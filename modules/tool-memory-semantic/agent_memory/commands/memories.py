@@ -150,13 +150,7 @@ def unreplace(session: Session, memory_id: str) -> None:
 def pin(session: Session, ids: Sequence[str]) -> None:
     """Pin memories: rules that recall shows at the beginning of each conversation."""
     _pin(session, ids, True)
-    rules = run(session.storage.get_recent(None, pinned=True, holding=True))
-    if left := unshown(rules):
-        names = ", ".join(memory.id for memory in left)
-        session.out.note(
-            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
-            f"not fit: {names}. Unpin some: agent-memory unpin ID"
-        )
+    tell_unshown(session)
 
 
 @command("unpin mem-a3f2b8c1d4e5")
@@ -175,6 +169,17 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:
         session.out.line(f"{memory.id}  {'pinned' if pinned else 'not pinned any more'}")
+
+
+def tell_unshown(session: Session) -> None:
+    """Tell which pinned rules recall has no room for, if there are any."""
+    rules = run(session.storage.get_recent(None, pinned=True, holding=True))
+    if left := unshown(rules):
+        names = ", ".join(memory.id for memory in left)
+        session.out.note(
+            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
+            f"not fit: {names}. Unpin some: agent-memory unpin ID"
+        )
 
 
 def unshown(rules: Sequence["Memory"]) -> list["Memory"]:

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import counted, readable_size
 
-from .. import charts, recalled
+from .. import cases, charts, recalled
 from ..options import command
 from ..output import local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage, Store
+    from memory_semantic import Memory, MemoryStorage
 
 
 @command("stats", "stats --html memory.html", "stats --json")
@@ -25,9 +25,9 @@ def stats(session: Session, html: str | None) -> None:
     With the setting `usage: true`, also shows which memories searches find, and how many they do
     not find.
 
-    With --html, writes a page for the browser: a list, the memories over time, and search; with the
-    extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing
-    from the network.
+    With --html, writes a page for the browser: a list, the memories over time, search, and what
+    `review` would ask; with the extra `map` installed ([cli,map]), also a map by meaning. The page
+    is one file and loads nothing from the network.
     """
     if html:
         _write_page(session, html)
@@ -64,28 +64,18 @@ def _usage(storage: "MemoryStorage", memories: Sequence["Memory"]) -> recalled.U
 
 
 def _write_page(session: Session, file: str) -> None:
-    import numpy as np
-    from memory_semantic import memory_of
-
     from ..page import projection, write_page
 
-    with_map = projection.installed()
-
-    def everything(store: "Store") -> tuple[str, list["Memory"], list[Any]]:
-        memories, rows = [], []
-        for records in store.scan(with_map):
-            memories += [memory_of(record, session.agent) for record in records]
-            rows += [np.array(record.vector, dtype=np.float32) for record in records]
-        return store.info.model.model, memories, rows
-
-    model, memories, rows = run(session.existing.run(everything, ("", [], [])))
+    storage = session.existing
+    model, memories, vectors = run(storage.run(cases.contents, cases.NOTHING))
     places = None
-    if with_map:
+    if projection.installed():
         with session.out.progress("Drawing the map", 1) as progress:
-            vectors = np.array(rows, dtype=np.float32).reshape(len(rows), -1)
             places = projection.project(vectors, progress.done)
-    usage = _usage(session.existing, memories)
-    write_page(file, session.agent, model, memories, places, usage)
+    usage = _usage(storage, memories)
+    found = cases.find(memories, vectors, storage.searches(), datetime.now(UTC))
+    left = cases.Reviewed(storage).without(found)
+    write_page(file, session.agent, model, memories, places, usage, left)
     session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     number = f"{counted(len(memories))} of {session.agent}"
     session.out.line(f"{number} written to {file}. Open it in a browser.")

@@ -95,12 +95,12 @@ function neighbours(memory) {
     .map(([, other]) => other);
 }
 
-async function copyId() {
+async function copyText(button, from) {
   try {
-    await navigator.clipboard.writeText(opened.id);
-    $("copy").textContent = "Copied";
+    await navigator.clipboard.writeText(from.textContent);
+    button.textContent = "Copied";
   } catch {
-    getSelection().selectAllChildren($("id"));
-    $("copy").textContent = "Selected";
+    getSelection().selectAllChildren(from);
+    button.textContent = "Selected";
   }
 }

@@ -49,7 +49,7 @@ function start() {
     if (button) openMemory(byId.get(button.dataset.id));
   });
   $("more").addEventListener("click", pressMore);
-  $("copy").addEventListener("click", copyId);
+  $("copy").addEventListener("click", () => copyText($("copy"), $("id")));
   $("close").addEventListener("click", closeMemory);
   rove($("chips"), CHIP);
   rove($("list"), ".entry", showMore);
@@ -60,6 +60,7 @@ function start() {
   addEventListener("scroll", hideTip, true);
   addEventListener("resize", () => soon(showChips, drawTime));
   dark.addEventListener("change", () => soon(drawMap));
+  showCases();
   applyFilter();
   openFromAddress();
 }

@@ -1,0 +1,135 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["amplifier-module-tool-memory-semantic[cli]"]
+#
+# [tool.uv.sources.amplifier-module-tool-memory-semantic]
+# path = "../modules/tool-memory-semantic"
+# editable = true
+# ///
+"""The first answer of a process, and where its time goes: `uv run benchmarks/first_answer.py`.
+
+A search with the built-in model among 1,000 and 10,000 memories, and `agent-memory search` among
+1,000; each in new processes. Besides the time on the clock it gives processor time, which other
+work on the machine changes less. Prints JSON. `run.py --parts first_answer` puts it on the page.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+AGENT, BATCH = "bench", 1_000
+QUESTION = "Which database did the team choose for the users table?"
+# Whose an import is, by the beginning of the module's name; all else is the standard library's.
+OWNERS = ("pydantic", "annotated_types", "typing_extensions", "memory_semantic", "qdrant_edge")
+OWNERS += ("tokenizers", "agent_memory", "click", "rich", "yaml", "numpy")
+SEARCH = """
+import asyncio, sys, time
+from memory_semantic import MemoryStorage
+from memory_semantic.embeddings import local
+imported = time.process_time()
+local.load()
+loaded = time.process_time()
+storage = MemoryStorage("bench", {"storage_root": sys.argv[1], "embedding_model": "local"})
+assert asyncio.run(storage.search(sys.argv[2])), "nothing found"
+print(imported, loaded - imported, time.process_time() - loaded)
+"""
+
+
+async def fill(root: str, size: int) -> None:
+    """A store of so many memories of 300 characters, of words that differ."""
+    from memory_semantic import MemoryStorage
+
+    storage = MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
+    for start in range(0, size, BATCH):
+        notes = [
+            f"Note {number}: the team chose option {number * 7} for the table of service "
+            f"{number % 97}, because its owner, team {number % 31}, asked for it. " * 2
+            for number in range(start, min(start + BATCH, size))
+        ]
+        await storage.store_many([note[:300] for note in notes])
+
+
+def measured(command: list[str], runs: int) -> dict[str, Any]:
+    """Medians of the milliseconds on the clock and of the processor, and its imports."""
+    clock, processor = [], []
+    for run in range(runs + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        started = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True)
+        elapsed = time.perf_counter() - started
+        if done.returncode or not done.stdout.strip():
+            raise RuntimeError(f"no answer: {done.stderr.strip()[-300:]}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if run:  # the first compiles, and brings the files into the system's cache
+            clock.append(elapsed * 1000)
+            processor.append(used * 1000)
+    return {
+        "clock": statistics.median(clock),
+        "processor": statistics.median(processor),
+        "imports": dict(imports(command)),
+    }
+
+
+def imports(command: list[str]) -> list[tuple[str, float]]:
+    """Milliseconds that the imports of each package take by themselves, most first."""
+    done = subprocess.run([command[0], "-X", "importtime", *command[1:]], capture_output=True)
+    owners: Counter[str] = Counter()
+    for own, module in re.findall(rb"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)", done.stderr):
+        name = module.decode()
+        owner = next((each for each in OWNERS if name.startswith(each)), "standard library")
+        owners[owner] += int(own)
+    return [(owner, microseconds / 1000) for owner, microseconds in owners.most_common()]
+
+
+def steps(command: list[str], runs: int) -> list[float]:
+    """Medians of the processor's milliseconds of a search: imports, the model, the search."""
+    rows = [
+        [float(part) * 1000 for part in subprocess.check_output(command, text=True).split()]
+        for _ in range(runs)
+    ]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def measure(sizes: list[int], runs: int) -> dict[str, Any]:
+    """Of each kind of process: milliseconds, where they go, and which imports take the most."""
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            root = f"{folder}/{size}"
+            asyncio.run(fill(root, size))
+            command = [sys.executable, "-c", SEARCH, root, QUESTION]
+            results[f"a search, {size:,} memories"] = {
+                **measured(command, runs),
+                "steps": steps(command, runs),
+            }
+        program = str(Path(sys.executable).with_name("agent-memory"))
+        options = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
+        command = [sys.executable, program, "search", QUESTION, *options]
+        results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The first answer of a process.")
+    parser.add_argument("--runs", type=int, default=15, help="processes for each figure")
+    parser.add_argument("--sizes", default="1000,10000", help="memories in the store")
+    options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user's process compiles its imports anew
+    os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"
+    print(json.dumps(measure([int(size) for size in options.sizes.split(",")], options.runs)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+"""Claude Code, VS Code, Cursor, Codex and other clients of MCP use the same memory and tools."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amplifier_module_tool_memory_semantic import mount
+from command import EXECUTABLE, Command
+from embeddings_server import EmbeddingsServer
+from mcp import MCPError
+from mcp_client import connected, started, told
+from mcp_types import ListRootsResult, Root
+from memory_semantic import MemoryStorage
+from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
+
+CHOSEN = "We chose PostgreSQL for the users table."
+RULE = "Never deploy on Fridays, whoever asks for it."
+pytestmark = pytest.mark.timeout(180)  # processes start slowly on a busy machine
+
+
+class TestTheTools:
+    async def test_what_one_program_stores_another_finds(
+        self, root: Path, command: Command
+    ) -> None:
+        async with connected(started(root)) as claude, connected(started(root)) as codex:
+            stored = await claude.ask("memory_store", content=CHOSEN, tags=["db"])
+            found = await codex.ask("memory_search", query="Which database did we pick?")
+        [memory] = found["memories"]
+        assert memory["id"] == stored["memory_id"] and memory["content"] == CHOSEN
+        assert [each["content"] for each in await told(command, "list")] == [CHOSEN]
+
+    async def test_they_are_described_as_in_amplifier_but_for_pin(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            tools = {tool.name: tool for tool in (await memory.client.list_tools()).tools}
+        assert set(tools) == {"memory_store", "memory_search"}
+        for ours in (MemoryStoreTool, MemorySearchTool):
+            assert tools[ours.name].description == ours.description
+        store = MemoryStoreTool.input_schema["properties"].keys()
+        assert tools["memory_store"].input_schema["properties"].keys() == store - {"pin"}
+        search = MemorySearchTool.input_schema
+        assert tools["memory_search"].input_schema == search
+
+    async def test_nothing_is_the_users_and_a_rule_names_the_command_that_pins(
+        self, root: Path, command: Command
+    ) -> None:
+        async with connected(started(root)) as memory:
+            stored = await memory.ask("memory_store", content=RULE)
+            plain = await memory.ask("memory_store", content=CHOSEN)
+            await memory.ask("memory_store", content="Always rebase.", pin=True)
+        assert "agent-memory pin " in stored["status"] and str(root) in stored["status"]
+        assert "pin" not in plain["status"]
+        assert (await told(command, "show", stored["memory_id"]))["said_by"] == "agent"
+        assert await told(command, "list", "--pinned") == []
+
+    async def test_credentials_are_masked(self, root: Path, command: Command) -> None:
+        async with connected(started(root)) as memory:
+            await memory.ask("memory_store", content="The key is ghp_" + "a1B2" * 9)
+        [stored] = await told(command, "list")
+        assert "ghp_a1B2" not in stored["content"]
+
+    async def test_errors_are_sentences_and_the_server_goes_on(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            assert "text, not int" in await memory.refused("memory_store", content=5)
+            assert "not missing" in await memory.refused("memory_search")
+            assert "10,000" in await memory.refused("memory_store", content="x" * 20_000)
+            assert "limit" in await memory.refused("memory_search", query="x", limit="many")
+            with pytest.raises(MCPError, match="The tools are: memory_store"):
+                await memory.call("memory_delete", id="mem-0123456789ab")
+            assert (await memory.ask("memory_search", query="database"))["memories"] == []
+
+    async def test_read_only_leaves_out_the_store(self, root: Path, storage: Any) -> None:
+        await storage.store(CHOSEN)
+        async with connected(started(root, "--read-only")) as memory:
+            assert [t.name for t in (await memory.client.list_tools()).tools] == ["memory_search"]
+            assert "Nothing was stored" in await memory.refused("memory_store", content="More.")
+            assert (await memory.ask("memory_search", query="database"))["memories"]
+
+    async def test_any_text_under_any_locale(self, root: Path) -> None:
+        text = "Größe 漢字 👩‍👩‍👧 مرحبا"
+        for lang in ("C", "POSIX"):
+            server = started(root, LANG=lang, LC_ALL=lang, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+            async with connected(server) as memory:
+                await memory.ask("memory_store", content=text)
+                found = await memory.ask("memory_search", query="漢字 Größe")
+                assert found["memories"][0]["content"] == text
+
+
+class TestRecall:
+    async def test_it_is_a_prompt_and_a_resource(self, root: Path, command: Command) -> None:
+        rule = (await told(command, "store", RULE))["memory_id"]
+        await told(command, "pin", rule)
+        await told(command, "store", CHOSEN)
+        async with connected(started(root)) as memory:
+            [prompt] = (await memory.client.list_prompts()).prompts
+            question = "Which database did we pick?"
+            got = await memory.client.get_prompt(prompt.name, {"question": question})
+            recalled, asked = [getattr(each.content, "text", "") for each in got.messages]
+            [resource] = (await memory.client.list_resources()).resources
+            [contents] = (await memory.client.read_resource(str(resource.uri))).contents
+        assert asked == question
+        for text in (recalled, getattr(contents, "text", "")):
+            assert RULE in text and CHOSEN in text and text.index(RULE) < text.index(CHOSEN)
+
+    async def test_without_memories_it_says_so(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            got = await memory.client.get_prompt("recall", {})
+        assert "nothing in long-term memory" in getattr(got.messages[0].content, "text", "")
+        assert not root.exists()
+
+
+class TestWhereAndWhose:
+    async def test_a_memory_says_in_which_project_it_was_stored(
+        self, root: Path, tmp_path: Path, command: Command
+    ) -> None:
+        project = tmp_path / "the shop"
+        (project / ".git").mkdir(parents=True)
+
+        async def roots(*_: Any) -> ListRootsResult:
+            return ListRootsResult(roots=[Root(uri=project.as_uri())])  # pyright: ignore
+
+        async with connected(started(root), list_roots_callback=roots) as memory:
+            stored = await memory.ask("memory_store", content=CHOSEN)
+        shown = await told(command, "show", stored["memory_id"])
+        assert shown["metadata"]["project"].endswith("the shop")
+
+    def test_without_an_identity_it_names_the_option(self, root: Path) -> None:
+        done = subprocess.run(
+            [EXECUTABLE, "mcp", "--root", root], capture_output=True, text=True, input=""
+        )
+        assert done.returncode == 2 and "--agent" in done.stderr and done.stdout == ""
+
+    async def test_no_process_list_shows_a_text(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            await memory.ask("memory_store", content=CHOSEN)
+            seen = subprocess.check_output(["ps", "axeww"], text=True)
+        assert "agent-memory mcp" in seen or "mcp --agent sam" in seen
+        assert "PostgreSQL for the users" not in seen
+
+
+class TestWhenSomethingBreaks:
+    async def test_a_call_that_is_cancelled_stops_no_other(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            call = asyncio.create_task(memory.ask("memory_store", content=CHOSEN))
+            await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            await memory.ask("memory_store", content=RULE)
+            found = await memory.ask("memory_search", query="deploy on Fridays")
+        assert RULE in [each["content"] for each in found["memories"]]
+
+    async def test_calls_during_a_reembed(
+        self,
+        root: Path,
+        command: Command,
+        server: EmbeddingsServer,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        service = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test"}
+        for name, value in service.items():
+            monkeypatch.setenv(name, value)
+        storage = MemoryStorage("sam", {"storage_root": str(root)})
+        await storage.store_many([f"note number {n}" for n in range(200)])
+        async with connected(started(root)) as memory:
+            await memory.ask("memory_search", query="note")
+            again = command.start("reembed", "--model", "local", "--yes")
+            for number in range(5):
+                await memory.ask("memory_store", content=f"meanwhile {number}")
+            out, err = await asyncio.to_thread(again.communicate, timeout=120)
+            assert again.returncode == 0, (out, err)
+            found = await memory.ask("memory_search", query="meanwhile 4", limit=20)
+        assert "meanwhile 4" in [each["content"] for each in found["memories"]]
+        assert len(await told(command, "list", "--all")) == 205
+
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+    async def test_a_server_that_is_killed_loses_nothing(
+        self, root: Path, command: Command, how: signal.Signals
+    ) -> None:
+        server = Raw(root)
+        server.say("tools/call", name="memory_store", arguments={"content": CHOSEN})
+        server.process.send_signal(how)
+        server.process.wait(60)
+        server.close()
+        assert [each["content"] for each in await told(command, "list")] == [CHOSEN]
+        assert await told(command, "doctor")
+
+    def test_a_client_that_goes_away_leaves_no_server(self, root: Path, command: Command) -> None:
+        server = Raw(root)
+        server.say("tools/call", name="memory_store", arguments={"content": CHOSEN})
+        server.close()
+        assert server.process.wait(60) is not None
+        assert [each["content"] for each in command.json("list")] == [CHOSEN]
+
+    def test_a_pipe_that_breaks_leaves_no_server(self, root: Path, command: Command) -> None:
+        server = Raw(root)
+        server.output.close()
+        server.send("tools/call", name="memory_store", arguments={"content": CHOSEN})
+        assert server.process.wait(60) is not None
+        server.close()
+        assert "Traceback" not in server.complaints.read_text()
+        assert command.run("doctor").exit_code in (0, 1)
+
+
+class Raw:
+    """A client that writes and reads lines itself, so that it can break off anywhere."""
+
+    def __init__(self, root: Path) -> None:
+        self.complaints = root.parent / "stderr"
+        arguments = [EXECUTABLE, "mcp", "--agent", "sam", "--root", root]
+        with self.complaints.open("w") as complaints:
+            self.process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+                env={**os.environ, "PYTHONUTF8": "1"},
+            )
+        assert self.process.stdin and self.process.stdout
+        self.input, self.output = self.process.stdin, self.process.stdout
+        self._id = 0
+        client = {"name": "test", "version": "1"}
+        self.say("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        self.input.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        self.input.flush()
+
+    def send(self, method: str, **params: Any) -> None:
+        self._id += 1
+        call = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
+        self.input.write(json.dumps(call) + "\n")
+        self.input.flush()
+
+    def say(self, method: str, **params: Any) -> dict[str, Any]:
+        """The result of a call."""
+        self.send(method, **params)
+        while True:
+            answer = json.loads(self.output.readline())
+            if answer.get("id") == self._id:
+                return answer["result"]
+
+    def close(self) -> None:
+        for pipe in (self.input, self.output):
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_eight_servers_a_command_and_a_session_lose_nothing(
+    root: Path, command: Command, memory: dict[str, Any]
+) -> None:
+    stored: set[str] = set()
+    searches = 0
+    loop = asyncio.get_running_loop()
+    until = loop.time() + 60
+
+    async def server(number: int) -> None:
+        nonlocal searches
+        async with connected(started(root)) as client:
+            turn = 0
+            while loop.time() < until:
+                text = f"server {number} said {turn}"
+                await client.ask("memory_store", content=text)
+                stored.add(text)
+                await client.ask("memory_search", query=f"what did server {number} say?")
+                searches += 1
+                turn += 1
+
+    async def by_command() -> None:
+        turn = 0
+        while loop.time() < until:
+            text = f"command said {turn}"
+            run = command.start("store", text)
+            _, complaints = await asyncio.to_thread(run.communicate, timeout=120)
+            assert run.returncode == 0, complaints
+            stored.add(text)
+            turn += 1
+
+    async def session() -> None:
+        from amplifier_core.testing import MockCoordinator
+
+        coordinator = MockCoordinator()
+        await mount(coordinator, memory)
+        tools = coordinator.get("tools")
+        turn = 0
+        while loop.time() < until:
+            text = f"session said {turn}"
+            result = await tools["memory_store"].execute({"content": text})
+            assert result.success, result.error
+            stored.add(text)
+            turn += 1
+
+    await asyncio.gather(*(server(number) for number in range(8)), by_command(), session())
+    print(f"{len(stored)} stored, {searches} searches")
+    assert {each["content"] for each in await told(command, "list", "--all")} == stored
+    assert await told(command, "doctor")
+
+
+def test_the_page_shows_how_each_client_is_told() -> None:
+    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    for block in page.split("```json\n")[1:]:
+        shown = json.loads(block.split("```")[0])
+        [servers] = [shown[name] for name in ("mcpServers", "servers") if name in shown]
+        assert servers["memory"]["command"] == "agent-memory"
+        assert servers["memory"]["args"] == ["mcp", "--agent", "sam"]

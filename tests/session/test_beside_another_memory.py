@@ -1,0 +1,126 @@
+"""Another memory bundle in the same session, and its files in the folder of our stores.
+
+The other one is a stand-in with the form of Amplifier's official bundle: a tool `memory`, and a
+hook that shows the model all of its MEMORY.md with every request.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amplifier_core import AmplifierSession, HookResult, ToolResult
+from captured import RULE, store
+from command import Command, invoke, settings
+from conversation import converse, each_loop
+from memory_hooks import capture, recall
+from memory_semantic import MemoryStorage, estimate_tokens
+from qdrant_server import QdrantServer
+
+DECISION = "We chose PostgreSQL for the users table."
+LINES = "\n".join(f"- [m-{number:03}] Never use tabs in YAML, {number}." for number in range(200))
+
+
+class TheirTool:
+    name = "memory"
+    description = "Saves what the human said to MEMORY.md."
+    input_schema: dict[str, Any] = {"type": "object", "properties": {}}  # noqa: RUF012
+
+    async def execute(self, input: dict[str, Any]) -> ToolResult:
+        return ToolResult(output="saved m-201 in MEMORY.md")
+
+
+def make_theirs(root: Path) -> None:
+    """What that bundle makes in its folder, where it finds none of its own."""
+    for folder in (".git", "topics", "instances"):
+        (root / folder).mkdir(parents=True)
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (root / "MEMORY.md").write_text(LINES)
+    (root / "topics/yaml-style.md").write_text("Two spaces.\n")
+    (root / "usage.jsonl").write_text('{"event": "loaded"}\n')
+    (root / "config.yaml").write_text("enabled: true\n")
+
+
+def theirs(root: Path) -> Any:
+    """What adds that bundle to a session."""
+
+    async def show(event: str, data: dict[str, Any]) -> HookResult:
+        block = f'<system-reminder source="theirs">\n{(root / "MEMORY.md").read_text()}\n'
+        return HookResult(
+            action="inject_context",
+            context_injection=f"{block}</system-reminder>",
+            context_injection_role="system",
+            ephemeral=True,
+        )
+
+    async def mount(session: AmplifierSession) -> None:
+        coordinator = session.coordinator
+        coordinator.hooks.register("provider:request", show, priority=5, name="theirs")
+        await coordinator.mount("tools", TheirTool(), name=TheirTool.name)
+
+    return mount
+
+
+@each_loop
+async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
+    memory: dict[str, Any], sam: MemoryStorage, root: Path, loop: str
+) -> None:
+    make_theirs(root)
+    await sam.store_many([DECISION, *(f"Fact {n} about databases. {'x ' * 99}" for n in range(60))])
+    save = [{"tool": "memory", "arguments": {"operation": "save"}}]
+    both = [*save, *store("Never use tabs in YAML, 7.")]
+    hooks = {recall.NAME: {}, capture.NAME: {}}
+    asked = ("What did we decide about databases?", RULE)
+    talk = await converse(
+        "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks, loop=loop
+    )
+    first, *later = talk.recalled
+    assert DECISION in first and estimate_tokens(first) <= 2_000
+    assert all(estimate_tokens(each) <= 500 for each in later)
+    assert not any("YAML" in each for each in talk.recalled)
+    requests = talk.asked()
+    assert len(requests) == 3
+    for request in requests:
+        contents = [content for _, content in request]
+        assert sum("YAML, 199" in content for content in contents) == 1
+        assert sum(DECISION in content for content in contents) == 1
+    kept = {each.content: each.said_by for each in await sam.get_recent(100)}
+    assert kept[RULE] == "user" and kept["Never use tabs in YAML, 7."] == "agent"
+    assert (root / "MEMORY.md").read_text() == LINES
+
+
+def test_their_files_are_none_of_our_stores(command: Command, root: Path) -> None:
+    settings(agent_identity="sam", storage_root=str(root))
+    command.run("store", DECISION)
+    make_theirs(root)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    assert [each["agent"] for each in command.json("agents")] == ["sam"]
+    assert invoke("doctor").stdout.startswith("sam: 1 memory, all well")
+    assert command.json("search", "Which database?")[0]["content"] == DECISION
+    told = invoke("list", "--agent", "topics", code=1)
+    assert told.stderr.rstrip().endswith("There are stores of sam.")
+    own = root / "sam"
+    after = {path: path.read_bytes() for path in before if own not in path.parents}
+    assert after.items() <= before.items() and len(after) == 5
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_store_moves_out_from_among_their_files_and_back(
+    command: Command, root: Path, qdrant: QdrantServer
+) -> None:
+    settings(agent_identity="sam", storage_root=str(root))
+    command.run("store", DECISION)
+    make_theirs(root)
+    invoke("move", "--to", qdrant.url, "--yes")
+    assert (root / "MEMORY.md").read_text() == LINES and (root / "topics/yaml-style.md").exists()
+    invoke("move", "--to", "local", "--from", qdrant.url, "--yes")
+    assert command.json("list")[0]["content"] == DECISION
+
+
+def test_a_root_of_its_own_leaves_theirs_alone(root: Path, tmp_path: Path) -> None:
+    make_theirs(root)
+    settings(agent_identity="sam", storage_root=str(tmp_path / "elsewhere"))
+    invoke("store", DECISION)
+    listed = json.loads(invoke("list", "--json").stdout)
+    assert [each["content"] for each in listed] == [DECISION]
+    assert not (root / "sam").exists()
