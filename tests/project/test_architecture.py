@@ -36,7 +36,7 @@ UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["f
 # What each package outside imports of memory_semantic; "" is what it exports. The command and the
 # daemon, guests of the core, take public names alone.
 OUTSIDE = {
-    "agent_memory": {"", "exchange", "limits", "moving"},
+    "agent_memory": {"", "exchange", "limits", "moving", "times"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
     "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,
@@ -47,7 +47,7 @@ OUTSIDE = {
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_context": set[str](),
     "amplifier_module_hooks_memory_semantic_recall": set[str](),
-    "memory_daemon": {""},
+    "memory_daemon": {"", "times"},
 }
 
 # The modules, or the room, that may import what takes long to load, or is good for one thing only.

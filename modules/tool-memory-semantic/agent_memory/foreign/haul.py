@@ -85,13 +85,13 @@ class Haul:
 
     def moment(self, value: object) -> datetime | None:
         """The time in `value`, ISO 8601 or seconds since 1970; None if it is none, or to come."""
-        from memory_semantic import moment
+        from memory_semantic import times
 
         try:
             if isinstance(value, int | float):
                 told = datetime.fromtimestamp(value, UTC)
             else:
-                told = moment(value, UTC) if isinstance(value, str) else None
+                told = times.moment(value, UTC) if isinstance(value, str) else None
         except (ValueError, OverflowError, OSError):
             return None
         return told if told and told <= self.now else None
