@@ -139,9 +139,9 @@ class Event(_Arguments):
         if self.content is not None and self.text:
             raise ValueError("give text or content, not both")
         secret = self.sensitivity in ("high", "secret")
-        if self.artifact and self.artifact.data is not None and not secret:
-            raise ValueError("an artifact's data needs sensitivity high or secret")
         if self.artifact and self.artifact.data is not None:
+            if not secret:
+                raise ValueError("an artifact's data needs sensitivity high or secret")
             if self.content is not None or len(self.text) > MAX_DECISION:
                 raise ValueError(f"beside data, give a text of at most {MAX_DECISION:,} characters")
         if (self.kind == "task_update") != bool(self.task):

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from memory_semantic import estimate_tokens
 from psycopg.types.json import Jsonb
@@ -35,11 +34,12 @@ _INHERITED = """
     AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)
   UNION ALL SELECT channel FROM tasks WHERE task_id = %(task_id)s
     AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
-# Calls that touch the same ids go one after the other, and lock them in the same order, so that they
-# do not block each other: PostgreSQL needs a second to notice that.
+# Calls that touch the same ids go one after the other, and lock them in the same order, so that
+# they do not block each other: PostgreSQL needs a second to notice that.
 _IN_TURN = """
   SELECT pg_advisory_xact_lock(id) FROM (
-    SELECT DISTINCT hashtextextended(%s || ' ' || id, 0) AS id FROM unnest(%s::text[]) id ORDER BY 1) ids"""
+    SELECT DISTINCT hashtextextended(%s || ' ' || id, 0) AS id
+    FROM unnest(%s::text[]) id ORDER BY 1) ids"""
 _DECISION = _insert(
     "decisions",
     "decision_id decision scope rationale constraints alternatives consequences",
