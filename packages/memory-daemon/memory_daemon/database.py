@@ -109,7 +109,8 @@ async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
         for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
             await connection.execute(file.read_bytes())
             await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
-        await connection.execute(SEARCH.read_bytes())
+        if upto == len(MIGRATIONS):  # it is of the newest schema
+            await connection.execute(SEARCH.read_bytes())
 
 
 class Database(AsyncConnectionPool[Connection]):
