@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 import psycopg
-from memory_semantic import EmbeddingError, EmbeddingGenerator
+from memory_semantic import EmbeddingError, EmbeddingGenerator, mask
 from psycopg import sql
 
 from .database import Connection, connected
@@ -93,7 +93,8 @@ class Meaning:
         local = self._model and self._model.model == "local"
         if not text.strip() or (local and not _latin(text)):
             return None
-        [vector] = await self.vectors([text])
+        masked, _ = await asyncio.to_thread(mask, text)  # it may go to a service
+        [vector] = await self.vectors([masked])
         return vector
 
     async def fill(self, dsn: str) -> None:

@@ -43,7 +43,9 @@ _RESTORE_TASKS = """
   WITH updates AS (
     SELECT *, task->>'task_id' AS task_id, task->>'status' AS status, task->>'title' AS title,
       coalesce(content->>'text', content->>'excerpt_text') AS text
-    FROM events WHERE task IS NOT NULL AND (tenant_id, event_id) NOT IN (TABLE forgotten)),
+    FROM events WHERE task IS NOT NULL AND (tenant_id, event_id) NOT IN (TABLE forgotten)
+      AND (tenant_id, task->>'task_id') IN (
+        SELECT tenant_id, task_id FROM tasks WHERE (tenant_id, event_id) IN (TABLE forgotten))),
   earlier AS (
     SELECT DISTINCT ON (tenant_id, task_id) *, coalesce(
       (SELECT title FROM updates named WHERE title <> '' AND ts <= updates.ts
