@@ -15,6 +15,8 @@ from memory_daemon.access import Access
 from memory_daemon.settings import Refused, Settings
 from memory_daemon_process import DaemonProcess, wait_until
 
+pytestmark = pytest.mark.timeout(300)  # a slow machine starts its daemons in a minute
+
 
 @pytest.fixture
 def own(empty: Path) -> Iterator[DaemonProcess]:
@@ -168,6 +170,31 @@ async def test_loses_and_duplicates_nothing_under_load(daemon: DaemonProcess, te
         "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
     )
     assert count == distinct == 400
+
+
+async def test_what_is_forgotten_is_in_no_file_of_a_table(own: DaemonProcess) -> None:
+    def found() -> bool:
+        own.sql("CHECKPOINT")
+        files = [path for path in (own.home / "postgres/base").rglob("*") if path.is_file()]
+        return any(b"xylozwk" in path.read_bytes() for path in files)
+
+    agent = own.agent(Access("t"))
+    task = {"task_id": "t", "title": "xylozwk"}
+    await agent.record("xylozwk", "decision", decision={"rationale": ["xylozwk"]})
+    await agent.record("xylozwk", "task_update", task=task, refs=["xylozwk.md"], tags=["xylozwk"])
+    await agent.record("a xylozwk\n" * 2_000, "tool_result")
+    own.sql("ANALYZE")  # keeps samples of each column
+    assert found()
+    assert "verified" in own.run("forget", "--session", "s1", "--yes").stdout
+    assert not found()
+
+
+async def test_forgetting_says_if_an_open_transaction_keeps_the_text(own: DaemonProcess) -> None:
+    await own.agent(Access("t")).record("hello")
+    with psycopg.connect(own.dsn) as onlooker:
+        onlooker.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT now()")
+        done = own.run("forget", "--session", "s1", "--yes")
+    assert "verified" in done.stdout and "run VACUUM FULL" in done.stderr
 
 
 async def test_two_daemons_can_use_one_embedded_database(own: DaemonProcess, empty: Path) -> None:
