@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from memory_daemon import embedded
+from memory_daemon import embedded, upkeep
 from memory_daemon.access import Access
 from memory_daemon.settings import Refused, Settings
 from memory_daemon_process import DaemonProcess, wait_until
@@ -189,12 +189,15 @@ async def test_what_is_forgotten_is_in_no_file_of_a_table(own: DaemonProcess) ->
     assert not found()
 
 
-async def test_forgetting_says_if_an_open_transaction_keeps_the_text(own: DaemonProcess) -> None:
+async def test_forgetting_says_if_an_open_transaction_keeps_the_text(
+    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     await own.agent(Access("t")).record("hello")
+    monkeypatch.setattr(upkeep, "_ONLOOKERS_SECONDS", 1)
     with psycopg.connect(own.dsn) as onlooker:
         onlooker.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT now()")
-        done = own.run("forget", "--session", "s1", "--yes")
-    assert "verified" in done.stdout and "run VACUUM FULL" in done.stderr
+        assert (await upkeep.forget(own.dsn, {"session": "s1"}))["events"] == 1
+    assert "Another transaction is open" in caplog.text and "run VACUUM FULL" in caplog.text
 
 
 async def test_two_daemons_can_use_one_embedded_database(own: DaemonProcess, empty: Path) -> None:
