@@ -118,11 +118,9 @@ async def test_explains_a_slow_database(own: DaemonProcess) -> None:
 async def test_a_slow_search_leaves_the_rest_of_the_bundle(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     await agent.record("It is run by npm start", "decision")
-    own.sql("ALTER FUNCTION acb_candidates RENAME TO the_real_one")
-    own.sql(
-        "CREATE FUNCTION acb_candidates(text, text, text, double precision) RETURNS SETOF chunks"
-        " LANGUAGE sql AS 'SELECT chunks FROM chunks, pg_sleep(30)'"
-    )
+    [(search,)] = own.sql("SELECT pg_get_functiondef('acb_candidates'::regproc)")
+    of_everything = "BEGIN IF these IS NULL THEN PERFORM pg_sleep(30); END IF;"
+    own.sql(search.replace("BEGIN", of_everything, 1))
     bundle = await agent.bundle("how is it run")
     assert "npm start" in bundle and "took too long: this bundle has none" in bundle
 
