@@ -69,7 +69,7 @@ async def play(url: str, token: str) -> None:
             "build_acb", agent_id="eve", session_id="tuesday", query_text=QUESTION, max_tokens=2_000
         )
         print("".join(f"  | {line}\n" for line in bundle.splitlines()))
-    if any(part not in bundle for part in ("npm start", "server.js", "explain")):
+    if any(part not in bundle for part in (README, PACKAGE, ENTRY, "explain")):
         sys.exit("FAILED: the bundle lacks something.")
     if LOG.splitlines()[5_000] in bundle:
         sys.exit("FAILED: the bundle holds the middle of the log.")

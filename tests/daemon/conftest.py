@@ -13,6 +13,7 @@ import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import TEST_DSN, Agent, DaemonProcess
 from page_in_browser import browser  # noqa: F401
+from psycopg.conninfo import make_conninfo
 
 
 @pytest.fixture
@@ -45,3 +46,12 @@ def tenant(request: pytest.FixtureRequest) -> str:
 def sam(daemon: DaemonProcess, tenant: str) -> Agent:
     """An agent with its own tenant."""
     return daemon.agent(Access(tenant))
+
+
+@pytest.fixture
+def fresh(daemon: DaemonProcess) -> Iterator[str]:
+    """The address of an empty database."""
+    name = f"t{os.urandom(6).hex()}"
+    daemon.sql(f"CREATE DATABASE {name}")
+    yield make_conninfo(daemon.dsn, dbname=name)
+    daemon.sql(f"DROP DATABASE {name} WITH (FORCE)")

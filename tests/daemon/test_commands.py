@@ -1,9 +1,7 @@
 """What the operator of a daemon does: serve, forget, tokens, doctor, upgrades."""
 
 import asyncio
-import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -14,15 +12,6 @@ from memory_daemon.database import MIGRATIONS, migrate
 from memory_daemon.settings import Refused
 from memory_daemon_process import TABLES, Agent, DaemonProcess, one_of_everything, wait_until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
-
-@pytest.fixture
-def fresh(daemon: DaemonProcess) -> Iterator[str]:
-    """The address of an empty database."""
-    name = f"t{os.urandom(6).hex()}"
-    daemon.sql(f"CREATE DATABASE {name}")
-    yield make_conninfo(daemon.dsn, dbname=name)
-    daemon.sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def count(daemon: DaemonProcess, tenant: str) -> dict[str, int]:
@@ -166,13 +155,51 @@ async def test_says_what_to_run_if_it_may_not_create_the_role(
         ({"port": "many"}, "port"),
         ({"acb_tokens": "70000"}, "acb_tokens"),
         ({"dsn": "host=127.0.0.1 port=1 user=nobody"}, "Connection refused"),
-        ({"dsn": "nonsense"}, "database"),
+        ({"dsn": "nonsense"}, "MEMORY_DAEMON_DSN cannot be read"),
+        ({"dns": "host=127.0.0.1"}, "no setting MEMORY_DAEMON_DNS. Did you mean MEMORY_DAEMON_DSN"),
     ],
 )
 def test_refuses_an_invalid_setting_in_a_sentence(
     empty: Path, settings: dict[str, str], says: str
 ) -> None:
     assert says in refusal(DaemonProcess(empty, **settings), "serve")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"user": "nobody_known", "password": "sesame"}, "nobody_known"),
+        ({"dbname": "nothing_here", "password": "sesame"}, '"nothing_here" does not exist'),
+        ({"host": "/tmp/no-such-folder", "password": "sesame"}, "No such file or directory"),
+        ({"host": "nowhere.invalid", "password": "sesame"}, "nowhere.invalid"),
+    ],
+)
+def test_says_the_databases_own_reason_and_no_password(
+    daemon: DaemonProcess, empty: Path, wrong: dict[str, str], says: str
+) -> None:
+    said = refusal(DaemonProcess(empty, dsn=make_conninfo(daemon.dsn, **wrong)), "doctor")
+    assert "cannot be reached: " in said and says in said and "sesame" not in said
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://sam:open@sesame@127.0.0.1/db",
+        "postgresql://sam:open%sesame@127.0.0.1/db",
+        "host=127.0.0.1 password=open sesame",
+        "host=127.0.0.1 password='open sesame",
+    ],
+)
+def test_quotes_no_part_of_a_password_that_makes_the_address_unreadable(
+    empty: Path, dsn: str
+) -> None:
+    said = refusal(DaemonProcess(empty, dsn=dsn), "doctor")
+    assert "MEMORY_DAEMON_DSN cannot be read" in said and "sesame" not in said
+
+
+def test_a_clients_token_beside_the_settings_is_no_mistake(daemon: DaemonProcess) -> None:
+    both = DaemonProcess(daemon.home, dsn=daemon.dsn, token="mem_x")
+    assert both.run("doctor").returncode == 0
 
 
 def test_refuses_a_token_file_that_others_may_read(empty: Path) -> None:

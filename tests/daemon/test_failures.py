@@ -10,10 +10,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from memory_daemon import embedded
+from memory_daemon import embedded, upkeep
 from memory_daemon.access import Access
 from memory_daemon.settings import Refused, Settings
 from memory_daemon_process import DaemonProcess, wait_until
+
+pytestmark = pytest.mark.timeout(300)  # a slow machine starts its daemons in a minute
 
 
 @pytest.fixture
@@ -116,11 +118,9 @@ async def test_explains_a_slow_database(own: DaemonProcess) -> None:
 async def test_a_slow_search_leaves_the_rest_of_the_bundle(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     await agent.record("It is run by npm start", "decision")
-    own.sql("ALTER FUNCTION acb_candidates RENAME TO the_real_one")
-    own.sql(
-        "CREATE FUNCTION acb_candidates(text, text, text, double precision) RETURNS SETOF chunks"
-        " LANGUAGE sql AS 'SELECT chunks FROM chunks, pg_sleep(30)'"
-    )
+    [(search,)] = own.sql("SELECT pg_get_functiondef('acb_candidates'::regproc)")
+    of_everything = "BEGIN IF these IS NULL THEN PERFORM pg_sleep(30); END IF;"
+    own.sql(search.replace("BEGIN", of_everything, 1))
     bundle = await agent.bundle("how is it run")
     assert "npm start" in bundle and "took too long: this bundle has none" in bundle
 
@@ -168,6 +168,34 @@ async def test_loses_and_duplicates_nothing_under_load(daemon: DaemonProcess, te
         "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
     )
     assert count == distinct == 400
+
+
+async def test_what_is_forgotten_is_in_no_file_of_a_table(own: DaemonProcess) -> None:
+    def found() -> bool:
+        own.sql("CHECKPOINT")
+        files = [path for path in (own.home / "postgres/base").rglob("*") if path.is_file()]
+        return any(b"xylozwk" in path.read_bytes() for path in files)
+
+    agent = own.agent(Access("t"))
+    task = {"task_id": "t", "title": "xylozwk"}
+    await agent.record("xylozwk", "decision", decision={"rationale": ["xylozwk"]})
+    await agent.record("xylozwk", "task_update", task=task, refs=["xylozwk.md"], tags=["xylozwk"])
+    await agent.record("a xylozwk\n" * 2_000, "tool_result")
+    own.sql("ANALYZE")  # keeps samples of each column
+    assert found()
+    assert "verified" in own.run("forget", "--session", "s1", "--yes").stdout
+    assert not found()
+
+
+async def test_forgetting_says_if_an_open_transaction_keeps_the_text(
+    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await own.agent(Access("t")).record("hello")
+    monkeypatch.setattr(upkeep, "_ONLOOKERS_SECONDS", 1)
+    with psycopg.connect(own.dsn) as onlooker:
+        onlooker.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT now()")
+        assert (await upkeep.forget(own.dsn, {"session": "s1"}))["events"] == 1
+    assert "Another transaction is open" in caplog.text and "run VACUUM FULL" in caplog.text
 
 
 async def test_two_daemons_can_use_one_embedded_database(own: DaemonProcess, empty: Path) -> None:

@@ -3,9 +3,11 @@ what a bundle returns."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import bpe_openai
+import daemon as example  # examples/daemon.py
 import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
@@ -177,3 +179,23 @@ async def test_a_decision_that_supersedes_leaves_one_active(
         "record_event", kind="decision", text="no", decision={"supersedes": recorded["decision"]}
     )
     assert "Nothing was recorded" in again and "no active decision" in again
+
+
+@pytest.mark.parametrize("model", ["local", "none"])
+async def test_the_examples_session_is_found_by_files_with_vectors_and_without(
+    daemon: DaemonProcess, empty: Path, tenant: str, model: str
+) -> None:
+    own = DaemonProcess(empty, dsn=daemon.dsn, embedding_model=model).start()
+    try:
+        sam = own.agent(Access(tenant))
+        async with sam.connected():
+            await sam.ask("record_event", session_id="monday", events=example.EVENTS)
+            for question in (example.QUESTION, "How do I start this shop?"):
+                bundle = await sam.bundle(question, session_id="tuesday", max_tokens=2_000)
+                assert example.README in bundle and example.PACKAGE in bundle, question
+            services = {"text": "services:\n  db:\n    image: postgres:18\n", "kind": "tool_result"}
+            await sam.ask("record_event", session_id="other", refs=["compose.yaml"], **services)
+            bundle = await sam.bundle("What does compose.yaml do?", session_id="tuesday")
+            assert "postgres:18" in bundle.split("# Evidence")[1].split("##")[1]
+    finally:
+        own.stop()

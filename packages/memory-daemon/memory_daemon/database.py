@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -22,6 +23,10 @@ _NO_ROLE = (
     "Nothing was changed. The database's user may not create the role memory_daemon, which serves "
     "every call. Ask an administrator to run: CREATE ROLE memory_daemon NOLOGIN; "
     "GRANT memory_daemon TO "
+)
+_UNREADABLE = (
+    "MEMORY_DAEMON_DSN cannot be read. Write it as host=… user=… password='…' dbname=…; or as "
+    "postgresql://user:password@host/dbname, with %40 for an @ in the password, and %25 for a %."
 )
 _UNKNOWN = (
     "The connection broke during the commit: this may or may not have been recorded. Events with "
@@ -77,7 +82,11 @@ async def connected(dsn: str) -> AsyncIterator[Connection]:
     """A connection as the owner, who sees every tenant: for upkeep only. Raises Refused."""
     with _sentences():
         try:
+            if "@" in str(conninfo_to_dict(dsn).get("host")):  # the rest of a password
+                raise Refused(_UNREADABLE)
             opened = await AsyncConnection[DictRow].connect(dsn, **_OPTIONS)
+        except psycopg.ProgrammingError:  # its words quote what may be a password
+            raise Refused(_UNREADABLE) from None
         except psycopg.OperationalError as error:  # in libpq's words, which hold nothing recorded
             raise Refused(f"The database cannot be reached: {str(error).strip()}") from error
         async with opened as connection:

@@ -6,6 +6,8 @@ import logging
 import re
 from datetime import UTC, datetime, timedelta
 
+from psycopg import errors
+
 from .access import Tokens
 from .database import MIGRATIONS, Connection, connected
 from .settings import Refused, Settings
@@ -38,25 +40,35 @@ _REACTIVATE = """
   WHERE (gone.tenant_id, gone.decision_id) = (former.tenant_id, former.superseded_by)
     AND (gone.tenant_id, gone.decision_id) IN (TABLE forgotten)
     AND (former.tenant_id, former.decision_id) NOT IN (TABLE forgotten)"""
-# A task whose last update is forgotten is as the update before it said.
+# A task whose last update is forgotten is as the update that was recorded before it said.
 _RESTORE_TASKS = """
-  WITH updates AS (
-    SELECT *, task->>'task_id' AS task_id, task->>'status' AS status, task->>'title' AS title,
-      coalesce(content->>'text', content->>'excerpt_text') AS text
+  WITH before AS (
+    SELECT tenant_id, task->>'task_id' AS task_id,
+      (array_agg(event_id ORDER BY recorded_at DESC))[1] AS event_id, coalesce(
+        (array_agg(task->>'title' ORDER BY recorded_at DESC)
+          FILTER (WHERE task->>'title' <> ''))[1],
+        left(split_part(ltrim((array_agg(coalesce(content->>'text', content->>'excerpt_text')
+          ORDER BY recorded_at))[1], E' \\n\\t'), E'\\n', 1), 200)) AS title
     FROM events WHERE task IS NOT NULL AND (tenant_id, event_id) NOT IN (TABLE forgotten)
       AND (tenant_id, task->>'task_id') IN (
-        SELECT tenant_id, task_id FROM tasks WHERE (tenant_id, event_id) IN (TABLE forgotten))),
-  earlier AS (
-    SELECT DISTINCT ON (tenant_id, task_id) *, coalesce(
-      (SELECT title FROM updates named WHERE title <> '' AND ts <= updates.ts
-         AND (named.tenant_id, named.task_id) = (updates.tenant_id, updates.task_id)
-       ORDER BY ts DESC LIMIT 1), left(split_part(ltrim(text), E'\\n', 1), 200)) AS named
-    FROM updates ORDER BY tenant_id, task_id, ts DESC, recorded_at DESC)
-  UPDATE tasks SET event_id = earlier.event_id, ts = earlier.ts, status = earlier.status,
-    title = earlier.named, details = left(earlier.text, 3000), refs = earlier.refs,
-    channel = earlier.channel, sensitivity = earlier.sensitivity, actor_id = earlier.actor_id
-  FROM earlier WHERE (tasks.tenant_id, tasks.task_id) = (earlier.tenant_id, earlier.task_id)
+        SELECT tenant_id, task_id FROM tasks WHERE (tenant_id, event_id) IN (TABLE forgotten))
+    GROUP BY 1, 2)
+  UPDATE tasks SET event_id = last.event_id, ts = last.ts, status = last.task->>'status',
+    title = before.title, refs = last.refs, channel = last.channel, actor_id = last.actor_id,
+    details = left(coalesce(last.content->>'text', last.content->>'excerpt_text'), 3000),
+    sensitivity = last.sensitivity
+  FROM before JOIN events last USING (tenant_id, event_id)
+  WHERE (tasks.tenant_id, tasks.task_id) = (last.tenant_id, before.task_id)
     AND (tasks.tenant_id, tasks.event_id) IN (TABLE forgotten)"""
+# Samples of the texts, which stay when a table becomes empty. Only a superuser may delete them.
+_FORGET_SAMPLES = """
+  DELETE FROM pg_statistic WHERE starelid IN
+    (SELECT oid FROM pg_class WHERE relnamespace = 'memory'::regnamespace)"""
+# Transactions that may still see what was deleted; until they end, rewriting a table keeps it.
+_ONLOOKERS = """
+  SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND age(backend_xmin) >= age(%s::xid)"""
+_ONLOOKERS_SECONDS = 30
 log = logging.getLogger(__name__)
 _CHECKS = {  # each is true if all is well
     "PostgreSQL is 15 or newer": "current_setting('server_version_num')::int >= 150000",
@@ -77,11 +89,11 @@ async def forget(dsn: str, by: dict[str, str], *, really: bool = True) -> dict[s
     it checks that none is left, and writes the tables anew, so that their files do not hold the
     texts either. Backups and the write-ahead log are up to the database's owner. Raises Refused.
     """
-    return await _forget(dsn, by, really=really, afterwards="VACUUM (FULL, ANALYZE)")
+    return await _forget(dsn, by, really=really)
 
 
 async def _forget(
-    dsn: str, by: dict[str, str], *, really: bool, afterwards: str, spared: str = ""
+    dsn: str, by: dict[str, str], *, really: bool = True, files: bool = True, spared: str = ""
 ) -> dict[str, int]:
     values = by | {name: _moment(by[name]) for name in by if name.endswith("before")}
     where = " AND ".join([*(_BY[name] for name in by), *([spared] if spared else [])])
@@ -98,11 +110,33 @@ async def _forget(
             await connection.execute(
                 "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
             )
+            if files:
+                with contextlib.suppress(errors.InsufficientPrivilege):
+                    async with connection.transaction():
+                        await connection.execute(_FORGET_SAMPLES.encode())
+            found = await connection.execute("SELECT pg_current_xact_id()::xid::text AS id")
+            deletion = await found.fetchone() or {}
         if left := sum((await _counted(connection)).values()):
             raise Refused(f"{left} rows are still there. Run this again.")
-        if gone["events"]:
-            await connection.execute(f"{afterwards} {', '.join(_ID)}".encode())
+        if gone["events"] and files:
+            await _write_anew(connection, deletion["id"])
+        elif gone["events"]:
+            await connection.execute(f"VACUUM (ANALYZE) {', '.join(_ID)}".encode())
     return gone
+
+
+async def _write_anew(connection: Connection, deletion: str) -> None:
+    for _ in range(10 * _ONLOOKERS_SECONDS):
+        if not (await connection.execute(_ONLOOKERS.encode(), [deletion])).rowcount:
+            break
+        await asyncio.sleep(0.1)
+    else:
+        log.warning(
+            "Another transaction is open and may still see what was forgotten, so the database's "
+            "files may hold it. End that transaction, and run VACUUM FULL."
+        )
+    await connection.execute(f"VACUUM (FULL, ANALYZE) {', '.join(_ID)}".encode())
+    await connection.execute("VACUUM (FULL) pg_statistic")
 
 
 async def _counted(connection: Connection) -> dict[str, int]:
@@ -131,8 +165,7 @@ async def retain(dsn: str, days: int | None) -> None:
             gone = await _forget(
                 dsn,
                 {"recorded before": f"{days}d"},
-                really=True,
-                afterwards="VACUUM (ANALYZE)",
+                files=False,
                 spared=f"(tenant_id, event_id) NOT IN ({_IN_FORCE})",
             )
             if gone["events"]:
