@@ -129,7 +129,8 @@ class TestWhereAndWhose:
         shown = await told(command, "show", stored["memory_id"])
         assert shown["metadata"]["project"].endswith("the shop")
 
-    def test_without_an_identity_it_names_the_option(self, root: Path) -> None:
+    async def test_without_an_identity_it_names_the_option(self, root: Path, storage: Any) -> None:
+        await storage.store(CHOSEN)  # an only store is no name
         done = subprocess.run(
             [EXECUTABLE, "mcp", "--root", root], capture_output=True, text=True, input=""
         )

@@ -28,14 +28,19 @@ class Session:
             self.out.warn(problem)
         self._agent = agent
 
-    @cached_property
-    def agent(self) -> str:
-        """The agent that was named, else the one in Amplifier's settings, else the only one."""
+    @property
+    def named_agent(self) -> str | None:
+        """The agent that was named, else the one in Amplifier's settings, if there is one."""
         if self._agent is not None:
             return validate_agent_id(self._agent)
         named = self.settings.named_agent()
-        if named:
-            return named[0]
+        return named[0] if named else None
+
+    @cached_property
+    def agent(self) -> str:
+        """The agent that was named, else the one in Amplifier's settings, else the only one."""
+        if named := self.named_agent:
+            return named
         backend = self.settings.backend
         agents = backend.agents()
         if len(agents) == 1:

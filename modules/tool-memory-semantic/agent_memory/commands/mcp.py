@@ -18,6 +18,8 @@ def mcp(session: Session, read_only: bool) -> None:
     """
     import signal
 
+    if not session.named_agent:  # nobody sees whose memory it would be
+        raise click.UsageError("Whose memory? Name the agent: agent-memory mcp --agent NAME")
     config = {**session.settings.config, "agent_identity": session.agent}
     from memory_mcp.server import serve
 
