@@ -5,6 +5,7 @@ import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 
+pytestmark = pytest.mark.timeout(300)  # a slow machine writes the rows in a minute
 ROWS = 20_000
 
 
