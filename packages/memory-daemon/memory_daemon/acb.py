@@ -60,7 +60,8 @@ _NEAREST = _DECISIONS.format(
 )
 _CHUNKS = """
   SELECT chunks.*, kind AS what, r.*{0} FROM {1}
-  LEFT JOIN LATERAL replacement(chunks.event_id) r ON kind IN ('decision', 'task_update')"""
+  LEFT JOIN LATERAL (SELECT * FROM replacement(chunks.event_id)
+    WHERE kind IN ('decision', 'task_update')) r ON true"""
 _RECENT = (
     _CHUNKS.format(
         ", row_number() OVER (ORDER BY ts, chunk_id) AS position",

@@ -67,6 +67,7 @@ DECLARE
   nearest constant int := 20; -- with more, a bundle fills with what has nothing to do with it
   terms tsquery[]; weights float8[]; any_term tsquery; rare tsquery; ids text[]; cosines float8[];
 BEGIN
+  IF these = '{}' THEN RETURN; END IF; -- there are no decisions
   WITH listed AS (
     SELECT unnest(most_common_elems::text::text[]) AS word, unnest(most_common_elem_freqs) AS freq
     FROM pg_stats WHERE schemaname = 'memory' AND tablename = 'chunks' AND attname = 'tsv'),
