@@ -28,7 +28,7 @@ def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
     readme = (REPOSITORY / "README.md").read_text()
-    [line] = re.findall(r"^uv tool install .*$", readme, re.MULTILINE)
+    [line] = re.findall(r"^uv tool install .*\[cli\]\"$", readme, re.MULTILINE)
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     environment = {**os.environ, **places}
     subprocess.run(shlex.split(line), cwd=clone, env=environment, check=True)
