@@ -28,7 +28,7 @@ from .settings import RecallConfig, read
 
 if TYPE_CHECKING:
     from amplifier_core import HookResult
-    from memory_semantic import MemoryStorage
+    from memory_semantic import MemoryStorage, StoreInfo
 
 NAME = RECALL_MODULE
 # Each event with the fields that it carries, never a text.
@@ -212,7 +212,7 @@ class Recall:
         self._first = False
         query = asked(prompt)
         if query and found.tokens and settings.relevant:
-            close = await _close(storage, query, settings, unseen)
+            close = await _close(storage, info, query, settings, unseen)
             seen.update(each.id for each in close)
             rest = [each for each in found.memories if each.id not in seen]
             found.memories = close + rest
@@ -262,10 +262,13 @@ def asked(prompt: object) -> str:
 
 
 async def _close(
-    storage: "MemoryStorage", query: str, settings: RecallConfig, wanted: Callable[[Memory], bool]
+    storage: "MemoryStorage",
+    info: "StoreInfo | None",
+    query: str,
+    settings: RecallConfig,
+    wanted: Callable[[Memory], bool],
 ) -> list[Memory]:
     """The memories of a store that are close to `query`, and `wanted`, best first."""
-    info = await storage.info()
     if info is None:
         return []
     from memory_semantic.embeddings.optional import english_only
@@ -294,9 +297,11 @@ async def _close_in(
     """The same for the stores of others together. One that fails is left out; a search of the model
     says why.
     """
-    answers = await asyncio.gather(
-        *(_close(each, query, settings, wanted) for each in others), return_exceptions=True
-    )
+
+    async def of(storage: "MemoryStorage") -> list[Memory]:
+        return await _close(storage, await storage.info(), query, settings, wanted)
+
+    answers = await asyncio.gather(*map(of, others), return_exceptions=True)
     best: dict[str, Memory] = {}
     for memories in answers:
         for memory in () if isinstance(memories, BaseException) else memories:
