@@ -209,10 +209,7 @@ async def test_what_is_new_comes_first_when_asked_for(
 ) -> None:
     old = await sam.record("deploy deploy deploy failed", session_id="a")
     new = await sam.record("deploy", session_id="b")
-    daemon.sql(
-        "UPDATE chunks SET ts = ts - interval '300 days' WHERE (tenant_id, event_id) = (%s, %s)",
-        sam.tenant, old["event_id"],
-    )  # fmt: skip
+    daemon.make_old(sam, old["event_id"])
     bundle = await sam.bundle(f"deploy {words}", session_id="c")
     assert bundle.index(new["event_id"]) < bundle.index(old["event_id"])
 

@@ -116,10 +116,7 @@ async def test_prefers_newer_events_only_if_asked_what_is_new(
 ) -> None:
     old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
     new = await sam.record("deploy failed", session_id="b")
-    daemon.sql(
-        "UPDATE chunks SET ts = ts - interval '300 days' WHERE (tenant_id, event_id) = (%s, %s)",
-        sam.tenant, old["event_id"],
-    )  # fmt: skip
+    daemon.make_old(sam, old["event_id"])
 
     async def order(question: str) -> bool:
         bundle = await sam.bundle(question, session_id="c")
