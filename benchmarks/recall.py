@@ -26,31 +26,30 @@ import logging
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact import COSINE, FORMER, RECENCY, WORDS, Exact, Method, Model, whole_words
+from exact import COSINE, DEFAULT, Exact, Model
 from memory_semantic import MemoryStorage
-from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
+from memory_semantic.limits import LEXICAL_WEIGHT
 from rank_bm25 import BM25Okapi
 from recall_sets import Set, for_tuning, languages, locomo, own
 from report_recall import section
-from scoring import DEPTH, Answer, Question, differences, estimate, score, scores, separation
+from scoring import DEPTH, Answer, by_kind, differences, score, scores, separation
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 BUILT_IN = "built-in"
-# The default comes last.
-METHODS = {
-    "cosine": COSINE,
-    "with recency": RECENCY,
-    "words as in 1.3": FORMER,
-    "with recency and shared words": WORDS,
+# The default, and what each part of it adds, which is only asked of the built-in model.
+PARTS = {
+    "without shared words": DEFAULT._replace(weight=0.0),
+    "without recency": DEFAULT._replace(recency=False),
+    "without times": DEFAULT._replace(times=False),
 }
-DEFAULT = f"{BUILT_IN}, with recency and shared words"
-_SHOWN = 5
+METHODS = {"cosine alone": COSINE, "by default": DEFAULT}
+CHOSEN = f"{BUILT_IN}, by default"
+SHOWN = 5
 
 Log = Callable[[str], None]
 Found = dict[str, list[Answer]]
@@ -71,27 +70,38 @@ def measure(
         models[endpoint[1]] = Model(endpoint[1], endpoint[0])
     models |= {name: Model(name) for name in fetched}
     whole = own()
-    reported = whole.asking([each for each in whole.questions if not for_tuning(each)])
+    tuned, reported = (
+        whole.asking([each for each in whole.questions if for_tuning(each) is tuning])
+        for tuning in (True, False)
+    )
     log(f"recall: {len(whole.texts)} memories, {len(whole.questions)} questions")
     found = _found(models, reported)
-    default = found[DEFAULT]
+    default = found[CHOSEN]
+    answered, others = (
+        [a for a in default if bool(a.question.answers) is y] for y in (True, False)
+    )
+    kinds = Counter((question.kind, for_tuning(question)) for question in whole.questions)
     return {
-        "set": {"memories": len(whole.texts), "questions": _sizes(whole.questions)},
+        "set": {
+            "memories": len(whole.texts),
+            "questions": {
+                kind: {"tune": kinds[kind, True], "report": kinds[kind, False]}
+                for kind in dict.fromkeys(question.kind for question in whole.questions)
+            },
+        },
         "methods": list(found),
         "scores": {method: scores(answers) for method, answers in found.items()},
-        "tuning": _tuning(models[BUILT_IN], whole),
-        "differences": _differences(found),
-        "recency": _recency(models[BUILT_IN], whole),
-        "none": {
-            "auc": separation(
-                [answer.top for answer in default if answer.question.answers],
-                [answer.top for answer in default if not answer.question.answers],
-            )
-        },
+        "differences": [
+            {"what": f"built-in, {what}", "kind": kind, "recall@5": gain}
+            for what in PARTS
+            for kind, gain in differences(found[f"{BUILT_IN}, {what}"], default).items()
+        ],
+        "weight": LEXICAL_WEIGHT,
+        "tuning": _tuning(models[BUILT_IN], tuned),
+        "none": {"auc": separation([a.top for a in answered], [a.top for a in others])},
         "store": asyncio.run(_store(models[BUILT_IN], reported, default)),
         "languages": _languages(models[BUILT_IN]),
         "locomo": _locomo(locomo_file, models, log) if locomo_file else None,
-        "weight": LEXICAL_WEIGHT,
     }
 
 
@@ -99,7 +109,8 @@ def _found(models: dict[str, Model], given: Set) -> Found:
     found = {"BM25": _bm25(given)}
     for name, model in models.items():
         exact = Exact(model, given)
-        found |= {f"{name}, {what}": exact.answers(method) for what, method in METHODS.items()}
+        methods = (PARTS | METHODS) if name == BUILT_IN else METHODS
+        found |= {f"{name}, {what}": exact.answers(method) for what, method in methods.items()}
     return found
 
 
@@ -117,68 +128,14 @@ def _bm25(given: Set) -> list[Answer]:
     return answers
 
 
-def _sizes(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
-    counts = Counter((question.kind, for_tuning(question)) for question in questions)
-    kinds = dict.fromkeys(question.kind for question in questions)
-    return {
-        kind: {"tune": counts[kind, True], "report": counts[kind, False]}
-        for kind in sorted(kinds, key=lambda kind: kind == "none")
-    }
-
-
-def _differences(found: Found) -> list[dict[str, Any]]:
-    recency, former = (f"{BUILT_IN}, {name}" for name in ("with recency", "words as in 1.3"))
-    pairs = (
-        ("shared words against none", DEFAULT, recency),
-        ("shared words against those of 1.3", DEFAULT, former),
-        ("recency against cosine alone", recency, f"{BUILT_IN}, cosine"),
-    )
-    return [
-        {"what": what, "kind": kind, "recall@5": gain}
-        for what, one, other in pairs
-        for kind, gain in differences(_answered(found[one]), _answered(found[other])).items()
-    ]
-
-
-def _answered(answers: Iterable[Answer]) -> list[Answer]:
-    return [answer for answer in answers if answer.question.answers]
-
-
-def _tuning(model: Model, whole: Set) -> list[dict[str, float]]:
+def _tuning(model: Model, given: Set) -> list[dict[str, float]]:
     """What each weight of the words finds, on the part to tune on."""
-    exact = Exact(model, whole.asking([each for each in whole.questions if for_tuning(each)]))
+    exact = Exact(model, given)
     curve = []
     for weight in WEIGHTS:
-        found = scores(exact.answers(Method(weight)))
-        by_kind = {kind: each["recall@5"][0] for kind, each in found.items() if kind != "all"}
-        curve.append({"weight": weight, "recall@5": found["all"]["recall@5"][0], **by_kind})
+        found = scores(exact.answers(DEFAULT._replace(weight=weight)))
+        curve.append({"weight": weight, "recall@5": found["all"]["recall@5"][0]})
     return curve
-
-
-def _recency(model: Model, whole: Set) -> dict[str, Any]:
-    """What the boost gains where the answer is of the last week, and loses where it is older. It
-    was not tuned, so that all questions count.
-    """
-    start = whole.now - RECENCY_WINDOW + timedelta(microseconds=1)
-    times = zip(whole.texts, whole.times, strict=True)
-    fresh = {text for text, time in times if time >= start}
-    exact = Exact(model, whole.asking([each for each in whole.questions if each.answers]))
-    gains: dict[bool, list[float]] = {True: [], False: []}
-    without_boost = exact.answers(WORDS._replace(recency=False))
-    for one, other in zip(exact.answers(WORDS), without_boost, strict=True):
-        gain = score("recall@5", one) - score("recall@5", other)
-        gains[one.question.answers <= fresh].append(gain)
-    gain, loss = estimate(gains[True]), estimate([-each for each in gains[False]])
-    recent = [question for question in whole.questions if question.kind == "recent"]
-    exact = Exact(model, whole.asking(recent))
-    return {
-        "questions": {"recent": len(gains[True]), "other": len(gains[False])},
-        "gain_recent": gain,
-        "loss_other": loss,
-        "pays_from_share": loss[0] / (gain[0] + loss[0]) if gain[0] > 0 and loss[0] > 0 else None,
-        "with_since": scores(exact.answers(WORDS, since=start))["all"],
-        "without_since": scores(exact.answers(WORDS))["all"],
-    }
 
 
 async def _store(model: Model, given: Set, expected: Sequence[Answer]) -> dict[str, Any]:
@@ -195,29 +152,19 @@ async def _store(model: Model, given: Set, expected: Sequence[Answer]) -> dict[s
     pairs = zip(answers, expected, strict=True)
     return {
         "questions": len(answers),
-        "same": sum(one.texts[:_SHOWN] == other.texts[:_SHOWN] for one, other in pairs),
+        "same": sum(one.texts[:SHOWN] == other.texts[:SHOWN] for one, other in pairs),
         "recall@5": scores(answers)["all"]["recall@5"],
     }
 
 
 def _languages(model: Model) -> list[dict[str, Any]]:
-    """How many questions find their memory first, and among five: as in 1.3, and now."""
+    """How many questions find their memory first, and among five."""
     rows = []
     for language, given in languages().items():
-        found = {
-            "former": Exact(model, given, whole_words).answers(FORMER),
-            "now": Exact(model, given).answers(WORDS),
-        }
-        for kind in dict.fromkeys(question.kind for question in given.questions):
-            row: dict[str, Any] = {"language": language, "kind": kind}
-            for when, answers in found.items():
-                asked = [answer for answer in answers if answer.question.kind == kind]
-                row["questions"] = len(asked)
-                row[when] = [
-                    sum(score(metric, answer) > 0 for answer in asked)
-                    for metric in ("recall@1", "recall@5")
-                ]
-            rows.append(row)
+        found = by_kind(Exact(model, given).answers(DEFAULT))
+        for kind, asked in list(found.items())[1:]:
+            hits = [sum(score(f"recall@{k}", each) > 0 for each in asked) for k in (1, SHOWN)]
+            rows.append({"language": language, "kind": kind, "questions": len(asked), "now": hits})
     return rows
 
 
@@ -234,7 +181,6 @@ def _locomo(file: Path, models: dict[str, Model], log: Log) -> dict[str, Any]:
         for by_method in found.values()
     )
     return {
-        "file": file.name,
         "scores": with_names,
         "nameless": {method: each["all"]["recall@5"] for method, each in nameless.items()},
     }

@@ -1,99 +1,71 @@
-"""The section of the page about what a search finds."""
+"""The sections of the page about what a search finds, and about recall before a prompt."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from results import NONE, default_method, estimate_text, name_text, table
+from tables import NONE, default_method, estimate_text, number, strong, table
 
 
 def section(recall: dict[str, Any], plots: Any = None) -> str:
-    """As Markdown, of what `recall.measure` found; without `plots` no pictures."""
-    return "\n\n".join(
-        [
-            *_own(recall, plots),
-            *_gains(recall),
-            *_chosen(recall, plots),
-            *_boost(recall["recency"]),
-            "Can the score tell that there is no answer? It puts a question with an answer above "
-            f"one without in {estimate_text([100 * each for each in recall['none']['auc']])} % of "
-            "all pairs; 50 is chance.",
-            *_store(recall),
-            "### Other languages",
-            *_languages(recall["languages"]),
-            "### LoCoMo",
-            *_locomo(recall),
-        ]
-    )
+    """As Markdown, of what `recall.measure` found; without `plots` no picture."""
+    parts = [*_own(recall, plots), *_parts(recall), *_languages(recall["languages"])]
+    return "\n\n".join([*parts, "### LoCoMo", *_locomo(recall)])
 
 
 def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
-    all_scores, questions = recall["scores"], recall["set"]["questions"]
+    scores, questions = recall["scores"], recall["set"]["questions"]
     default = default_method(recall)
-    metrics = [name for name in all_scores[default]["all"] if name != "n"]
-    kinds = [kind for kind in all_scores[default] if kind != "all"]
-    tuned = sum(each["tune"] for each in questions.values())
-    reported = sum(each["report"] for each in questions.values())
+    metrics = [name for name in scores[default]["all"] if name != "n"]
+    kinds = [kind for kind in scores[default] if kind != "all"]
+    tuned, reported = (
+        sum(each[part] for each in questions.values()) for part in ("tune", "report")
+    )
     yield (
         "Our own set ([what it is](../benchmarks/recall/README.md)): "
         f"{recall['set']['memories']} memories of two years, {tuned} questions to tune on and "
         f"{reported} others, of which all that follows is. In %, with the interval that holds "
         "95 % of what resampling the questions gives. Each ranking is worked out for all memories "
-        "by its formula; the last of the built-in model is the default."
+        "by its formula; the default is in bold."
     )
     if plots:
-        from plots import draw_recall
-
-        yield plots.add(
+        found = {method: scores[method]["all"]["recall@5"] for method in recall["methods"]}
+        yield plots.bars(
             "recall",
-            lambda theme: draw_recall(recall, theme),
-            f"recall@5 of {', '.join(recall['methods'])}, by kind of question. The figures are "
-            "below.",
+            "recall@5, %, by model and ranking",
+            {method: [mean] for method, (mean, *_) in found.items()},
+            emphasised=default,
+            ends={method: (low, high) for method, (_, low, high) in found.items()},
         )
-    yield table(
-        ["method", *metrics],
-        [
-            [
-                name_text(method, default),
-                *(estimate_text(all_scores[method]["all"][metric]) for metric in metrics),
-            ]
-            for method in recall["methods"]
-        ],
-    )
+    yield _scores(recall["methods"], default, metrics, lambda m, c: scores[m]["all"][c])
     yield "recall@5 by kind of question:"
-    yield table(
-        ["method", *(f"{kind} ({all_scores[default][kind]['n']})" for kind in kinds)],
-        [
-            [
-                name_text(method, default),
-                *(estimate_text(all_scores[method][kind]["recall@5"]) for kind in kinds),
-            ]
-            for method in recall["methods"]
-        ],
+    heads = {f"{kind} ({scores[default][kind]['n']})": kind for kind in kinds}
+    yield _scores(recall["methods"], default, heads, lambda m, c: scores[m][heads[c]]["recall@5"])
+
+
+def _scores(methods: Any, default: str, columns: Any, estimate: Any) -> str:
+    rows = (
+        [strong(method, default), *(estimate_text(estimate(method, each)) for each in columns)]
+        for method in methods
     )
+    return table(["method", *columns], rows)
 
 
-def _gains(recall: dict[str, Any]) -> Iterator[str]:
+def _parts(recall: dict[str, Any]) -> Iterator[str]:
     rows: dict[str, dict[str, Any]] = {}
     for each in recall["differences"]:
         rows.setdefault(each["what"], {})[each["kind"]] = each["recall@5"]
-    columns = list(dict.fromkeys(each["kind"] for each in recall["differences"]))
+    kinds = list(dict.fromkeys(each["kind"] for each in recall["differences"]))
     yield (
         "Differences question by question, in points of recall@5; where the interval holds 0, it "
         "may be chance:"
     )
     yield table(
-        ["", *columns],
-        [
-            [
-                what,
-                *(estimate_text(row[kind], True) if kind in row else NONE for kind in columns),
-            ]
+        ["", *kinds],
+        (
+            [what, *(estimate_text(row[kind], True) if kind in row else NONE for kind in kinds)]
             for what, row in rows.items()
-        ],
+        ),
     )
-
-
-def _chosen(recall: dict[str, Any], plots: Any) -> Iterator[str]:
     yield (
         "How much shared words should count was chosen on the questions to tune on: "
         + ", ".join(f"{each['recall@5']:.1f} at {each['weight']:g}" for each in recall["tuning"])
@@ -101,54 +73,26 @@ def _chosen(recall: dict[str, Any], plots: Any) -> Iterator[str]:
         "are left out are ideas that came from LoCoMo as well, whose figures are not blind "
         "therefore."
     )
-    if plots:
-        from plots import draw_tuning
-
-        yield plots.add(
-            "tuning",
-            lambda theme: draw_tuning(recall, theme),
-            "recall@5 over the weight of shared words, for all questions to tune on and for each "
-            "kind of them.",
-        )
-
-
-def _boost(recency: dict[str, Any]) -> Iterator[str]:
-    share = recency["pays_from_share"]
-    pays = f"pays if {share:.0%} of all questions or more are such" if share else "never pays here"
+    store, auc = recall["store"], [100 * each for each in recall["none"]["auc"]]
     yield (
-        "Memories of the last seven days count a fifth more. Where the answer is of that week this "
-        f"gains {estimate_text(recency['gain_recent'])} points of recall@5, elsewhere it loses "
-        f"{estimate_text(recency['loss_other'])}: it {pays}. With `since` given instead, "
-        f"{estimate_text(recency['with_since']['recall@5'])} % of the answers to questions about "
-        f"the week are found instead of {estimate_text(recency['without_since']['recall@5'])} %."
-    )
-
-
-def _store(recall: dict[str, Any]) -> Iterator[str]:
-    store = recall["store"]
-    yield (
-        f"A store of these memories answers {store['same']} of {store['questions']} questions with "
-        "the same five memories in the same order as the formula, and finds "
-        f"{estimate_text(store['recall@5'])} % of the answers among them. It keeps vectors in 16 "
-        "bits, by which close scores can change places."
+        "Can the score tell that there is no answer? It puts a question with an answer above one "
+        f"without in {estimate_text(auc)} % of all pairs; 50 is chance. A store of these memories "
+        f"answers {store['same']} of {store['questions']} questions with the same five memories in "
+        f"the same order as the formula, and finds {estimate_text(store['recall@5'])} % of the "
+        "answers among them. It keeps vectors in 16 bits, by which close scores can change places."
     )
 
 
 def _languages(rows: list[dict[str, Any]]) -> Iterator[str]:
-    questions = rows[0]["questions"]
+    yield "### Other languages"
     yield (
         "Forty short memories in each of four languages, with the built-in model. One question "
         "about each is in other words, the other names a thing by a word of the memory, often "
-        f"inflected or part of a longer word. Right answers of {questions}, first and among the "
-        "first five; by chance 1 and 5."
+        f"inflected or part of a longer word. Right answers of {rows[0]['questions']}, first and "
+        "among the first five; by chance 1 and 5."
     )
-    yield table(
-        ["question", "1.3: first", "among five", "now: first", "among five"],
-        [
-            [f"{row['language']}, {row['kind']}", *map(str, [*row["former"], *row["now"]])]
-            for row in rows
-        ],
-    )
+    cells = ([f"{row['language']}, {row['kind']}", *map(str, row["now"])] for row in rows)
+    yield table(["question", "first", "among five"], cells)
     yield (
         "The built-in model cannot read Korean and Japanese: there, shared words count for most, "
         "and a question wholly in other words finds little more than chance would. How much more "
@@ -162,27 +106,100 @@ def _locomo(recall: dict[str, Any]) -> Iterator[str]:
     if not locomo:
         yield "This public set was not given to this run (`--locomo`)."
         return
-    all_scores, nameless = locomo["scores"], locomo["nameless"]
+    scores, nameless = locomo["scores"], locomo["nameless"]
     default = default_method(recall)
-    kinds = list(all_scores[default])
+    heads = {f"{kind} ({row['n']:,})": kind for kind, row in scores[default].items()}
     yield (
         "Ten long conversations; what was said is what is remembered, and what its authors name as "
         "evidence is the answer. recall@5 in %. Every turn begins with the name of its speaker, "
         "one of two: a name in a question draws its meaning to all turns of that speaker alike, "
         "unless it is left out as a common word. The last column is without these names."
     )
-    yield table(
+    last = "all, without names"
+    yield _scores(
+        list(scores),
+        default,
+        [*heads, last],
+        lambda m, c: nameless[m] if c == last else scores[m][heads[c]]["recall@5"],
+    )
+
+
+def better(recall: dict[str, Any]) -> Iterator[str]:
+    """Every figure of another method that is better than that of the default."""
+    default = default_method(recall)
+    locomo = recall["locomo"] or {"scores": {}, "nameless": {}}
+    found = {
+        f"{metric}, {'' if whose is recall else 'LoCoMo, '}{kind} questions": {
+            method: row[kind][metric] for method, row in whose["scores"].items()
+        }
+        for whose in (recall, locomo)
+        for kind, ours in whose["scores"].get(default, {}).items()
+        for metric in ours
+        if metric == "recall@5" or (whose is recall and kind == "all" and metric != "n")
+    }
+    found["recall@5, LoCoMo without names"] = locomo["nameless"]
+    for what, by_method in found.items():
+        names = [
+            f"{method} {mean:.1f}"
+            for method, (mean, *_) in by_method.items()
+            if mean > by_method[default][0]
+        ]
+        if names:
+            yield f"**{what}** ({by_method[default][0]:.1f}): {', '.join(names)}."
+
+
+def before_a_prompt(result: dict[str, Any]) -> str:
+    """As Markdown, of what `recall_hook.measure` found."""
+    times, agent = result["ms"], result["agent"]
+    busy = (
+        f" **The machine was busy: {times['load']:.0f} programs for each of its cores. Compare "
+        "these three with each other only.**"
+        if times["load"] >= 1.5
+        else ""
+    )
+    closeness = (
         [
-            "method",
-            *(f"{kind} ({all_scores[default][kind]['n']:,})" for kind in kinds),
-            "all, without names",
-        ],
+            strong(f"{row['least']:.2f}", f"{row['least'] if row['chosen'] else -1:.2f}"),
+            *(f"{row[key]:.0%}" for key in ("tune", "report")),
+            *(number(row[key]) for key in ("report_memories", "no_answer", "small_talk")),
+            f"{row['silent']:.0%}",
+        ]
+        for row in result["close"]
+    )
+    turns = (
+        [str(row["turns"]), *(number(row[key]) for key in ("recalled", "read", "paid"))]
+        for row in result["tokens"]
+    )
+    return "\n\n".join(
         [
-            [
-                name_text(method, default),
-                *(estimate_text(row[kind]["recall@5"]) for kind in kinds),
-                estimate_text(nameless[method]),
-            ]
-            for method, row in all_scores.items()
-        ],
+            f"[The hook](recall.md) adds {number(times['warm'])} ms to a prompt (p95 "
+            f"{number(times['warm_p95'])}) at {result['size']:,} memories with the built-in model, "
+            f"and {number(times['first'])} ms to the first of a process, which loads engine and "
+            f"model; at the same time, a search took {number(times['search'])} ms. Medians, in a "
+            f"scripted session with the real kernel.{busy}",
+            "What it adds to the input of a conversation, in tokens, where every other prompt is a "
+            "question of the labelled set and the rest are small talk. Without it, all of this is "
+            "0. What it adds is sent again in every later request, at a tenth of the price where "
+            "the provider has it in its cache (writing into it costs 1.25). Means of "
+            "conversations with one request a turn.",
+            table(
+                ["after so many turns", "recalled", "in all requests", "paid with a cache"], turns
+            ),
+            "Its budgets are kept by an estimate, which counts "
+            f"{result['tokens'][0]['estimate']:.2f} times what that of Llama 2 does, by which all "
+            "of this is counted and which counts about a fifth more than OpenAI's.",
+            "How close a memory has to be, as the cosine with the built-in model. **Found**: the "
+            "answer is among the five that are recalled, for questions of both parts of the set. "
+            "The other columns are how many memories are recalled: for a question with an answer, "
+            "for one without, for a prompt of small talk, and for how much of that there are none.",
+            table(
+                ["cosine", "found, tuning", "found", "answer", "no answer", "small talk", "silent"],
+                closeness,
+            ),
+            "A look-up that is delegated to [the retrieval agent](../agents/memory-retrieval.md) "
+            f"adds {agent['envelope'] + agent['answer']} tokens to the main agent's context at any "
+            f"size of the memory: {agent['envelope']} for the call and what the answer comes in, "
+            f"and {agent['answer']} for an answer of 200 words. Four searches for ten memories "
+            f"each, which stay with the agent, are {agent['searches']:,}.",
+        ]
     )

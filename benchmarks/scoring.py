@@ -1,6 +1,6 @@
 """How good a ranking is: recall, MRR and nDCG, with intervals from resampling the questions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,6 @@ def score(metric: str, answer: Answer) -> float:
 
 def scores(answers: Iterable[Answer]) -> dict[str, Any]:
     """All metrics, for all questions that have an answer and for each kind of them."""
-    answers = [answer for answer in answers if answer.question.answers]
     return {
         kind: {
             "n": len(chosen),
@@ -58,16 +57,17 @@ def scores(answers: Iterable[Answer]) -> dict[str, Any]:
     }
 
 
-def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """The answers under `all`, and under the kinds of their questions."""
-    kinds: dict[str, list[Answer]] = {"all": list(answers)}
-    for answer in answers:
+def by_kind(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
+    """Those of questions with an answer, under `all` and under the kinds of their questions."""
+    answered = [answer for answer in answers if answer.question.answers]
+    kinds: dict[str, list[Answer]] = {"all": answered}
+    for answer in answered:
         kinds.setdefault(answer.question.kind, []).append(answer)
     return kinds
 
 
 def differences(better: Sequence[Answer], worse: Sequence[Answer]) -> dict[str, Estimate]:
-    """What one method gains over another in recall@5, in points, question by question."""
+    """What one method finds more than another in recall@5, in points, question by question."""
     pairs = zip(by_kind(better).items(), by_kind(worse).values(), strict=True)
     return {
         kind: estimate(
@@ -97,9 +97,9 @@ def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> Es
     return [area(yes, no), *map(float, np.percentile(drawn, [2.5, 97.5]))]
 
 
-def estimate(values: Sequence[float], of: Callable[..., Any] = np.mean) -> Estimate:
-    """`of` the values, with its interval."""
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean of the values, with its interval."""
     sample = np.asarray(values, dtype=float)
     draws = np.random.default_rng(0).choice(sample, (_RESAMPLES, len(sample)))
-    low, high = np.percentile(of(draws, axis=1), [2.5, 97.5])
-    return [float(of(sample)), float(low), float(high)]
+    low, high = np.percentile(draws.mean(axis=1), [2.5, 97.5])
+    return [float(sample.mean()), float(low), float(high)]

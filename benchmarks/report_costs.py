@@ -1,0 +1,204 @@
+"""The sections of the page about tokens, money, the first answer, and what version 1 asks for."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from report_stores import ADD, ASKING, MEASURES, SEARCH, Measure
+from tables import NONE, OURS, Row, dollars, number, table
+
+AIM = 300  # tokens of a call, recalled text included, in the token-efficient design
+USUAL = 5  # memories of a search without a limit
+FIRST = {  # milliseconds on the clock
+    "a search, 1,000 memories": 150,
+    "a search, 10,000 memories": 250,
+    "`agent-memory search`, 1,000 memories": 200,
+    "mounting, after amplifier_core": 30,
+}
+MEMORY = next(each for each in MEASURES if each.key == "memory_mb")
+DISK = next(each for each in MEASURES if each.key == "disk_bytes")
+
+
+def tokens(found: Row) -> str:
+    """As Markdown, of what `tokens.measure` found."""
+    every = {name: amount["tokens"] for name, amount in found["every_request"].items()}
+    spelled = ", ".join(f"`{name}` {amount}" for name, amount in every.items())
+    rows = [
+        [
+            row["call"] + (f", limit {row['limit']}" if row["limit"] else ""),
+            f"{row['size']:,} of {row['characters']:,} characters",
+            str(row["memories"]) if row["call"] == "search" else NONE,
+            number(row["text"]),
+            f"{number(row['overhead'])} (most {number(row['overhead_most'])})",
+            number(row["overhead"] / row["memories"]) if row["memories"] else NONE,
+        ]
+        for row in found["calls"]
+    ]
+    heads = ["call", "memories in the store", "recalled", "text", "overhead (most)"]
+    usual = list(_usual(found))
+    stores, searches = (
+        [row["text"] + row["overhead"] for row in usual if row["call"] == call]
+        for call in ("store", "search")
+    )
+    beside = [row["overhead"] for row in usual if row["memories"] == USUAL]
+    met = ["is within that" if max(each) <= AIM else "is not" for each in (stores, searches)]
+    return "\n\n".join(
+        [
+            f"Counted with the tokenizer of {found['tokenizer']}, which needs no network and "
+            "counts more than those of GPT do. What a provider wraps around a tool or a call is "
+            "not in it. On every request: both tools as JSON, and what the bundle adds to the "
+            "instructions, together "
+            f"**{sum(every.values()):,}** ({spelled}).",
+            "In each call: the text that is stored or recalled, and all else, which are the other "
+            "arguments and the rest of the result. Medians.",
+            table([*heads, "overhead a memory"], rows),
+            f"The [token-efficient design](v1.md#the-token-efficient-design) aims at about {AIM} "
+            "for a call, the recalled text included, and recalls two or three memories. By this "
+            f"tokenizer, with memories of {usual[0]['characters']} characters and the default "
+            f"limit of five, a store ({_range(stores)} in all) {met[0]}, and a search "
+            f"({_range(searches)}) {met[1]}. With five recalled, what comes beside the text is "
+            f"{_range(beside)} tokens, among {_range(row['size'] for row in usual)} memories.",
+        ]
+    )
+
+
+def _usual(found: Row) -> Iterator[Row]:
+    """The calls as a model makes them: short memories, the default limit."""
+    shortest = min(row["characters"] for row in found["calls"])
+    for row in found["calls"]:
+        if row["characters"] == shortest and row["limit"] in (None, USUAL):
+            yield row
+
+
+def _range(values: Iterable[float]) -> str:
+    ordered = sorted(values)
+    return " to ".join(dict.fromkeys([number(ordered[0]), number(ordered[-1])]))
+
+
+def money(found: Row, plots: Any) -> str:
+    """As Markdown, of what `money.measure` found."""
+    prices, assumed = found["prices"], found["assumed"]
+    models = list(prices["embedding"])
+    parts = ["calls written", "results read", "tools in every request"]
+    amounts = {
+        user["name"]: [user[key] for key in ("writing", "reading", "every_request")]
+        for user in found["users"]
+    }
+    bars = {
+        user["name"]: [sum(user["embedding"][models[0]].values()), *amounts[user["name"]]]
+        for user in found["users"]
+    }
+    rows = [
+        [
+            user["name"],
+            *(" + ".join(map(dollars, user["embedding"][model].values())) for model in models),
+            *map(dollars, amounts[user["name"]]),
+            f"**{dollars(sum(bars[user['name']]))}**",
+            dollars(user["v1"]),
+        ]
+        for user in found["users"]
+    ]
+    users = "; ".join(
+        f"{user['name']}: {user['memories']} memories of {user['words']} words, "
+        f"{user['searches']:,.0f} searches, {user['sessions']} sessions"
+        for user in found["users"]
+    )
+    embedding = ", ".join(f"{model} ${price:.2f}" for model, price in prices["embedding"].items())
+    heads = ["user", *(f"memories + queries, {model}" for model in models), *parts]
+    return "\n\n".join(
+        [
+            "Dollars a year for the three kinds of user of the V1 design, whose figure is in the "
+            "last column. It counts the embedding of memories alone, and calls searches free; but "
+            "a query is embedded too, and the model that calls the tools writes the calls, reads "
+            "the results, and is told of the tools in every request.",
+            plots.bars("cost", "A year, in dollars", bars, [f"embeddings, {models[0]}", *parts]),
+            table([*heads, f"all, with {models[0]}", "V1 design"], rows),
+            "With the built-in model, memories and queries cost nothing.",
+            "Assumed, each month (memories and words are the design's, the rest is ours): "
+            f"{users}. A query has {assumed['query_words']} words, a search finds "
+            f"{assumed['results']} memories, a session has {assumed['requests_per_session']} "
+            "requests, and what a call leaves is read again from the cache in half of them. "
+            f"{assumed['tokens_per_word']:.2f} tokens a word, counted as above, and so rather too "
+            "many.",
+            f"Prices for a million tokens, assumptions of 2026: {embedding}; the model that calls "
+            f"the tools ${prices['input']:.2f} to read, ${prices['cached_input']:.2f} from the "
+            f"cache, ${prices['output']:.2f} to write. Flags of `run.py` change them.",
+        ]
+    )
+
+
+def first_answer(found: Row) -> str:
+    """As Markdown, of what `first_answer.measure` found."""
+    rows, parts = [], []
+    for name, row in found.items():
+        steps = row.get("steps", [None] * 3)
+        aim = str(FIRST.get(name, NONE))
+        rows.append(
+            [name, number(row["clock"]), aim, number(row["processor"]), *map(number, steps)]
+        )
+        whole = sum(row["imports"].values())
+        most = list(row["imports"].items())[:5]
+        parts += [f"{name}: {', '.join(f'{owner} {ms / whole:.0%}' for owner, ms in most)}"] * any(
+            most
+        )
+    missed = [name for name, aim in FIRST.items() if name in found and found[name]["clock"] > aim]
+    heads = ["", "ms", "aim", "of the processor", "imports", "the model", "the search"]
+    return "\n\n".join(
+        [
+            "With the built-in model, a new process for each; medians in milliseconds. The last "
+            "three columns are the processor's, too. Where other work shares the machine, the "
+            "processor's time is the better guide.",
+            table(heads, rows),
+            f"Longer than the aim: {'; '.join(missed) or 'none'}. Shares of the time that imports "
+            f"take by themselves: {'. '.join(parts)}.",
+            "What is left is not ours to shorten without another design: most of it are imports, "
+            "of Python's own modules and of `pydantic`, which builds the classes of memories and "
+            "settings, and the model, nearly all of it `tokenizers` reading 1.8 MB of vocabulary. "
+            "The vectors are mapped, and neither numpy nor the patterns for times and keys are "
+            "loaded before a text needs them.",
+        ]
+    )
+
+
+def version_1(parts: Row) -> str:
+    """The performance criteria of the V1 design and the targets of this project, as Markdown."""
+    sizes = parts["growth"]["stores"]
+    built_in = "agent-memory, built-in model"
+    first = {name: row["clock"] for name, row in parts.get("first_answer", {}).items()}
+    several = list(parts.get("several", {"processes": {"": {}}})["processes"].items())
+    count, ours = several[-1][0], several[-1][1].get(OURS, {})
+    longest = max(
+        ((ours.get(key) or {}).get("max", 0) for key in ("add_ms", "search_ms")), default=0
+    )
+    lost = (
+        f"{sum(ours['failures'].values())} failed, {ours['lost']} lost, " if "lost" in ours else ""
+    )
+
+    def at(size: str, name: str, measure: Measure, times: float = 1, unit: str = "") -> str:
+        value = measure.of(sizes.get(size, {}).get(name, {}))
+        return NONE if value is None else f"{number(value * times)} {unit or measure.unit}"
+
+    mounting = "mounting, after amplifier_core"
+    rows = [
+        ["V1: search, 1,000 memories", "< 200 ms", at("1000", OURS, SEARCH)],
+        ["V1: store, built-in model included", "< 500 ms", at("1000", built_in, ADD)],
+        ["V1: memory taken, 1,000 memories", "< 50 MB", at("1000", OURS, MEMORY)],
+        ["the same, with an embeddings service", "< 50 MB", at("1000", ASKING, MEMORY)],
+        ["the same, with the built-in model", "< 50 MB", at("1000", built_in, MEMORY)],
+        ["V1: disk, 10,000 memories", "< 2 MB", at("10000", OURS, DISK, 10, "MB")],
+        ["search, 10,000 memories", "80 ms", at("10000", OURS, SEARCH)],
+        ["store, 1,000 memories", "40 ms", at("1000", OURS, ADD)],
+        ["store, 10,000 memories", "80 ms", at("10000", OURS, ADD)],
+        ["disk for a memory, 10,000 memories", "4 kB", at("10000", OURS, DISK)],
+        [mounting, f"{FIRST[mounting]} ms", f"{number(first.get(mounting))} ms"],
+        [f"{count} processes", "no call over 1 s", f"{lost}longest {number(longest)} ms"],
+    ]
+    return "\n\n".join(
+        [
+            "From the tables above: medians of calls in a loop, which share an opening of the "
+            "store. Memory is counted from a bare Python on, and so with what a session has loaded "
+            "anyway.",
+            table(["what", "target", "measured"], rows),
+            "Nothing that keeps the vectors can meet V1's 2 MB: 1,536 numbers of 16 bits are 3 kB, "
+            "and 10,000 such vectors 31 MB. The rest is text, indexes, backup and room to grow.",
+        ]
+    )

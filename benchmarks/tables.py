@@ -1,0 +1,62 @@
+"""Numbers and tables as the page has them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+NONE = "\N{EN DASH}"  # a cell without a figure, and what stands between the ends of a range
+OURS = "agent-memory"
+
+
+def is_ours(name: str) -> bool:
+    """Whether a store is this project, in whichever variant."""
+    return name.startswith(OURS)
+
+
+def default_method(recall: Mapping[str, Any]) -> str:
+    """The method that a user has without a setting: the last of the built-in model."""
+    return [method for method in recall["methods"] if method.startswith("built-in")][-1]
+
+
+def number(value: float | None) -> str:
+    """Two or three digits, as many as mean something."""
+    if value is None:
+        return NONE
+    if abs(value) >= 9.95 or value == 0:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"
+
+
+def dollars(value: float) -> str:
+    """An amount, with as many digits as it takes to see that it is not nothing."""
+    return "$0" if not value else f"${value:,.2f}" if value >= 0.1 else f"${value:.2g}"
+
+
+def estimate_text(estimate: Sequence[float], signed: bool = False) -> str:
+    """A mean with the interval that holds 95 % of what resampling gives."""
+    mean, low, high = estimate
+    sign = "+" if signed else ""
+    between = " to " if signed or low < 0 else NONE
+    return f"{mean:{sign}.1f} ({low:{sign}.0f}{between}{high:{sign}.0f})"
+
+
+def strong(name: str, emphasised: str = OURS) -> str:
+    """The name, in bold if it is the one that a table is about."""
+    return f"**{name}**" if name == emphasised else name
+
+
+def cell(text: Any) -> str:
+    """A text of elsewhere, so that it cannot end a cell or start a tag."""
+    return str(text).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list in Markdown."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
+    """A table in Markdown; all columns but the first are numbers unless it is of `words`."""
+    lines = [heads, ["---", *["---" if words else "--:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
