@@ -109,7 +109,7 @@ def _measured(results: Results) -> str:
     if not growth or not (size := stores.shown_size(growth)):
         return ""
     rows = {name: row for name, row in growth["stores"][size].items() if name != stores.LIMIT}
-    count, final = _most_processes(results["parts"].get("several"))
+    count, final = stores.most_processes(results["parts"].get("several"))
     together = {name: row for name, row in final.items() if name in rows}
     better = [
         f"{each.name} ({', '.join(name for name, _ in found)})"
