@@ -33,7 +33,7 @@ from results import (
 
 # What does the same work as a variant of ours, and so may be better than that one alone: both ask
 # a service for their vectors.
-LIKE = {"mem0": "agent-memory, endpoint"}
+LIKE = {name: "agent-memory, endpoint" for name in ("mem0", "mcp-memory-service")}
 TO = NONE  # between the ends of a range
 AIM = 300  # tokens of a call, recalled text included, in the token-efficient design
 FSYNC = "yes: fsync before the call returns"
@@ -62,6 +62,11 @@ STORES = {
     "mcp-server-qdrant": (
         "the class behind that server's tools, on Qdrant local; MCP itself is not measured",
         "yes: fsync by SQLite",
+    ),
+    "mcp-memory-service": (
+        "the class behind its tools, on SQLite with sqlite-vec; vectors from an embeddings service; "
+        "MCP itself is not measured",
+        "**no**: SQLite's log with `synchronous=NORMAL`; outlives the process, not always the power",
     ),
     "mem0": (
         "on Qdrant local, without a language model; vectors from an embeddings service",
