@@ -192,15 +192,17 @@ def table(title: str, measure: str, found: dict[str, list[float]]) -> None:
 
 
 async def filled(model: Meaning, dsn: str) -> None:
-    """Wait until every chunk has its vector."""
+    """Wait until every chunk has its vector, and all are indexed."""
     if not model.on:
         return
-    filling = asyncio.create_task(model.fill(dsn))
+    started, filling = time.monotonic(), asyncio.create_task(model.fill(dsn))
     with psycopg.connect(dsn, autocommit=True) as connection:
-        while connection.execute(
-            "SELECT FROM memory.chunks WHERE embedding IS NULL LIMIT 1"
+        while not connection.execute(
+            "SELECT FROM pg_index WHERE indexrelid = to_regclass('memory.chunks_meaning')"
+            " AND indisvalid"
         ).rowcount:
             await asyncio.sleep(0.1)
+    print(f"\nVectors made and indexed in {time.monotonic() - started:.0f} s.\n", flush=True)
     filling.cancel()
 
 

@@ -90,10 +90,11 @@ def _one_size(
 ) -> dict[str, Any]:
     """The row of each store at one size.
 
-    fill_seconds, disk_bytes (a memory), cold_ms (a new process until its first answer), search_ms,
-    week_ms (only the last week), add_ms (one durable memory): each of them a `_spread`; found and
+    fill_seconds, disk_bytes (a memory); each a `_spread`: cold_ms (a new process until its first
+    answer), lone_ms (a search after a pause), search_ms (in a loop), week_ms (only the last week,
+    in a loop), lone_add_ms and add_ms (one durable memory), forget_ms (one memory); found and
     found_week: the share of the exact nearest memories that was found; memory: after the searches.
-    What is not there has its reason in `failed`, or in `no_week`.
+    What is not there has its reason in `failed`.
     """
     now = datetime.now(UTC).isoformat()
     rows: dict[str, Any] = {}
@@ -135,16 +136,14 @@ def _one_size(
 
     def warm(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
         result = peers.run(peer, "warm", folder, size, calls, seconds=part_seconds)
-        row["search_ms"] = _spread(result["search"])
+        for name in ("search", "lone", "week"):
+            row[f"{name}_ms"] = _spread(result[name])
         row["memory"] = result["memory"]
-        if "week" in result:
-            row["week_ms"] = _spread(result["week"])
-        else:
-            row["no_week"] = result["no_since"]
         answers[peer.name] = result
 
     def add(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
-        row["add_ms"] = _spread(peers.run(peer, "single", folder, calls, seconds=part_seconds))
+        result = peers.run(peer, "single", folder, size, calls, seconds=part_seconds)
+        row |= {f"{name}_ms": _spread(times) for name, times in result.items()}
 
     # All stores in turn, again and again: what else the machine does hits none of them alone.
     for run in range(runs):
@@ -152,7 +151,7 @@ def _one_size(
         each("first answer", one_cold)
     log(f"{size:,} memories: searches")
     each("searches", warm)
-    log(f"{size:,} memories: single memories added")
+    log(f"{size:,} memories: single memories added and forgotten")
     each("adds", add)
     if exact := answers.get("numpy float32"):
         for name, given in answers.items():
@@ -222,7 +221,7 @@ def table(result: dict[str, Any]) -> str:
                 [name]
                 + ["-" if each is None else f"{each:.1f}" for each in numbers]
                 + ["-" if each is None else f"{each:.0%}" for each in shares]
-                + [row[key] for key in ("failed", "no_week") if key in row]
+                + [row[key] for key in ("failed",) if key in row]
             )
     widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
     return "\n".join(

@@ -36,7 +36,7 @@ def measure(
     with peers.endpoint():
         for number in processes:
             rows = results[str(number)] = {}
-            for peer in (each for each in peers.chosen(stores) if not each.alone):
+            for peer in peers.chosen(stores):
                 log(f"processes: {number}, {peer.name}")
                 try:
                     rows[peer.name] = _together(peer, number, seconds)

@@ -24,8 +24,7 @@ class Peer:
     """A store, by the name that tables have for it.
 
     `packages` are those whose versions matter. Above `largest` memories it is only measured on
-    request, because filling it or searching in it takes too long. One that works `alone` is not
-    asked to let several processes in.
+    request, because filling it or searching in it takes too long.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Peer:
     packages: tuple[str, ...]
     variant: str | None = None
     largest: int | None = None
-    alone: bool = False
 
 
 _OURS = ("amplifier-module-tool-memory-semantic", "qdrant-edge-py")
@@ -42,7 +40,6 @@ PEERS = [
     Peer("agent-memory", "with_agent_memory.py", _OURS, "vectors"),
     Peer("agent-memory, endpoint", "with_agent_memory.py", _OURS, "endpoint", largest=10_000),
     Peer("agent-memory, built-in model", "with_agent_memory.py", _OURS, "local"),
-    Peer("agent-memory, kept open", "with_agent_memory.py", _OURS, "open", 10_000, alone=True),
     Peer("numpy float32", "with_numpy.py", ("numpy",)),
     Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
     Peer("Chroma", "with_chroma.py", ("chromadb",)),
@@ -52,6 +49,12 @@ PEERS = [
         "mcp-server-qdrant",
         "with_mcp_server_qdrant.py",
         ("mcp-server-qdrant", "qdrant-client"),
+        largest=10_000,
+    ),
+    Peer(
+        "mcp-memory-service",
+        "with_mcp_memory_service.py",
+        ("mcp-memory-service", "sqlite-vec"),
         largest=10_000,
     ),
     Peer("mem0", "with_mem0.py", ("mem0ai", "qdrant-client"), largest=10_000),

@@ -9,32 +9,26 @@
 # editable = true
 # ///
 # pyright: reportMissingImports=false
-"""This project: its public class `MemoryStorage`, in four variants by the first argument.
+"""This project: its public class `MemoryStorage`, in three variants by the first argument.
 
 `vectors`: the vectors cost next to nothing, so the times are those of the store. `endpoint`: by
-an embeddings service, as with OpenAI. `local`: the built-in model, which reads the words. `open`:
-an experiment, what a call would take if the store stayed open, and locked, between calls.
+an embeddings service, as with OpenAI. `local`: the built-in model, which reads the words.
 
-Durable: a memory is on disk, fsync included, when the call returns. Every call opens the store,
-does its work under a lock between processes, and closes it again: none is kept open.
+Durable: a memory is on disk, fsync included, when the call returns. A call opens the store under a
+lock between processes; calls that come together share one opening. What is forgotten is also erased
+from the disk when the call returns.
 """
 
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import worker
 from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.files.access import Visit
-from memory_semantic.merging import merge
-from memory_semantic.store import EmbeddingModel, Question, StoreInfo, Where, search
 from worker import Item
 
 AGENT = "bench"
@@ -56,7 +50,7 @@ class AgentMemory(worker.Store):
     def open(self, folder: Path) -> None:
         config: dict[str, Any] = {"storage_root": str(folder)}
         generator = None
-        if self._variant in ("vectors", "open"):
+        if self._variant == "vectors":
             generator = Vectors(dimensions=worker.DIMENSIONS)
         elif self._variant == "endpoint":
             config["embedding_model"] = "text-embedding-3-small"
@@ -65,33 +59,14 @@ class AgentMemory(worker.Store):
             config["embedding_model"] = "local"
         self._runner = asyncio.Runner()
         self._storage = MemoryStorage(AGENT, config, embeddings=generator)
-        self._kept = ExitStack()
-        self._held = None
-        if self._variant == "open":
-            self._storage.folder.make()
-            visit = Visit(self._storage.folder, time.monotonic(), Event())
-            self._kept.callback(visit.close)
-            model = EmbeddingModel("bench", None, worker.DIMENSIONS)
-            self._held = visit.store(
-                StoreInfo(agent=AGENT, embedding=model, created=datetime.now(UTC))
-            )
 
     def add(self, items: Sequence[Item]) -> None:
-        if self._held:
-            self._held.update(
-                [
-                    Memory(agent_id=AGENT, content=item.text, embedding=list(item.vector))
-                    for item in items
-                ],
-                merge,
-            )
-            return
         if len(items) == 1:  # as the tool does
             self._runner.run(self._storage.store(items[0].text))
             return
         memories = [
             Memory(
-                id=f"mem-{int(item.text.split(maxsplit=2)[1].rstrip(':')):08x}",
+                id=f"mem-{worker.number_of(item.text):08x}",
                 agent_id=AGENT,
                 content=item.text,
                 timestamp=item.timestamp,
@@ -101,18 +76,16 @@ class AgentMemory(worker.Store):
         self._runner.run(self._storage.restore(memories))
 
     def search(self, question: Item, limit: int, since: datetime | None) -> list[str]:
-        if self._held:
-            where, now = Where(since=since), datetime.now(UTC)
-            found = search(self._held, Question(list(question.vector)), where, limit, now)
-        else:
-            found = self._runner.run(self._storage.search(question.text, limit, since))
+        found = self._runner.run(self._storage.search(question.text, limit, since))
         return [memory.content for memory in found]
+
+    def forget(self, found: int) -> None:
+        self._runner.run(self._storage.delete([f"mem-{found:08x}"]))
 
     def texts(self) -> list[str]:
         return [memory.content for memory in self._runner.run(self._storage.get_recent(10**9))]
 
     def close(self) -> None:
-        self._kept.close()
         self._runner.close()
 
 

@@ -10,7 +10,6 @@
 Durable: `add` returns after SQLite has fsynced the memory in its log, from which the index is made.
 """
 
-import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -32,7 +31,7 @@ class Chroma(worker.Store):
 
     def add(self, items: Sequence[Item]) -> None:
         self._collection.add(
-            ids=[str(uuid.uuid4()) for _ in items],
+            ids=[str(worker.number_of(item.text)) for item in items],
             embeddings=[item.vector.tolist() for item in items],
             documents=[item.text for item in items],
             metadatas=[{"time": item.timestamp.timestamp()} for item in items],
@@ -46,6 +45,9 @@ class Chroma(worker.Store):
             include=["documents"],
         )
         return found["documents"][0]
+
+    def forget(self, found: int) -> None:
+        self._collection.delete([str(found)])
 
     def texts(self) -> list[str]:
         return self._collection.get(include=["documents"])["documents"]

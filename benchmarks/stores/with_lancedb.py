@@ -55,6 +55,9 @@ class LanceDB(worker.Store):
             query = query.where(f"time >= timestamp '{since.isoformat()}'", prefilter=True)
         return [row["text"] for row in query.select(["text", "_distance"]).to_list()]
 
+    def forget(self, found: int) -> None:
+        self._table.delete(f"text = '{worker.text(found)}'")
+
     def texts(self) -> list[str]:
         return self._table.to_arrow().column("text").to_pylist()
 

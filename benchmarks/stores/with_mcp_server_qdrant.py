@@ -41,6 +41,8 @@ class Vectors(EmbeddingProvider):
 
 
 class McpServerQdrant(worker.Store):
+    can_forget = False  # it has no tool for it
+
     def open(self, folder: Path) -> None:
         self._runner = asyncio.Runner()
         self._connector = QdrantConnector(None, None, "memories", Vectors(), str(folder))

@@ -16,7 +16,7 @@ process can open the folder.
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,14 @@ class Mem0(worker.Store):
             filters["created_at"] = {"gte": since.isoformat()}
         found = self._memory.search(question.text, top_k=limit, filters=filters, threshold=0)
         return [each["memory"] for each in found["results"]]
+
+    def find(self, number: int) -> str:
+        question = worker.memory(number, datetime.now(UTC))
+        found = self._memory.search(question.text, top_k=1, filters={"user_id": USER}, threshold=0)
+        return found["results"][0]["id"]
+
+    def forget(self, found: str) -> None:
+        self._memory.delete(found)
 
     def texts(self) -> list[str]:
         found = self._memory.get_all(filters={"user_id": USER}, top_k=10**9)

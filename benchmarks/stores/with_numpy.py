@@ -31,6 +31,8 @@ BOOST = 1.2
 
 
 class Numpy(worker.Store):
+    can_forget = False
+
     def open(self, folder: Path) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
         self._texts = os.open(folder / "texts.jsonl", flags, 0o600)

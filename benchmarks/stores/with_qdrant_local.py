@@ -13,7 +13,6 @@ second process from opening the folder.
 Durable: SQLite has fsynced the memory when `upsert` returns.
 """
 
-import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +36,7 @@ class QdrantLocal(worker.Store):
     def add(self, items: Sequence[Item]) -> None:
         points = [
             models.PointStruct(
-                id=str(uuid.uuid4()),
+                id=worker.number_of(item.text),
                 vector=item.vector.tolist(),
                 payload={"text": item.text, "time": item.timestamp.isoformat()},
             )
@@ -54,6 +53,9 @@ class QdrantLocal(worker.Store):
             COLLECTION, question.vector.tolist(), query_filter=where, limit=limit
         )
         return [point.payload["text"] for point in found.points if point.payload]
+
+    def forget(self, found: int) -> None:
+        self._client.delete(COLLECTION, [found])
 
     def texts(self) -> list[str]:
         points, _ = self._client.scroll(COLLECTION, limit=10**9)

@@ -51,6 +51,10 @@ class SqliteVec(worker.Store):
             values.append(since.timestamp())
         return [text for (text,) in self._database.execute(query + " ORDER BY distance", values)]
 
+    def forget(self, found: int) -> None:
+        with self._database:  # rows are numbered from 1, in the order of the filling
+            self._database.execute("DELETE FROM memories WHERE rowid = ?", (found + 1,))
+
     def texts(self) -> list[str]:
         return [text for (text,) in self._database.execute("SELECT text FROM memories")]
 

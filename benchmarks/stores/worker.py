@@ -30,6 +30,10 @@ COMPARED = 20
 # A loop of calls ends early after so long, because one slow store must not stop the comparison.
 LOOP_SECONDS = 60.0
 LEAST_CALLS = 5
+# Of calls that come alone: after such a pause, in seconds, ours has closed its store again.
+PAUSE = 0.4
+LONE_CALLS = 15
+FORGOTTEN = 5
 # So many kinds of failure are told apart.
 KINDS = 10
 TOPICS = 64
@@ -74,8 +78,7 @@ class Store:
     ranking = "plain"
     # How many memories one `add` takes when a store is filled.
     batch = 1_000
-    # Why it cannot search the memories of the last week only, if it cannot.
-    no_since: str | None = None
+    can_forget = True
 
     def open(self, folder: Path) -> None:
         """Open the store in this folder, which exists; make a store if it is empty."""
@@ -87,6 +90,14 @@ class Store:
 
     def search(self, question: Item, limit: int, since: datetime | None) -> list[str]:
         """The texts of the nearest memories, best first."""
+        raise NotImplementedError
+
+    def find(self, number: int) -> Any:
+        """How `forget` is told of the memory of this number; not timed."""
+        return number
+
+    def forget(self, found: Any) -> None:
+        """Take a memory out: no search finds it when this returns."""
         raise NotImplementedError
 
     def texts(self) -> list[str]:
@@ -121,12 +132,18 @@ def vector(content: str) -> "array[float]":
     Memories whose numbers are equal modulo 64 share a topic: their cosine is about 0.5. That of a
     question and its memory is about 0.8, and 0.4 to others of the topic.
     """
-    number = int(content.split(maxsplit=2)[1].rstrip(":").partition(".")[0])
+    found = re.match(r"\w+ (\d+)", content)  # some stores try a text of their own first
+    number = int(found[1]) if found else 0
     numbers = list(map(add, _topic(number % TOPICS), _noise(f"memory {number}")))
     if content.startswith("Question"):
         numbers = list(map(add, numbers, _noise(content)))
     length = math.sqrt(sum(map(mul, numbers, numbers)))
     return array("f", [each / length for each in numbers])
+
+
+def number_of(content: str) -> int:
+    """The number of the memory with this text."""
+    return int(content.split(maxsplit=2)[1].rstrip(":"))
 
 
 @lru_cache(TOPICS)
@@ -168,12 +185,17 @@ def used_memory() -> dict[str, float | None]:
     }
 
 
-def timed(call: Callable[[Item], Any], items: Callable[[int], Item], calls: int) -> list[float]:
-    """Milliseconds of each call; the items are made outside the timing."""
+def timed(
+    call: Callable[[Any], Any], items: Callable[[int], Any], calls: int, pause: float = 0
+) -> list[float]:
+    """Milliseconds of each call, in a loop or each after a pause in seconds; the items are made
+    outside the timing.
+    """
     times: list[float] = []
     end = time.perf_counter() + LOOP_SECONDS
     for index in range(calls):
         item = items(index)
+        time.sleep(pause)
         started = time.perf_counter()
         call(item)
         times.append((time.perf_counter() - started) * 1000)
@@ -224,28 +246,34 @@ def warm(store: Store, folder: Path, size: str, calls: str) -> None:
     store.open(folder)
     timed(search, items, WARM_UP)
     result: dict[str, Any] = {"search": timed(search, items, int(calls))}
-    if store.no_since is None:
-        timed(search_week, items, WARM_UP)
-        result["week"] = timed(search_week, items, int(calls))
-    else:
-        result["no_since"] = store.no_since
+    timed(search_week, items, WARM_UP)
+    result["week"] = timed(search_week, items, int(calls))
     result["memory"] = used_memory()
+    result["lone"] = timed(search, items, min(int(calls), LONE_CALLS), PAUSE)
     questions = [items(index) for index in range(COMPARED)]
     result["answers"] = [store.answers(each, None) for each in questions]
-    if store.no_since is None:
-        result["week_answers"] = [store.answers(each, each.timestamp - WEEK) for each in questions]
+    result["week_answers"] = [store.answers(each, each.timestamp - WEEK) for each in questions]
     store.close()
     _print(result)
 
 
-def single(store: Store, folder: Path, calls: str) -> None:
-    """Memories stored one by one."""
+def single(store: Store, folder: Path, size: str, calls: str) -> None:
+    """Memories stored one by one, in a loop and alone; then some of the first forgotten."""
+
+    def added(index: int) -> Item:
+        return memory(LATER + index, datetime.now(UTC))
+
+    def add(item: Item) -> None:
+        store.add([item])
+
     store.open(folder)
-    result = timed(
-        lambda item: store.add([item]),
-        lambda index: memory(LATER + index, datetime.now(UTC)),
-        int(calls),
-    )
+    number = int(calls)
+    result = {"add": timed(add, added, number)}
+    lone = min(number, LONE_CALLS)
+    result["lone_add"] = timed(add, lambda index: added(number + index), lone, PAUSE)
+    if store.can_forget:
+        chosen = random.Random("forget").sample(range(int(size)), FORGOTTEN)
+        result["forget"] = timed(store.forget, lambda index: store.find(chosen[index]), FORGOTTEN)
     store.close()
     _print(result)
 

@@ -1,5 +1,6 @@
 """What a bundle holds, in which order, and what it shows of each event."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from memory_daemon.access import Access
+from memory_daemon.database import migrate
+from memory_daemon.meaning import Meaning
 from memory_daemon_process import Agent, DaemonProcess
 
 
@@ -331,3 +334,35 @@ async def test_chunks_without_a_vector_get_one(daemon: DaemonProcess, meaning: b
         "SELECT count(embedding) FROM chunks WHERE tenant_id = %s", sam.tenant
     )
     assert vectors == 1
+
+
+async def test_an_index_of_vectors_that_broke_off_is_built_again(meaning: bool, fresh: str) -> None:
+    if not meaning:
+        return
+    await migrate(fresh)
+    model = Meaning("local")
+    await model.prepare(fresh)
+    with psycopg.connect(fresh, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO memory.events (tenant_id, event_id, session_id, channel, actor_type,
+              actor_id, kind, content, request_hash)
+            VALUES ('t', 'e', 's', 'team', 'agent', 'sam', 'message', '{}', '');
+            INSERT INTO memory.chunks (tenant_id, chunk_id, event_id, ts, session_id, channel,
+              actor_type, actor_id, kind, sensitivity, token_est, importance, text)
+            SELECT 't', 'e.' || nth, 'e', now(), 's', 'team', 'agent', 'sam', 'message', 'none', 9,
+              0.5, 'The physician gave me pills' FROM generate_series(0, 1) nth"""
+        )
+        # As after a stop in the middle: the index is there, and no search uses it.
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute(
+                "CREATE UNIQUE INDEX CONCURRENTLY chunks_meaning ON memory.chunks (tenant_id)"
+            )
+        filling = asyncio.create_task(model.fill(fresh))
+        built = "SELECT FROM pg_indexes WHERE indexdef LIKE '%chunks_meaning%USING hnsw%'"
+        while not connection.execute(built).rowcount:
+            assert not filling.done()
+            await asyncio.sleep(0.05)
+        filling.cancel()
+        unembedded = "SELECT FROM memory.chunks WHERE embedding IS NULL"
+        assert connection.execute(unembedded).rowcount == 0

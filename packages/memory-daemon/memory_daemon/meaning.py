@@ -14,6 +14,7 @@ from .settings import Refused
 
 AT_ONCE = 128  # texts embedded in one step of filling in
 FILL_SECONDS = 60  # between looks for chunks without a vector: a service may have failed
+INDEX_MEMORY = "256MB"  # the graph of 200,000 chunks; of more, the rest is slower to build
 _EXTENSION = (
     "SELECT extnamespace::regnamespace::text AS place FROM pg_extension WHERE extname = 'vector'"
 )
@@ -21,6 +22,11 @@ _OLD = " AND string_to_array(extversion, '.')::int[] < '{0,8}'"  # without itera
 _COLUMN = (
     "SELECT col_description(attrelid, attnum) AS model FROM pg_attribute"
     " WHERE attrelid = 'chunks'::regclass AND attname = 'embedding' AND NOT attisdropped"
+)
+# Whether the index was built to its end, and whether no other daemon is building it.
+_INDEX = (
+    "SELECT coalesce((SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass("
+    "'chunks_meaning')), false) AS sound, pg_try_advisory_lock(1835363685) AS alone"
 )
 _NONE = "Everything is found by words alone, not by meaning: {}"
 log = logging.getLogger(__name__)
@@ -77,7 +83,6 @@ class Meaning:
                 ALTER TABLE chunks DROP COLUMN IF EXISTS embedding,
                   ADD COLUMN embedding halfvec({model.dimensions});
                 COMMENT ON COLUMN chunks.embedding IS {comment};
-                CREATE INDEX chunks_meaning ON chunks USING hnsw (embedding halfvec_cosine_ops);
                 CREATE INDEX chunks_to_embed ON chunks (ts) WHERE embedding IS NULL""".encode()
             )
 
@@ -98,12 +103,15 @@ class Meaning:
         return vector
 
     async def fill(self, dsn: str) -> None:
-        """Give every chunk without a vector one, the newest first; then look again now and then."""
+        """Give every chunk without a vector one, the newest first, and then index them; look again
+        now and then.
+        """
         while self.on:
             try:
                 async with connected(dsn) as connection:
                     while await self._fill(connection):
                         pass
+                    await self._index(connection)
             except (Refused, EmbeddingError) as error:
                 log.warning("Chunks wait for their vectors: %s", error)
             await asyncio.sleep(FILL_SECONDS)
@@ -115,14 +123,29 @@ class Meaning:
         )
         rows = await found.fetchall()
         vectors = await self._vectors([row["text"] for row in rows])
-        async with connection.transaction():
-            for row, vector in zip(rows, vectors, strict=True):
-                await connection.execute(
-                    "UPDATE chunks SET embedding = %(vector)s WHERE tenant_id = %(tenant_id)s"
-                    " AND chunk_id = %(chunk_id)s",
-                    {**row, "vector": vector},
-                )
+        made = [{**row, "vector": vector} for row, vector in zip(rows, vectors, strict=True)]
+        async with connection.transaction(), connection.cursor() as cursor:
+            await cursor.executemany(
+                "UPDATE chunks SET embedding = %(vector)s WHERE tenant_id = %(tenant_id)s"
+                " AND chunk_id = %(chunk_id)s",
+                made,
+            )
         return len(rows)
+
+    async def _index(self, connection: Connection) -> None:
+        # Not before most vectors are there: to add them one by one takes ten times as long. Until
+        # then, and while it is built, a search compares all vectors of its tenant.
+        found = await (await connection.execute(_INDEX)).fetchone()
+        if not found or found["sound"] or not found["alone"]:
+            return
+        await connection.execute(
+            f"SET maintenance_work_mem = '{INDEX_MEMORY}'; SET max_parallel_maintenance_workers = 0;"
+            " DROP INDEX IF EXISTS chunks_meaning".encode()
+        )
+        await connection.execute(
+            "CREATE INDEX CONCURRENTLY chunks_meaning ON chunks USING hnsw"
+            " (embedding halfvec_cosine_ops)"
+        )
 
     async def _vectors(self, texts: Sequence[str]) -> list[str | None]:
         assert self._model

@@ -9,7 +9,7 @@ from memory_semantic import times
 # How much newness counts, besides words (0.6), meaning (0.4) and importance (0.1). The
 # specification's 0.3 is for questions about what is new, or of a time: docs/measured.md shows what
 # it costs elsewhere.
-RECENCY, RECENCY_ASKED = 0.05, 0.3
+RECENCY, RECENCY_ASKED = 0.02, 0.3
 # The newest, in the languages of memory_semantic's reader of times, which reads all other times.
 _NEWEST = re.compile(
     r"\b(newest|latest|most recent|recent|neuest\w*|aktuellst\w*|jüngst\w*|plus récente?s?"

@@ -36,7 +36,8 @@ RETURNS float8 STABLE LANGUAGE sql AS $$
 CREATE OR REPLACE FUNCTION words_of(tsv tsvector, terms tsquery[], weights float8[])
 RETURNS TABLE (ranks float8, rarity float8) IMMUTABLE LANGUAGE sql AS $$
   SELECT coalesce(sum(w * rank), 0), coalesce(sum(w) FILTER (WHERE rank > 0), 0)
-  FROM (SELECT w, ts_rank(tsv, term) AS rank FROM unnest(terms, weights) AS t(term, w)) each $$;
+  FROM (SELECT w, ts_rank(tsv, term) AS rank FROM unnest(terms, weights) AS t(term, w)
+        OFFSET 0) each $$; -- without it, each rank would be computed twice
 
 -- The one search. The full-text operator is not leakproof, so under row level security its index is
 -- not used (357 ms instead of 1.0 ms at 100,000 rows). Therefore the search runs as the owner, and
