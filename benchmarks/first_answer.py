@@ -1,22 +1,11 @@
-# /// script
-# requires-python = ">=3.11"
-# dependencies = ["amplifier-module-tool-memory-semantic[cli]"]
-#
-# [tool.uv.sources.amplifier-module-tool-memory-semantic]
-# path = "../modules/tool-memory-semantic"
-# editable = true
-# ///
-"""The first answer of a process, and where its time goes: `uv run benchmarks/first_answer.py`.
+"""The first answer of a process, and where its time goes: `run.py --parts first_answer`.
 
 A search with the built-in model among 1,000 and 10,000 memories, and `agent-memory search` among
 1,000; each in new processes. Besides the time on the clock it gives processor time, which other
-work on the machine changes less. Prints JSON. `run.py --parts first_answer` puts it on the page.
+work on the machine changes less.
 """
 
-import argparse
 import asyncio
-import json
-import os
 import re
 import resource
 import statistics
@@ -27,6 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from memory_semantic import MemoryStorage
 
 AGENT, BATCH = "bench", 1_000
 QUESTION = "Which database did the team choose for the users table?"
@@ -44,12 +35,21 @@ storage = MemoryStorage("bench", {"storage_root": sys.argv[1], "embedding_model"
 assert asyncio.run(storage.search(sys.argv[2])), "nothing found"
 print(imported, loaded - imported, time.process_time() - loaded)
 """
+# What a session pays before its first turn. (amplifier-core 2.0.2 crashes if the process exits right
+# after a call to it.)
+MOUNT = """
+import asyncio, time
+from amplifier_core.testing import MockCoordinator
+clock, processor = time.perf_counter(), time.process_time()
+from amplifier_module_tool_memory_semantic import mount
+asyncio.run(mount(MockCoordinator(), {}))
+print(time.perf_counter() - clock, time.process_time() - processor)
+time.sleep(0.1)
+"""
 
 
 async def fill(root: str, size: int) -> None:
     """A store of so many memories of 300 characters, of words that differ."""
-    from memory_semantic import MemoryStorage
-
     storage = MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
     for start in range(0, size, BATCH):
         notes = [
@@ -93,8 +93,8 @@ def imports(command: list[str]) -> list[tuple[str, float]]:
     return [(owner, microseconds / 1000) for owner, microseconds in owners.most_common()]
 
 
-def steps(command: list[str], runs: int) -> list[float]:
-    """Medians of the processor's milliseconds of a search: imports, the model, the search."""
+def printed(command: list[str], runs: int) -> list[float]:
+    """Medians of the seconds that a process prints, in milliseconds."""
     rows = [
         [float(part) * 1000 for part in subprocess.check_output(command, text=True).split()]
         for _ in range(runs)
@@ -110,26 +110,13 @@ def measure(sizes: list[int], runs: int) -> dict[str, Any]:
             root = f"{folder}/{size}"
             asyncio.run(fill(root, size))
             command = [sys.executable, "-c", SEARCH, root, QUESTION]
-            results[f"a search, {size:,} memories"] = {
-                **measured(command, runs),
-                "steps": steps(command, runs),
-            }
+            # Of the processor: imports, the model, the search.
+            row = measured(command, runs) | {"steps": printed(command, runs)}
+            results[f"a search, {size:,} memories"] = row
         program = str(Path(sys.executable).with_name("agent-memory"))
         options = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
         command = [sys.executable, program, "search", QUESTION, *options]
         results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
+    clock, processor = printed([sys.executable, "-c", MOUNT], runs)
+    results["mounting, after amplifier_core"] = {"clock": clock, "processor": processor}
     return results
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="The first answer of a process.")
-    parser.add_argument("--runs", type=int, default=15, help="processes for each figure")
-    parser.add_argument("--sizes", default="1000,10000", help="memories in the store")
-    options = parser.parse_args()
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user's process compiles its imports anew
-    os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"
-    print(json.dumps(measure([int(size) for size in options.sizes.split(",")], options.runs)))
-
-
-if __name__ == "__main__":
-    main()

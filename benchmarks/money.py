@@ -19,6 +19,7 @@ QUERY_WORDS = 15
 RESULTS = 5
 REQUESTS_PER_SESSION = 40
 MONTHS = 12
+READER = ("input", "cached_input", "output")  # prices of the model that calls the tools
 
 
 @dataclass(kw_only=True)

@@ -135,11 +135,10 @@ def first_answer(found: Row) -> str:
         rows.append(
             [name, number(row["clock"]), aim, number(row["processor"]), *map(number, steps)]
         )
-        whole = sum(row["imports"].values())
-        most = list(row["imports"].items())[:5]
-        parts += [f"{name}: {', '.join(f'{owner} {ms / whole:.0%}' for owner, ms in most)}"] * any(
-            most
-        )
+        if imports := row.get("imports"):
+            whole = sum(imports.values())
+            most = [f"{owner} {ms / whole:.0%}" for owner, ms in list(imports.items())[:5]]
+            parts.append(f"{name}: {', '.join(most)}")
     missed = [name for name, aim in FIRST.items() if name in found and found[name]["clock"] > aim]
     heads = ["", "ms", "aim", "of the processor", "imports", "the model", "the search"]
     return "\n\n".join(

@@ -47,9 +47,9 @@ STORES = {
         SQLITE,
     ),
     "mcp-memory-service": (
-        "the class behind its tools, on SQLite with sqlite-vec; vectors from an embeddings service; "
-        "MCP itself is not measured",
-        "**no**: SQLite's log with `synchronous=NORMAL`; outlives the process, not always the power",
+        "the class behind that server's tools, on SQLite with sqlite-vec; vectors from an "
+        "embeddings service",
+        "**no**: `synchronous=NORMAL`; outlives the process, not always the power",
     ),
     "mem0": (
         "on Qdrant local, without a language model; vectors from an embeddings service",

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = [
 #     "amplifier-core>=2.0.2,<3",
-#     "amplifier-module-tool-memory-semantic",
+#     "amplifier-module-tool-memory-semantic[cli]",
 #     "matplotlib>=3.10,<4",
 #     "numpy>=2",
 #     "rank-bm25>=0.2.2,<0.3",
@@ -14,269 +14,222 @@
 # ///
 """The whole benchmark suite: `uv run benchmarks/run.py`, or `--quick` for a look.
 
-Measures in parts, saves the results after each step, and writes a page with plots. The full run
-takes half an hour, most of it at 100,000 memories, and writes to docs/; the machine should do
-nothing else meanwhile.
+Measures in parts, saves the results after each step, and writes a page with pictures. What is saved
+of the same code is not measured again, so a run that broke off goes on where it was. A full run
+says first how long it takes, most of it at 100,000 memories, and writes to docs/; the machine
+should do nothing else meanwhile.
 """
 
 import argparse
-import json
 import os
-import platform
-import re
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import first_answer
+import growth
+import money
+import recall
+import recall_hook
 import report
-from results import is_ours
-from stores.peers import NOT_TRIED
+import several
+import tokens
+from results import ROOT, code_of, is_empty, load, machine, our_failures, save, version
+from stores import peers
 
-ROOT = Path(__file__).parent.parent
-PARTS = ["recall", "tokens", "money", "growth", "several", "recall_hook", "first_answer"]
-SIZES = [1_000, 10_000, 100_000]
-PROCESSES = [1, 8]
+SIZES, PROCESSES = [1_000, 10_000, 100_000], [1, 8]
 PRICES = {"text-embedding-3-small": 0.02, "text-embedding-3-large": 0.13}
 # A store may take so long to be filled, and so long for its searches, in the full run.
 FILL_SECONDS, PART_SECONDS = 900.0, 600.0
-
-
-def measure_growth(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """All sizes so far, after each of them."""
-    import growth
-
-    sizes = options.sizes or ([100, 1_000] if options.quick else SIZES)
-    calls, runs = (5, 1) if options.quick else (100, 7)
-    # In a quick run, what takes long to fill is left out, and its row says so.
-    limits = (8.0, 30.0) if options.quick else (FILL_SECONDS, PART_SECONDS)
-    result: dict[str, Any] = {}
-    for size in sizes:
-        step = growth.measure([size], calls, runs, options.stores, log, *limits)
-        result = {**step, "stores": {**result.get("stores", {}), **step["stores"]}}
-        yield result
-
-
-def measure_several(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """All numbers of processes so far, after each of them."""
-    import several
-
-    if options.quick:
-        several.FILLED = 50
-    numbers, seconds = ([1, 2], 1) if options.quick else (PROCESSES, 5)
-    result: dict[str, Any] = {}
-    for number in numbers:
-        step = several.measure([number], seconds, log, options.stores)
-        result = {**step, "processes": {**result.get("processes", {}), **step["processes"]}}
-        yield result
-
-
-def measure_tokens(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    import tokens
-
-    yield tokens.measure([10, 1_000] if options.quick else [10, 1_000, 10_000], log)
-
-
-def measure_recall(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    import recall
-
-    endpoint = tuple(options.recall_endpoint) if options.recall_endpoint else None
-    yield recall.measure(endpoint, options.locomo, log)
-
-
-def measure_recall_hook(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    import recall_hook
-
-    yield recall_hook.measure(options.quick, log)
-
-
-def measure_first_answer(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """In an environment of its own, because it also runs the command."""
-    script = Path(__file__).with_name("first_answer.py")
-    command = [os.environ.get("UV", "uv"), "run", "--script", str(script)]
-    command += ["--sizes", "100", "--runs", "1"] if options.quick else []
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    yield json.loads(done.stdout)
-
-
-def measure_money(options: argparse.Namespace, parts: dict[str, Any]) -> dict[str, Any]:
-    import money
-
-    if "tokens" not in parts:
-        raise ValueError("money is counted from what the part tokens finds, which is not there")
-    embedding = PRICES | {model: float(price) for model, price in options.embedding_price or ()}
-    prices = {"input": options.input_price, "cached_input": options.cached_price}
-    prices |= {"output": options.output_price}
-    given = {name: price for name, price in prices.items() if price is not None}
-    return money.measure(money.Prices(embedding=embedding, **given), parts["tokens"])
-
-
-STEPS = {
-    "recall": measure_recall,
-    "tokens": measure_tokens,
-    "growth": measure_growth,
-    "several": measure_several,
-    "recall_hook": measure_recall_hook,
-    "first_answer": measure_first_answer,
+# What a part is made of here, which decides with the product's own code whether it is measured
+# again; and about how many seconds it takes, until it was run.
+PARTS = {
+    "recall": ("recall.py exact.py recall_sets.py scoring.py recall", 1_000),
+    "tokens": ("tokens.py recall", 30),
+    "money": ("money.py", 1),
+    "growth": ("growth.py stores", 7_000),
+    "several": ("several.py stores", 600),
+    "recall_hook": ("recall_hook.py tokens.py recall_sets.py recall", 120),
+    "first_answer": ("first_answer.py", 120),
 }
+IN_STEPS = ("growth", "several")  # each step is saved, and what it has of a store not done again
+AT_ONCE = ("growth", "recall", "several", "tokens")  # in a quick look
+
+Found = dict[str, Any]
+Options = argparse.Namespace
 
 
-def run(options: argparse.Namespace, folder: Path) -> None:
-    """Measure the parts that were asked for; what other parts found before stays."""
-    file = results_file(folder)
-    results: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    results = {"parts": {}, "ran": {}} | results
+def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
+    """All that there is of a part after each of its steps; what is in `parts` is not done again."""
+    quick = options.quick
+    if part == "growth":
+        # In a quick run, what takes long to fill is left out, and its row says so.
+        calls, runs, limits = (
+            (5, 1, (8.0, 30.0)) if quick else (100, 7, (FILL_SECONDS, PART_SECONDS))
+        )
+        sizes = options.sizes or ([100, 1_000] if quick else SIZES)
+        yield from in_steps(
+            parts.get(part, {}),
+            "stores",
+            sizes,
+            lambda size, stores: growth.measure([size], calls, runs, stores, log, *limits),
+            options.stores,
+        )
+    elif part == "several":
+        several.FILLED = 50 if quick else several.FILLED
+        counts, seconds = ([1, 2], 1) if quick else (PROCESSES, 5)
+        yield from in_steps(
+            parts.get(part, {}),
+            "processes",
+            counts,
+            lambda number, stores: several.measure([number], seconds, log, stores),
+            options.stores,
+        )
+    elif part == "tokens":
+        yield tokens.measure([10, 1_000] if quick else [10, 1_000, 10_000], log)
+    elif part == "recall":
+        endpoint = tuple(options.recall_endpoint) if options.recall_endpoint else None
+        yield recall.measure(endpoint, options.locomo, log)
+    elif part == "recall_hook":
+        yield recall_hook.measure(quick, log)
+    elif part == "first_answer":
+        yield first_answer.measure(*(([100], 1) if quick else ([1_000, 10_000], 15)))
+    else:
+        if "tokens" not in parts:
+            raise ValueError("money is counted from what the part tokens finds, which is not there")
+        prices = {name: float(price) for name, price in options.price or ()}
+        of_reader = {name: prices.pop(name) for name in money.READER if name in prices}
+        yield money.measure(money.Prices(embedding=PRICES | prices, **of_reader), parts["tokens"])
+
+
+def in_steps(
+    done: Found,
+    key: str,
+    steps: list[int],
+    measure: Callable[[int, list[str]], Found],
+    stores: list[str] | None,
+) -> Iterator[Found]:
+    """What is done together with each step, of which only the stores without a row are measured."""
+    for step in steps:
+        rows = done.get(key, {}).get(str(step), {})
+        names = stores or [peer.name for peer in peers.PEERS]
+        if missing := [name for name in names if name not in rows]:
+            found = measure(step, missing)
+            groups = done.get(key, {}) | {str(step): rows | found[key][str(step)]}
+            if "environments" in found:
+                found["environments"] = done.get("environments", {}) | found["environments"]
+            done = {**found, key: dict(sorted(groups.items(), key=lambda group: int(group[0])))}
+            yield done
+
+
+def run(options: Options) -> None:
+    """Measure what is asked for and not saved yet; what other parts found before stays."""
+    results = load(options.folder)
+    before, parts = results["ran"], results["parts"]
+    codes = {part: code_of(PARTS[part][0]) for part in options.parts}
+    kept = {part for part in options.parts if is_kept(part, before.get(part), codes[part], options)}
+    wanted = [part for part in options.parts if part in IN_STEPS or part not in kept]
+    tell(wanted, kept, before)
+    for part in set(wanted) - kept:
+        parts.pop(part, None)  # what is old and what is new do not mix
     with ProcessPoolExecutor(3, get_context("spawn")) as pool:
-        # Three at once, where it is only a look.
         ahead = {
-            part: pool.submit(whole, part, options)
-            for part in ("growth", "recall", "several", "tokens")
-            if options.quick and part in options.parts
+            part: pool.submit(last_of, part, options, parts)
+            for part in wanted
+            if options.quick and part in AT_ONCE
         }
-        for part in (part for part in PARTS if part in options.parts):
-            ran: dict[str, Any] = {
+        for part in wanted:
+            ran = {
                 "quick": options.quick,
+                "version": version(),
+                "code": codes[part],
                 "machine": machine(),
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "load": round(os.getloadavg()[0], 2),
+                "seconds": 0,
             }
+            ran = before[part] if part in kept else ran
+            ran.pop("failed", None)
             started = time.monotonic()
-            results["parts"].pop(part, None)  # what is old and what is new do not mix
             try:
-                if part == "money":
-                    steps = [measure_money(options, results["parts"])]
-                else:
-                    steps = [ahead[part].result()] if part in ahead else STEPS[part](options)
-                for result in steps:
+                steps = ahead[part].result() if part in ahead else measured(part, options, parts)
+                for found in steps:
                     log(f"{part}: saved")
-                    results["parts"][part] = result
-                    results["ran"][part] = {**ran, "failed": "interrupted"}
-                    save(results, file)
+                    parts[part], before[part] = found, {**ran, "failed": "interrupted"}
+                    save(results, options.folder)
+                if is_empty(parts.get(part)):
+                    ran["failed"] = "it gave no figures"
             except Exception as error:  # the other parts may work, and hours are not to be lost
                 traceback.print_exc()
                 ran["failed"] = f"{type(error).__name__}: {error}"
-            results["ran"][part] = {**ran, "seconds": round(time.monotonic() - started)}
-            save(results, file)
+            ran["seconds"] += round(time.monotonic() - started)
+            before[part] = ran
+            save(results, options.folder)
 
 
-def whole(part: str, options: argparse.Namespace) -> dict[str, Any]:
+def is_kept(part: str, ran: Found | None, code: str, options: Options) -> bool:
+    """Whether what is saved of a part is of the same code, and no one asks for it anew."""
+    asked = part == "recall" and (options.recall_endpoint or options.locomo)
+    if not ran or options.again or asked or part == "money":  # which takes no time
+        return False
+    same = ran.get("code") == code and ran["quick"] == options.quick
+    return same and (part in IN_STEPS or "failed" not in ran)
+
+
+def last_of(part: str, options: Options, parts: Found) -> list[Found]:
     """All that a part finds, in another process."""
-    *_, result = STEPS[part](options)
-    return result
+    return list(measured(part, options, parts))[-1:]
 
 
-def machine() -> dict[str, Any]:
-    """What the figures depend on, without what names the machine or its user."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    cpu, virtual = platform.processor(), False
-    if (info := Path("/proc/cpuinfo")).exists():
-        lines = [line.split(":", 1) for line in info.read_text().splitlines() if ":" in line]
-        about = {name.strip(): value.strip() for name, value in lines}
-        cpu = about.get("model name", cpu)
-        virtual = "hypervisor" in about.get("flags", "").split()
-    try:
-        system = platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        system = f"{platform.system()} {platform.mac_ver()[0]}".strip()
-    return {
-        "cpu": cpu or platform.machine(),
-        "architecture": platform.machine(),
-        "cores": os.cpu_count(),
-        "virtual": virtual,
-        "memory_gb": round(memory / 2**30, 1),
-        "system": system,
-        "kernel": f"{platform.system()} {platform.release()}",
-        "file_system": file_system(Path(tempfile.gettempdir())),
-        "python": platform.python_version(),
+def tell(wanted: list[str], kept: set[str], before: Found) -> None:
+    """Say what is measured, and how long that takes by the last full run, or by an estimate."""
+    if kept:
+        log(f"saved of the same code, not measured again: {', '.join(sorted(kept))} (see --again)")
+    runs = {part: before.get(part, {"quick": True}) for part in wanted}
+    seconds = {
+        part: PARTS[part][1] if ran["quick"] else ran["seconds"] for part, ran in runs.items()
     }
-
-
-def file_system(path: Path) -> str | None:
-    """The kind of file system that a path is on, where the kernel says it."""
-    mounts = Path("/proc/mounts")
-    if not mounts.exists():
-        return None
-    kinds = {fields[1]: fields[2] for fields in map(str.split, mounts.read_text().splitlines())}
-    resolved = path.resolve()
-    return next(
-        (kinds[str(each)] for each in (resolved, *resolved.parents) if str(each) in kinds), None
-    )
-
-
-def save(results: dict[str, Any], file: Path) -> None:
-    """Write the results: lists on one line, without the folders and addresses of this machine."""
-    text = json.dumps(results, indent=1)
-    text = re.sub(r"\[\n\s*([^\[\]{}]*?)\n\s*\]", _on_one_line, text)
-    places = {tempfile.gettempdir(): "TEMP", str(ROOT): "PROJECT", str(Path.home()): "~"}
-    for place, name in places.items():
-        text = text.replace(f"{place}/", f"{name}/")
-    text = re.sub(r"\b(https?://)[^\s\"'`)]+", r"\1…", text)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.write_text(text + "\n")
-    new.replace(file)
-
-
-def _on_one_line(found: re.Match[str]) -> str:
-    return "[" + re.sub(r"\n\s*", " ", found[1]) + "]"
-
-
-def results_file(folder: Path) -> Path:
-    return folder / "benchmarks/results.json"
+    each = ", ".join(f"{part} {taken / 60:.0f}" for part, taken in seconds.items())
+    log(f"a full run of what is left takes about {sum(seconds.values()) / 60:.0f} minutes: {each}")
 
 
 def log(words: str) -> None:
     print(f"{datetime.now():%H:%M:%S} {words}", file=sys.stderr, flush=True)
 
 
-def our_failures(results: dict[str, Any]) -> Iterator[str]:
-    """Parts that broke off, and our own stores that failed; that another's does is a result."""
-    yield from (part for part, ran in results["ran"].items() if "failed" in ran)
-    for part, groups in (("growth", "stores"), ("several", "processes")):
-        for rows in results["parts"].get(part, {}).get(groups, {}).values():
-            for name, row in rows.items():
-                if is_ours(name) and "failed" in row and not row["failed"].startswith(NOT_TRIED):
-                    yield name
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure, and write a page with plots.")
+def arguments() -> Options:
+    parser = argparse.ArgumentParser(description="Measure, and write a page with pictures.")
     add = parser.add_argument
     add("--quick", action="store_true", help="a look in three minutes, to a temporary folder")
+    add("--again", action="store_true", help="measure what is saved, too")
     add("--parts", help=f"of {','.join(PARTS)}; all by default, others stay as they were")
-    add("--sizes", help="memories, such as 100,1000")
+    add("--sizes", type=numbers, help="memories, such as 100,1000")
     add("--stores", action="append", metavar="NAME", help="only this store; several times")
     add("--recall-endpoint", nargs=2, metavar=("URL", "MODEL"), help="measure recall with it too")
     add("--locomo", type=Path, metavar="FILE", help="the file of the LoCoMo set, for recall")
-    add(
-        "--embedding-price",
-        nargs=2,
-        action="append",
-        metavar=("MODEL", "DOLLARS"),
-        help="for a million tokens",
-    )
-    add("--input-price", type=float, help="dollars for a million tokens that a model reads")
-    add("--cached-price", type=float, help="the same, from its cache")
-    add("--output-price", type=float, help="dollars for a million tokens that a model writes")
+    add("--price", nargs=2, action="append", metavar=("WHAT", "DOLLARS"), help="for a million "
+        f"tokens of an embedding model, or: {', '.join(money.READER)}")  # fmt: skip
     add("--out", type=Path, metavar="FOLDER", help="instead of docs/")
-    add("--redraw", action="store_true", help="page and plots from the results that are there")
+    add("--redraw", action="store_true", help="page and pictures from the results that are there")
     options = parser.parse_args()
-    options.parts = options.parts.split(",") if options.parts else PARTS
+    options.parts = options.parts.split(",") if options.parts else list(PARTS)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    try:
-        options.sizes = [int(size) for size in options.sizes.split(",")] if options.sizes else None
-    except ValueError:
-        parser.error("--sizes takes numbers with commas between them, such as 100,1000")
-    if options.quick and options.out and options.out.resolve() == (ROOT / "docs").resolve():
+    docs = ROOT / "docs"
+    if options.quick and options.out and options.out.resolve() == docs.resolve():
         parser.error("a quick run does not belong into docs/")
+    options.folder = options.out or (Path(tempfile.mkdtemp()) if options.quick else docs)
     return options
 
 
@@ -285,15 +238,14 @@ def main() -> None:
     # Where it is set, every process would compile its packages anew, and no user's does.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["AGENT_MEMORY_QDRANT_URL"] = "local"  # whatever the user's memory is on
-    folder = options.out or (Path(tempfile.mkdtemp()) if options.quick else ROOT / "docs")
     started = time.monotonic()
     if not options.redraw:
-        run(options, folder)
-    if not results_file(folder).exists():
-        sys.exit(f"No results in {folder}: run without --redraw first.")
-    results = json.loads(results_file(folder).read_text())
-    report.write(results, folder)
-    log(f"{time.monotonic() - started:.0f} s; the page is {folder / 'benchmarks.md'}")
+        run(options)
+    results = load(options.folder)
+    if not results["ran"]:
+        sys.exit(f"No results in {options.folder}: run without --redraw first.")
+    report.write(results, options.folder)
+    log(f"{time.monotonic() - started:.0f} s; the page is {options.folder / 'benchmarks.md'}")
     if failed := sorted(set(our_failures(results))):
         sys.exit(f"Not all of ours is complete: {', '.join(failed)}. The page says why.")
 
