@@ -35,8 +35,8 @@ storage = MemoryStorage("bench", {"storage_root": sys.argv[1], "embedding_model"
 assert asyncio.run(storage.search(sys.argv[2])), "nothing found"
 print(imported, loaded - imported, time.process_time() - loaded)
 """
-# What a session pays before its first turn. (amplifier-core 2.0.2 crashes if the process exits right
-# after a call to it.)
+# What a session pays before its first turn. (amplifier-core 2.0.2 crashes if the process exits
+# right after a call to it.)
 MOUNT = """
 import asyncio, time
 from amplifier_core.testing import MockCoordinator
