@@ -1,19 +1,15 @@
-"""What memory costs in tokens: `uv run benchmarks/tokens.py 10 1000`.
+"""What memory costs in tokens: `uv run benchmarks/run.py --parts tokens`.
 
-It counts them for every request of a session, which describes the tools to the model, and for each
-call of a tool.
-
+Of every request of a session, which describes the tools to the model, and of each call of a tool.
 The tokenizer is that of the built-in embedding model, Llama 2's, which needs no network. It counts
 about a fifth more than OpenAI's cl100k_base, on the texts of the recall set and on JSON alike
-(checked once). The usual rule of thumb, a quarter of the characters, is shown beside it: it agrees
-with cl100k_base on those texts, and counts only half as many on JSON. Prints a plain table.
+(checked once).
 """
 
 import asyncio
 import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -62,8 +58,8 @@ class Session:
 def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
     """What is read on every request, and in each call at each of `sizes`; ready for JSON.
 
-    every_request: `_amount` of each tool's specification and of the instructions. calls: the rows
-    of `_calls`. tokens_per_word: of real memories.
+    every_request: of each tool's specification and of the instructions. calls: the rows of
+    `_calls`. tokens_per_word: of real memories.
     """
     with tempfile.TemporaryDirectory() as root:
         calls: list[dict[str, Any]] = []
@@ -92,10 +88,6 @@ def _tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
 
 
-def _amount(text: str) -> dict[str, int]:
-    return {"tokens": count(text), "characters": len(text)}
-
-
 def _every_request() -> dict[str, dict[str, int]]:
     """The tools as a provider gets them, in compact JSON, and the instructions."""
     texts = {"instructions": AWARENESS.read_text()}
@@ -106,7 +98,7 @@ def _every_request() -> dict[str, dict[str, int]]:
             "input_schema": tool.input_schema,
         }
         texts[tool.name] = json.dumps(spec, separators=(",", ":"))
-    return {name: _amount(text) for name, text in texts.items()}
+    return {name: {"tokens": count(text)} for name, text in texts.items()}
 
 
 async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
@@ -114,7 +106,7 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
 
     memories: that came back, each time; text: the tokens of the contents stored or found; overhead:
     of all else, which are the other arguments of the call and the rest of the result. Both are
-    medians of the calls; overhead_most is the most. quarter: both as a quarter of the characters.
+    medians of the calls; overhead_most is the most.
     """
     settings = {"storage_root": root, "embedding_model": "local"}
     config = {"agent_identity": AGENT, **settings}
@@ -140,7 +132,7 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
 async def _row(
     tool: MemoryStoreTool | MemorySearchTool, calls: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    texts, overheads, quarters, found = [], [], [], 0
+    texts, overheads, found = [], [], 0
     for arguments in calls:
         result = await tool.execute(arguments)
         if not result.success:
@@ -149,22 +141,15 @@ async def _row(
         shown = [memory["content"] for memory in output.get("memories", ())]
         found = len(shown)
         shown += [arguments["content"]] if "content" in arguments else []
+        texts.append(sum(map(count, shown)))
         # As the model writes the one and reads the other.
-        parts = [json.dumps(arguments), result.get_serialized_output()]
-        text, all_of_it = sum(map(count, shown)), sum(map(count, parts))
-        texts.append(text)
-        overheads.append(all_of_it - text)
-        characters = sum(map(len, shown))
-        quarters.append((characters / 4, (sum(map(len, parts)) - characters) / 4))
+        whole = count(json.dumps(arguments)) + count(result.get_serialized_output())
+        overheads.append(whole - texts[-1])
     return {
         "memories": found,
         "text": statistics.median(texts),
         "overhead": statistics.median(overheads),
         "overhead_most": max(overheads),
-        "quarter": {
-            "text": statistics.median(text for text, _ in quarters),
-            "overhead": statistics.median(rest for _, rest in quarters),
-        },
     }
 
 
@@ -187,30 +172,3 @@ def _words() -> list[str]:
 def _questions() -> list[str]:
     lines = (HERE / "recall/questions.jsonl").read_text().splitlines()
     return [json.loads(line)["question"] for line in random.Random(0).sample(lines, CALLS)]
-
-
-def table(result: dict[str, Any]) -> str:
-    """The figures as plain text."""
-    lines = [
-        f"{name:14} {amount['tokens']:6} tokens on every request"
-        for name, amount in result["every_request"].items()
-    ]
-    for row in result["calls"]:
-        what = f"{row['call']}, {row['size']:,} of {row['characters']:,} characters"
-        what += f", limit {row['limit']}" if row["limit"] else ""
-        figures = f"{row['text']:6.0f} text, {row['overhead']:4.0f} more"
-        lines.append(f"{what:45} {figures}, at most {row['overhead_most']}")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    sizes = [int(each) for each in sys.argv[1:]] or [10, 1_000]
-
-    def log(words: str) -> None:
-        print(words, file=sys.stderr)
-
-    print(table(measure(sizes, log)))
-
-
-if __name__ == "__main__":
-    main()
