@@ -8,7 +8,6 @@ measured on our own labelled set and on prompts that no memory answers.
 """
 
 import asyncio
-import json
 import logging
 import os
 import statistics
@@ -41,17 +40,6 @@ THRESHOLDS = (0.16, 0.18, 0.2, 0.22, 0.24, 0.26, 0.28, 0.3, 0.35)
 # was in an earlier one is read (Anthropic's prices).
 WRITTEN, READ = 1.25, 0.1
 TURNS = (1, 5, 10, 20)
-# What the answer of a delegated look-up comes in, as Amplifier's tool-delegate returns it.
-ENVELOPE = {
-    "session_id": "0000000000000000-843287873b17478d_agent-memory-memory-retrieval",
-    "agent": "agent-memory:memory-retrieval",
-    "turn_count": 1,
-    "status": "success",
-    "metadata": {},
-}
-ANSWER_WORDS = 200
-SEARCHES = 4
-
 # Prompts that ask nothing of a memory, or of this one.
 SMALL_TALK = (FOLDER / "small_talk.txt").read_text().splitlines()
 
@@ -73,9 +61,8 @@ def measure(quick: bool, log: Log = print) -> dict[str, Any]:
         close = asyncio.run(_closeness(labelled, questions))
         log("recall_hook: tokens")
         by_turns = asyncio.run(_by_turns(labelled, questions, 2 if quick else 20))
-        agent = asyncio.run(_agent(large, questions))
     time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
-    return {"size": SIZE, "ms": times, "close": close, "tokens": by_turns, "agent": agent}
+    return {"size": SIZE, "ms": times, "close": close, "tokens": by_turns}
 
 
 def _config(root: str) -> dict[str, Any]:
@@ -158,7 +145,9 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
     storage = MemoryStorage(AGENT, {**_config(root), "lexical_weight": 0})
 
     async def nearest(text: str) -> list[tuple[str, float]]:
-        return [(m.content, cosine(m)) for m in await storage.search(text, MAX_RESULTS)]
+        return [
+            (m.content, cosine(m)) for m in await storage.search(text, MAX_RESULTS, phrases=False)
+        ]
 
     small_talk = [await nearest(text) for text in SMALL_TALK]
     found = [(question, await nearest(question.text)) for question in questions]
@@ -233,23 +222,6 @@ async def _by_turns(
         }
         for turns in TURNS
     ]
-
-
-async def _agent(root: str, questions: Sequence[Question]) -> dict[str, int]:
-    """What a delegated look-up adds to the context of the main agent, and what stays out of it."""
-    question = questions[0].text
-    call = {"agent": ENVELOPE["agent"], "instruction": question, "context_depth": "none"}
-    answer = " ".join(tokens._words()[:ANSWER_WORDS])
-    storage = MemoryStorage(AGENT, _config(root))
-    read = 0
-    for each in questions[:SEARCHES]:
-        found = await storage.search(each.text, 10)
-        read += tokens.count(json.dumps([[m.id, m.content, str(m.timestamp)] for m in found]))
-    return {
-        "envelope": tokens.count(json.dumps(call)) + tokens.count(json.dumps(ENVELOPE)),
-        "answer": tokens.count(answer),
-        "searches": read,
-    }
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
-"""What recall is measured on: our own set, LoCoMo's conversations, and the four languages."""
+"""What recall is measured on: our own set and the four languages."""
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -17,8 +16,6 @@ LONG_AGO = NOW - timedelta(days=100)
 LANGUAGES = {"en": "English", "de": "German", "ko": "Korean", "ja": "Japanese"}
 # The two questions about each memory there.
 OTHER_WORDS, ONE_WORD = "in other words", "with a word of it"
-# Category numbers of LoCoMo, as its authors use them; those of 5 have no answer in the text.
-LOCOMO = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 
 class Set(NamedTuple):
@@ -73,32 +70,6 @@ def languages() -> dict[str, Set]:
         texts = [row[code][0] for row in rows]
         sets[language] = Set(texts, [LONG_AGO] * len(texts), questions, NOW)
     return sets
-
-
-def locomo(file: Path, *, names: bool = True) -> list[Set]:
-    """Its ten long conversations (Maharana et al. 2024). What was said is what is remembered, with
-    the name of who said it unless `names` is False; the turns that its authors name as evidence are
-    the answers.
-    """
-    return [_conversation(sample, names) for sample in json.loads(file.read_text())]
-
-
-def _conversation(sample: dict[str, Any], names: bool) -> Set:
-    talk, turns = sample["conversation"], {}
-    for session in (key for key in talk if re.fullmatch(r"session_\d+", key)):
-        when = datetime.strptime(talk[f"{session}_date_time"], "%I:%M %p on %d %B, %Y")
-        for turn in talk[session]:
-            said = f"{turn['text']} {turn.get('blip_caption', '')}".strip()
-            said = f"{turn['speaker']}: {said}" if names else said
-            turns[turn["dia_id"]] = (said, when.replace(tzinfo=UTC))
-    questions = []
-    for each in sample["qa"]:
-        named = re.findall(r"D\d+:\d+", " ".join(each.get("evidence", [])))
-        answers = frozenset(turns[name][0] for name in named if name in turns)
-        if each["category"] in LOCOMO and answers:
-            questions.append(Question(LOCOMO[each["category"]], each["question"], answers))
-    texts, times = zip(*turns.values(), strict=True)
-    return Set(list(texts), list(times), questions, max(times))
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

@@ -25,8 +25,9 @@ uv run benchmarks/run.py --parts recall,tokens,money
 uv run benchmarks/run.py --redraw   # this page again, from results.json
 ```
 
-`--help` tells of prices, sizes, an embeddings service and the LoCoMo set. Each store gets an
-environment of its own from `uv`; their scripts are in `benchmarks/stores/`."""
+`--help` tells of prices, sizes and an embeddings service. Each store gets an environment of its
+own from `uv`; their scripts are in `benchmarks/stores/`. [Figures that others
+publish](published.md), such as those of LoCoMo, have a page of their own."""
 NOT_MEASURED = [
     "Whether an agent works better with a memory than without: that needs agents, tasks and "
     "judges, not a store.",

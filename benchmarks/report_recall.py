@@ -8,8 +8,8 @@ from tables import NONE, default_method, estimate_text, number, strong, table
 
 def section(recall: dict[str, Any], plots: Any = None) -> str:
     """As Markdown, of what `recall.measure` found; without `plots` no picture."""
-    parts = [*_own(recall, plots), *_parts(recall), *_languages(recall["languages"])]
-    return "\n\n".join([*parts, "### LoCoMo", *_locomo(recall)])
+    parts = [*_own(recall, plots), *_steps(recall), *_languages(recall["languages"])]
+    return "\n\n".join(parts)
 
 
 def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
@@ -24,8 +24,8 @@ def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
         "Our own set ([what it is](../benchmarks/recall/README.md)): "
         f"{recall['set']['memories']} memories of two years, {tuned} questions to tune on and "
         f"{reported} others, of which all that follows is. In %, with the interval that holds "
-        "95 % of what resampling the questions gives. Each ranking is worked out for all memories "
-        "by its formula; the default is in bold."
+        "95 % of what resampling the questions gives. Each row of a model adds something to the "
+        "one before; the default is in bold."
     )
     if plots:
         found = {method: scores[method]["all"]["recall@5"] for method in recall["methods"]}
@@ -50,14 +50,14 @@ def _scores(methods: Any, default: str, columns: Any, estimate: Any) -> str:
     return table(["method", *columns], rows)
 
 
-def _parts(recall: dict[str, Any]) -> Iterator[str]:
+def _steps(recall: dict[str, Any]) -> Iterator[str]:
     rows: dict[str, dict[str, Any]] = {}
     for each in recall["differences"]:
         rows.setdefault(each["what"], {})[each["kind"]] = each["recall@5"]
     kinds = list(dict.fromkeys(each["kind"] for each in recall["differences"]))
     yield (
-        "Differences question by question, in points of recall@5; where the interval holds 0, it "
-        "may be chance:"
+        "What each adds to the one before, question by question, in points of recall@5; where the "
+        "interval holds 0, it may be chance:"
     )
     yield table(
         ["", *kinds],
@@ -73,13 +73,10 @@ def _parts(recall: dict[str, Any]) -> Iterator[str]:
         "are left out are ideas that came from LoCoMo as well, whose figures are not blind "
         "therefore."
     )
-    store, auc = recall["store"], [100 * each for each in recall["none"]["auc"]]
+    auc = [100 * each for each in recall["none"]["auc"]]
     yield (
         "Can the score tell that there is no answer? It puts a question with an answer above one "
-        f"without in {estimate_text(auc)} % of all pairs; 50 is chance. A store of these memories "
-        f"answers {store['same']} of {store['questions']} questions with the same five memories in "
-        f"the same order as the formula, and finds {estimate_text(store['recall@5'])} % of the "
-        "answers among them. It keeps vectors in 16 bits, by which close scores can change places."
+        f"without in {estimate_text(auc)} % of all pairs; 50 is chance."
     )
 
 
@@ -101,56 +98,19 @@ def _languages(rows: list[dict[str, Any]]) -> Iterator[str]:
     )
 
 
-def _locomo(recall: dict[str, Any]) -> Iterator[str]:
-    locomo = recall["locomo"]
-    if not locomo:
-        yield "This public set was not given to this run (`--locomo`)."
-        return
-    scores, nameless = locomo["scores"], locomo["nameless"]
-    default = default_method(recall)
-    heads = {f"{kind} ({row['n']:,})": kind for kind, row in scores[default].items()}
-    yield (
-        "Ten long conversations; what was said is what is remembered, and what its authors name as "
-        "evidence is the answer. recall@5 in %. Every turn begins with the name of its speaker, "
-        "one of two: a name in a question draws its meaning to all turns of that speaker alike, "
-        "unless it is left out as a common word. The last column is without these names."
-    )
-    last = "all, without names"
-    yield _scores(
-        list(scores),
-        default,
-        [*heads, last],
-        lambda m, c: nameless[m] if c == last else scores[m][heads[c]]["recall@5"],
-    )
-
-
 def better(recall: dict[str, Any]) -> Iterator[str]:
-    """Every figure of another method that is better than that of the default."""
-    default = default_method(recall)
-    locomo = recall["locomo"] or {"scores": {}, "nameless": {}}
-    found = {
-        f"{metric}, {'' if whose is recall else 'LoCoMo, '}{kind} questions": {
-            method: row[kind][metric] for method, row in whose["scores"].items()
-        }
-        for whose in (recall, locomo)
-        for kind, ours in whose["scores"].get(default, {}).items()
-        for metric in ours
-        if metric == "recall@5" or (whose is recall and kind == "all" and metric != "n")
-    }
-    found["recall@5, LoCoMo without names"] = locomo["nameless"]
-    for what, by_method in found.items():
-        names = [
-            f"{method} {mean:.1f}"
-            for method, (mean, *_) in by_method.items()
-            if mean > by_method[default][0]
-        ]
-        if names:
-            yield f"**{what}** ({by_method[default][0]:.1f}): {', '.join(names)}."
+    """Which other methods find more than the default, by kind of question."""
+    ours = recall["scores"][default_method(recall)]
+    for kind, row in ours.items():
+        found = {method: each[kind]["recall@5"][0] for method, each in recall["scores"].items()}
+        least = row["recall@5"][0]
+        if names := [f"{method} {mean:.1f}" for method, mean in found.items() if mean > least]:
+            yield f"**recall@5, {kind} questions** ({least:.1f}): {', '.join(names)}."
 
 
 def before_a_prompt(result: dict[str, Any]) -> str:
     """As Markdown, of what `recall_hook.measure` found."""
-    times, agent = result["ms"], result["agent"]
+    times = result["ms"]
     busy = (
         f" **The machine was busy: {times['load']:.0f} programs for each of its cores. Compare "
         "these three with each other only.**"
@@ -196,10 +156,5 @@ def before_a_prompt(result: dict[str, Any]) -> str:
                 ["cosine", "found, tuning", "found", "answer", "no answer", "small talk", "silent"],
                 closeness,
             ),
-            "A look-up that is delegated to [the retrieval agent](../agents/memory-retrieval.md) "
-            f"adds {agent['envelope'] + agent['answer']} tokens to the main agent's context at any "
-            f"size of the memory: {agent['envelope']} for the call and what the answer comes in, "
-            f"and {agent['answer']} for an answer of 200 words. Four searches for ten memories "
-            f"each, which stay with the agent, are {agent['searches']:,}.",
         ]
     )

@@ -51,7 +51,7 @@ FILL_SECONDS, PART_SECONDS = 900.0, 600.0
 # What a part is made of here, which decides with the product's own code whether it is measured
 # again; and about how many seconds it takes, until it was run.
 PARTS = {
-    "recall": ("recall.py exact.py recall_sets.py scoring.py recall", 1_000),
+    "recall": ("recall.py recall_sets.py scoring.py recall", 1_000),
     "tokens": ("tokens.py recall", 30),
     "money": ("money.py", 1),
     "growth": ("growth.py stores", 7_000),
@@ -96,7 +96,7 @@ def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
         yield tokens.measure([10, 1_000] if quick else [10, 1_000, 10_000], log)
     elif part == "recall":
         endpoint = tuple(options.recall_endpoint) if options.recall_endpoint else None
-        yield recall.measure(endpoint, options.locomo, log)
+        yield recall.measure(endpoint, log=log)
     elif part == "recall_hook":
         yield recall_hook.measure(quick, log)
     elif part == "first_answer":
@@ -176,7 +176,7 @@ def run(options: Options) -> None:
 
 def is_kept(part: str, ran: Found | None, code: str, options: Options) -> bool:
     """Whether what is saved of a part is of the same code, and no one asks for it anew."""
-    asked = part == "recall" and (options.recall_endpoint or options.locomo)
+    asked = part == "recall" and options.recall_endpoint
     if not ran or options.again or asked or part == "money":  # which takes no time
         return False
     same = ran.get("code") == code and ran["quick"] == options.quick
@@ -217,7 +217,6 @@ def arguments() -> Options:
     add("--sizes", type=numbers, help="memories, such as 100,1000")
     add("--stores", action="append", metavar="NAME", help="only this store; several times")
     add("--recall-endpoint", nargs=2, metavar=("URL", "MODEL"), help="measure recall with it too")
-    add("--locomo", type=Path, metavar="FILE", help="the file of the LoCoMo set, for recall")
     add("--price", nargs=2, action="append", metavar=("WHAT", "DOLLARS"), help="for a million "
         f"tokens of an embedding model, or: {', '.join(money.READER)}")  # fmt: skip
     add("--out", type=Path, metavar="FOLDER", help="instead of docs/")

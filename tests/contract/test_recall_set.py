@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_sets import LANGUAGES, locomo
+from recall_sets import LANGUAGES
 from scoring import Answer, Question, score, separation
 
 SET = Path(__file__).parents[2] / "benchmarks/recall"
@@ -56,26 +56,6 @@ def test_every_fact_and_its_questions_are_there_in_every_language() -> None:
         texts = [text for fact in facts for text in fact[language]]
         assert len(set(texts)) == len(texts) == 120
         assert all(texts)
-
-
-def test_locomo_is_read_with_the_names_of_the_speakers_and_without(tmp_path: Path) -> None:
-    talk = {
-        "session_1_date_time": "1:56 pm on 8 May, 2023",
-        "session_1": [
-            {"speaker": "Ann", "dia_id": "D1:1", "text": "I moved."},
-            {"speaker": "Ben", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a cat"},
-        ],
-    }
-    questions = [
-        {"question": "Who moved?", "category": 4, "evidence": ["D1:1"]},
-        {"question": "Who flew?", "category": 5, "evidence": ["D1:1"]},
-    ]
-    file = tmp_path / "locomo.json"
-    file.write_text(json.dumps([{"conversation": talk, "qa": questions}]))
-    [named], [nameless] = locomo(file), locomo(file, names=False)
-    assert named.texts == ["Ann: I moved.", "Ben: Look! a cat"]
-    assert nameless.texts == ["I moved.", "Look! a cat"]
-    assert nameless.questions == [Question("single-hop", "Who moved?", frozenset(["I moved."]))]
 
 
 def test_chains_go_forward_in_time() -> None:
