@@ -21,18 +21,19 @@ from stores import peers
 from stores.peers import Peer
 
 SCRIPT = "with_agent_memory.py"
-MODULE = "modules/tool-memory-semantic"
 PACKAGES = ("amplifier-module-tool-memory-semantic",)
 VARIANTS = {"vectors": "vectors given", "local": "built-in model"}
 PROCESSES, SECONDS = 8, 5
 
 
-def scripts(folder: Path, checkout: Path) -> str:
-    """The scripts of the stores in `folder`, for the product of another checkout."""
+def copied(folder: Path, changes: dict[str, str]) -> str:
+    """The scripts of the stores in a new `folder`, with `changes`; returns the path of ours."""
     folder.mkdir()
     for script in peers.HERE.glob("*.py"):
         text = script.read_text()
-        (folder / script.name).write_text(text.replace(f"../../{MODULE}", str(checkout / MODULE)))
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        (folder / script.name).write_text(text)
     return str(folder / SCRIPT)
 
 
@@ -48,7 +49,7 @@ def main() -> None:
 
     rows: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with tempfile.TemporaryDirectory() as folder:
-        base = scripts(Path(folder, "base"), options.base.resolve())
+        base = copied(Path(folder, "base"), {"../../modules": f"{options.base.resolve()}/modules"})
         paths = {"base": base, "this": str(peers.HERE / SCRIPT)}
         both = {
             f"{name}, {variant}": Peer(f"{name}, {variant}", path, PACKAGES, variant)
