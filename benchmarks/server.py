@@ -23,10 +23,10 @@ from stores.peers import Peer
 from tables import number, table
 from versions import PACKAGES, copied
 
-ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "tests/server"))
+sys.path.append(str(Path(__file__).parent.parent / "tests/server"))
 from qdrant_node import QdrantNode
 
+ROOT = Path(__file__).parent.parent
 NAME = "agent-memory, server"
 CLIENTS, SECONDS, CALLS, RUNS = (1, 8, 32), 5, 100, 3
 FILL_SECONDS, PART_SECONDS = 3_600, 600
