@@ -1,6 +1,6 @@
 """The functional and reliability criteria of the V1 design, section 10, under their own names.
 
-Its four performance criteria are rows of `benchmarks/v1.py`.
+Its four performance criteria are measured by `benchmarks/run.py`.
 """
 
 import asyncio
