@@ -109,7 +109,11 @@ def _measured(results: Results) -> str:
     growth, recall = (results["parts"].get(part) for part in ("growth", "recall"))
     if not growth or not (size := stores.shown_size(growth)):
         return ""
-    rows = {name: row for name, row in growth["stores"][size].items() if name != stores.LIMIT}
+    rows = {
+        name: row
+        for name, row in growth["stores"][size].items()
+        if name != stores.LIMIT and row.get("search_ms")
+    }
     count, final = stores.most_processes(results["parts"].get("several"))
     together = {name: row for name, row in final.items() if name in rows}
     better = [

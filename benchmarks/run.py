@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -44,7 +44,8 @@ import tokens
 from results import ROOT, code_of, is_empty, load, machine, our_failures, save, version
 from stores import peers
 
-SIZES, PROCESSES = [1_000, 10_000, 100_000], [1, 8]
+# In a full run and in a quick one.
+SIZES, PROCESSES = ([1_000, 10_000, 100_000], [100, 1_000]), ([1, 8], [1, 2])
 PRICES = {"text-embedding-3-small": 0.02, "text-embedding-3-large": 0.13}
 # A store may take so long to be filled, and so long for its searches, in the full run.
 FILL_SECONDS, PART_SECONDS = 900.0, 600.0
@@ -59,7 +60,8 @@ PARTS = {
     "recall_hook": ("recall_hook.py tokens.py recall_sets.py recall", 120),
     "first_answer": ("first_answer.py", 120),
 }
-IN_STEPS = ("growth", "several")  # each step is saved, and what it has of a store not done again
+# These are saved after each step, under these names; what a step has of a store is not done again.
+IN_STEPS = {"growth": "stores", "several": "processes"}
 AT_ONCE = ("growth", "recall", "several", "tokens")  # in a quick look
 
 Found = dict[str, Any]
@@ -68,30 +70,22 @@ Options = argparse.Namespace
 
 def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
     """All that there is of a part after each of its steps; what is in `parts` is not done again."""
-    quick = options.quick
+    quick, done = options.quick, parts.get(part, {})
     if part == "growth":
         # In a quick run, what takes long to fill is left out, and its row says so.
         calls, runs, limits = (
             (5, 1, (8.0, 30.0)) if quick else (100, 7, (FILL_SECONDS, PART_SECONDS))
         )
-        sizes = options.sizes or ([100, 1_000] if quick else SIZES)
-        yield from in_steps(
-            parts.get(part, {}),
-            "stores",
-            sizes,
-            lambda size, stores: growth.measure([size], calls, runs, stores, log, *limits),
-            options.stores,
-        )
+        for size, stores in lacking(part, options, done).items():
+            found = growth.measure([size], calls, runs, stores, log, *limits)
+            done = joined(done, found, IN_STEPS[part])
+            yield done
     elif part == "several":
         several.FILLED = 50 if quick else several.FILLED
-        counts, seconds = ([1, 2], 1) if quick else (PROCESSES, 5)
-        yield from in_steps(
-            parts.get(part, {}),
-            "processes",
-            counts,
-            lambda number, stores: several.measure([number], seconds, log, stores),
-            options.stores,
-        )
+        for number, stores in lacking(part, options, done).items():
+            found = several.measure([number], 1 if quick else 5, log, stores)
+            done = joined(done, found, IN_STEPS[part])
+            yield done
     elif part == "tokens":
         yield tokens.measure([10, 1_000] if quick else [10, 1_000, 10_000], log)
     elif part == "recall":
@@ -109,24 +103,23 @@ def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
         yield money.measure(money.Prices(embedding=PRICES | prices, **of_reader), parts["tokens"])
 
 
-def in_steps(
-    done: Found,
-    key: str,
-    steps: list[int],
-    measure: Callable[[int, list[str]], Found],
-    stores: list[str] | None,
-) -> Iterator[Found]:
-    """What is done together with each step, of which only the stores without a row are measured."""
-    for step in steps:
-        rows = done.get(key, {}).get(str(step), {})
-        names = stores or [peer.name for peer in peers.PEERS]
-        if missing := [name for name in names if name not in rows]:
-            found = measure(step, missing)
-            groups = done.get(key, {}) | {str(step): rows | found[key][str(step)]}
-            if "environments" in found:
-                found["environments"] = done.get("environments", {}) | found["environments"]
-            done = {**found, key: dict(sorted(groups.items(), key=lambda group: int(group[0])))}
-            yield done
+def lacking(part: str, options: Options, found: Found) -> dict[int, list[str]]:
+    """The steps of a part that are not whole, with the stores that have no row there."""
+    steps = {"growth": options.sizes or SIZES[options.quick], "several": PROCESSES[options.quick]}
+    names = options.stores or [peer.name for peer in peers.PEERS]
+    rows = {step: found.get(IN_STEPS[part], {}).get(str(step), {}) for step in steps[part]}
+    left = {step: [name for name in names if name not in there] for step, there in rows.items()}
+    return {step: missing for step, missing in left.items() if missing}
+
+
+def joined(done: Found, found: Found, key: str) -> Found:
+    """What was done together with what was found in another step, or of other stores in it."""
+    groups = {**done.get(key, {})}
+    for step, rows in found[key].items():
+        groups[step] = groups.get(step, {}) | rows
+    if "environments" in found:
+        found["environments"] = done.get("environments", {}) | found["environments"]
+    return {**found, key: dict(sorted(groups.items(), key=lambda group: int(group[0])))}
 
 
 def run(options: Options) -> None:
@@ -136,12 +129,11 @@ def run(options: Options) -> None:
     codes = {part: code_of(PARTS[part][0]) for part in options.parts}
     kept = {part for part in options.parts if is_kept(part, before.get(part), codes[part], options)}
     wanted = [part for part in options.parts if part in IN_STEPS or part not in kept]
+    wanted = [each for each in wanted if each not in kept or lacking(each, options, parts[each])]
     tell(wanted, kept, before)
-    for part in set(wanted) - kept:
-        parts.pop(part, None)  # what is old and what is new do not mix
     with ProcessPoolExecutor(3, get_context("spawn")) as pool:
         ahead = {
-            part: pool.submit(last_of, part, options, parts)
+            part: pool.submit(last_of, part, options, {name: parts[name] for name in kept})
             for part in wanted
             if options.quick and part in AT_ONCE
         }
@@ -155,8 +147,11 @@ def run(options: Options) -> None:
                 "load": round(os.getloadavg()[0], 2),
                 "seconds": 0,
             }
-            ran = before[part] if part in kept else ran
-            ran.pop("failed", None)
+            if part in kept:
+                ran = before[part]
+                ran.pop("failed", None)
+            else:
+                parts.pop(part, None)  # what is old and what is new do not mix
             started = time.monotonic()
             try:
                 steps = ahead[part].result() if part in ahead else measured(part, options, parts)
