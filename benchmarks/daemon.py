@@ -41,13 +41,12 @@ from memory_daemon.embedded import database_of
 from memory_daemon.meaning import Meaning
 from memory_daemon.question import RECENCY, RECENCY_ASKED
 from memory_daemon.settings import Settings
-from memory_semantic import estimate_tokens
+from recall_sets import own
 
 CHUNK_CHARS = 870
 SMALL_TENANT = 1_000
 SCENARIO_MS = 250  # the target for p95 of SCN-A1 among 100,000 chunks, on two idle cores
 QUESTIONS = 60
-FOLDER = Path(__file__).with_name("recall")
 
 Row = tuple[str, str, datetime, str]  # id, session, time, text
 
@@ -147,13 +146,13 @@ async def recall(file: Path) -> None:
             model = Meaning(settings.embedding_model)
             await model.prepare(dsn)
             conversations = list(locomo(file))
+            paraphrased, asked = paraphrases()
             with psycopg.connect(dsn, autocommit=True) as connection:
-                for tenant, rows, _ in conversations:
+                for tenant, rows, _ in [*conversations, ("recall", paraphrased, [])]:
                     load(connection, tenant, rows)
-                paraphrased, asked = paraphrases()
-                load(connection, "recall", paraphrased)
                 connection.execute("VACUUM ANALYZE memory.chunks")
             await filled(model, dsn)
+            both = {"by words": None, "by both": model}
             ranked: dict[str, list[float]] = {}
             for tenant, _, questions in conversations:
                 for question, wanted in questions:
@@ -162,19 +161,21 @@ async def recall(file: Path) -> None:
                         values = {"question": question, "vector": vector}
                         for name, search in SEARCHES.items():
                             rows = await connection.execute(search.encode(), values)
-                            first = [row["event_id"] for row in await rows.fetchall()][:10]
+                            first = [row["event_id"] for row in await rows.fetchall()]
                             score(ranked, name, first, wanted, 10)
-                    for name, meaning in (("by words", None), ("by both", model)):
+                    for name, meaning in both.items():
                         call = Call(settings, database, Access(tenant), meaning)
                         shown = await bundled(call, question)
-                        score(ranked, f"as packed, {name}", shown[:10], wanted, 10)
+                        score(ranked, f"as packed, {name}", shown, wanted, 10)
+            calls = {
+                name: Call(settings, database, Access("recall"), meaning)
+                for name, meaning in both.items()
+            }
             short: dict[str, list[float]] = {}
             for question, wanted in asked:
-                for name, meaning in (("by words", None), ("by both", model)):
-                    call = Call(settings, database, Access("recall"), meaning)
-                    shown = await bundled(call, question)
-                    score(short, f"evidence, {name}", shown[:5], wanted, 5)
-            await decide(database, model, paraphrased, asked, short)
+                for name, call in calls.items():
+                    score(short, f"evidence, {name}", await bundled(call, question), wanted, 5)
+            await decide(database, calls, paraphrased, asked, short)
     table(f"LoCoMo, {len(ranked['as packed, by words']):,} questions", "recall@10", ranked)
     table(f"{len(asked)} paraphrases among {len(paraphrased)} sentences", "recall@5", short)
 
@@ -182,7 +183,7 @@ async def recall(file: Path) -> None:
 def score(
     into: dict[str, list[float]], name: str, first: list[str], wanted: set[str], top: int
 ) -> None:
-    into.setdefault(name, []).append(len(set(first) & wanted) / min(top, len(wanted)))
+    into.setdefault(name, []).append(len(set(first[:top]) & wanted) / min(top, len(wanted)))
 
 
 def table(title: str, measure: str, found: dict[str, list[float]]) -> None:
@@ -215,25 +216,24 @@ async def bundled(call: Call, question: str) -> list[str]:
 
 def paraphrases() -> tuple[list[Row], list[tuple[str, set[str]]]]:
     """The sentences of benchmarks/recall, and its questions in other words than the answers'."""
-    entries = [json.loads(line) for line in (FOLDER / "memories.jsonl").open()]
-    questions = [json.loads(line) for line in (FOLDER / "questions.jsonl").open()]
-    now = datetime.now(UTC)
+    given, now = own(), datetime.now(UTC)
+    ids = {text: f"m{number}" for number, text in enumerate(given.texts)}
     # Each in a session of its own, so that none is found as a neighbour.
     rows = [
-        (entry["id"], entry["id"], now - timedelta(minutes=number), entry["content"])
-        for number, entry in enumerate(entries)
+        (id, id, now - timedelta(minutes=number), text)
+        for number, (text, id) in enumerate(ids.items())
     ]
     asked = [
-        (each["question"], set(each["answers"]))
-        for each in questions
-        if each["kind"] == "paraphrase"
+        (each.text, {ids[answer] for answer in each.answers})
+        for each in given.questions
+        if each.kind == "paraphrase"
     ]
     return rows, asked
 
 
 async def decide(
     database: Database,
-    model: Meaning,
+    calls: dict[str, Call],
     rows: list[Row],
     asked: list[tuple[str, set[str]]],
     found: dict[str, list[float]],
@@ -248,8 +248,7 @@ async def decide(
                 (id, when, text),
             )
     for question, wanted in asked:
-        for name, meaning in (("by words", None), ("by both", model)):
-            call = Call(Settings(), database, Access("recall"), meaning)
+        for name, call in calls.items():
             request = {"agent_id": "eve", "query_text": question, "limit": 5, "channel": "team"}
             answer = await QueryDecisions.model_validate(request).answer(call)
             first = re.findall(r"^## decision \([^)]*\) (\S+) ", answer, re.MULTILINE)
@@ -315,13 +314,19 @@ def fill(dsn: str, size: int) -> None:
         )
 
 
-async def serve_and_ask(home: Path) -> None:
+@contextmanager
+def served(home: Path) -> Iterator[tuple[str, Tokens, int]]:
+    """A daemon on what `home` has: its address, its tokens, and its process."""
     environment = {**os.environ, "MEMORY_DAEMON_HOME": str(home), "MEMORY_DAEMON_PORT": "0"}
     command = [sys.executable, "-m", "memory_daemon", "serve"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as daemon:
-        lines = iter(daemon.stdout or ())
-        url = next(line for line in lines if line.startswith("Serving")).split()[2].rstrip(".")
-        tokens = Tokens(home / "tokens.json")
+        line = next(line for line in daemon.stdout or () if line.startswith("Serving"))
+        yield line.split()[2].rstrip("."), Tokens(home / "tokens.json"), daemon.pid
+        daemon.terminate()
+
+
+async def serve_and_ask(home: Path) -> None:
+    with served(home) as (url, tokens, pid):
         print("| | p50 ms | p95 ms | a second |\n|---|--:|--:|--:|")
         for tenant in ("large", "small"):
             async with connected(url, tokens.make(Access(tenant))) as client:
@@ -333,15 +338,12 @@ async def serve_and_ask(home: Path) -> None:
             one = [{"text": text} for text in itertools.islice(texts(), 400)]
             await measure(client, "record_event", one[:100], 1, "record_event, one at a time")
             await measure(client, "record_event", one, 8, "record_event, 8 in parallel")
-            batches = [
-                {"events": [{"kind": "message", **event} for event in one[:100]]} for _ in range(8)
-            ]
+            events = [{"kind": "message", **event} for event in one[:100]]
+            batches = [{"events": events}] * 8
             await measure(client, "record_event", batches, 1, "record_event, 100 in a call", 100)
-        for name, pid in (("daemon", daemon.pid),):
-            status = Path(f"/proc/{pid}/status").read_text()
-            resident = int(re.findall(r"VmRSS:\s+(\d+)", status)[0])
-            print(f"\nThe {name} has {resident / 1000:.0f} MB resident.")
-        daemon.terminate()
+        status = Path(f"/proc/{pid}/status").read_text()
+        resident = int(re.findall(r"VmRSS:\s+(\d+)", status)[0])
+        print(f"\nThe daemon has {resident / 1000:.0f} MB resident.")
 
 
 async def scenario(url: str, token: str) -> None:
@@ -395,19 +397,11 @@ async def first_answer() -> None:
     """From an empty folder to the first event, and once more from a filled one."""
     with folder() as home:
         for name in ("an empty folder", "a filled one"):
-            environment = {**os.environ, "MEMORY_DAEMON_HOME": str(home), "MEMORY_DAEMON_PORT": "0"}
             started = time.monotonic()
-            command = [sys.executable, "-m", "memory_daemon", "serve"]
-            with subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, text=True
-            ) as daemon:
-                lines = iter(daemon.stdout or ())
-                line = next(line for line in lines if line.startswith("Serving"))
-                token = Tokens(home / "tokens.json").make(Access("t"))
-                async with connected(line.split()[2].rstrip("."), token) as client:
+            with served(home) as (url, tokens, _):
+                async with connected(url, tokens.make(Access("t"))) as client:
                     await measure(client, "record_event", [{"text": "hello"}], 1, None)
                 print(f"First answer from {name}: {time.monotonic() - started:.1f} s")
-                daemon.terminate()
 
 
 def main() -> None:
@@ -415,7 +409,6 @@ def main() -> None:
     parser.add_argument("--recall", type=Path, metavar="locomo10.json")
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     options = parser.parse_args()
-    assert estimate_tokens("one two") == 2
     if options.recall:
         asyncio.run(recall(options.recall))
     for size in options.sizes:
