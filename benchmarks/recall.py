@@ -36,7 +36,7 @@ from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
 from recall_sets import Set, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, by_kind, differences, score, scores, separation
+from scoring import DEPTH, Answer, by_kind, differences, score, scores
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 # Each adds something to the one before, and the last is the default: how much shared words count,
@@ -76,10 +76,6 @@ def measure(
         answers = asyncio.run(asked(reported, settings, list(METHODS.values())))
         found |= {f"{name}: {what}": each for what, each in zip(METHODS, answers, strict=True)}
     steps = [f"{BUILT_IN}: {what}" for what in METHODS]
-    answered, others = (
-        [each.top for each in found[steps[-1]] if bool(each.question.answers) is known]
-        for known in (True, False)
-    )
     tries = [(weight, True, True) for weight in WEIGHTS]
     tuning = asyncio.run(asked(tuned, models[BUILT_IN], tries))
     kinds = Counter((question.kind, for_tuning(question)) for question in whole.questions)
@@ -103,7 +99,6 @@ def measure(
             {"weight": weight, "recall@5": scores(each)["all"]["recall@5"][0]}
             for weight, each in zip(WEIGHTS, tuning, strict=True)
         ],
-        "none": {"auc": separation(answered, others)},
         "languages": [
             row for language, given in languages().items() for row in _in(language, given)
         ],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import money
 import report_costs as costs
 import report_recall
 import report_stores as stores
@@ -21,11 +22,11 @@ COMMANDS = """```bash
 uv run benchmarks/run.py            # all that is not measured yet, into docs/
 uv run benchmarks/run.py --again    # all of it
 uv run benchmarks/run.py --quick    # a look, into a temporary folder
-uv run benchmarks/run.py --parts recall,tokens,money
+uv run benchmarks/run.py --parts recall,tokens
 uv run benchmarks/run.py --redraw   # this page again, from results.json
 ```
 
-`--help` tells of prices, sizes and an embeddings service. Each store gets an environment of its
+`--help` tells of sizes and an embeddings service. Each store gets an environment of its
 own from `uv`; their scripts are in `benchmarks/stores/`. [Figures that others
 publish](published.md), such as those of LoCoMo, have a page of their own."""
 NOT_MEASURED = [
@@ -70,7 +71,7 @@ def write(results: Results, folder: Path) -> None:
             lambda: report_recall.section(parts["recall"], plots),
         ),
         "Tokens": ("tokens", lambda: costs.tokens(parts["tokens"])),
-        "Money": ("money", lambda: costs.money(parts["money"], plots)),
+        "Money": ("tokens", lambda: money.section(parts["tokens"], plots)),
         "Recall before a prompt": (
             "recall_hook",
             lambda: report_recall.before_a_prompt(parts["recall_hook"]),

@@ -1,10 +1,9 @@
-"""The sections of the page about tokens, money, the first answer, and what version 1 asks for."""
+"""The sections of the page about tokens, the first answer, and what version 1 asks for."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from report_stores import ADD, ASKING, MEASURES, SEARCH, Measure
-from tables import NONE, OURS, Row, dollars, number, table
+from tables import NONE, OURS, Row, number, table
 
 AIM = 300  # tokens of a call, recalled text included, in the token-efficient design
 USUAL = 5  # memories of a search without a limit
@@ -72,58 +71,6 @@ def _usual(found: Row) -> Iterator[Row]:
 def _range(values: Iterable[float]) -> str:
     ordered = sorted(values)
     return " to ".join(dict.fromkeys([number(ordered[0]), number(ordered[-1])]))
-
-
-def money(found: Row, plots: Any) -> str:
-    """As Markdown, of what `money.measure` found."""
-    prices, assumed = found["prices"], found["assumed"]
-    models = list(prices["embedding"])
-    parts = ["calls written", "results read", "tools in every request"]
-    amounts = {
-        user["name"]: [user[key] for key in ("writing", "reading", "every_request")]
-        for user in found["users"]
-    }
-    bars = {
-        user["name"]: [sum(user["embedding"][models[0]].values()), *amounts[user["name"]]]
-        for user in found["users"]
-    }
-    rows = [
-        [
-            user["name"],
-            *(" + ".join(map(dollars, user["embedding"][model].values())) for model in models),
-            *map(dollars, amounts[user["name"]]),
-            f"**{dollars(sum(bars[user['name']]))}**",
-            dollars(user["v1"]),
-        ]
-        for user in found["users"]
-    ]
-    users = "; ".join(
-        f"{user['name']}: {user['memories']} memories of {user['words']} words, "
-        f"{user['searches']:,.0f} searches, {user['sessions']} sessions"
-        for user in found["users"]
-    )
-    embedding = ", ".join(f"{model} ${price:.2f}" for model, price in prices["embedding"].items())
-    heads = ["user", *(f"memories + queries, {model}" for model in models), *parts]
-    return "\n\n".join(
-        [
-            "Dollars a year for the three kinds of user of the V1 design, whose figure is in the "
-            "last column. It counts the embedding of memories alone, and calls searches free; but "
-            "a query is embedded too, and the model that calls the tools writes the calls, reads "
-            "the results, and is told of the tools in every request.",
-            plots.bars("cost", "A year, in dollars", bars, [f"embeddings, {models[0]}", *parts]),
-            table([*heads, f"all, with {models[0]}", "V1 design"], rows),
-            "With the built-in model, memories and queries cost nothing.",
-            "Assumed, each month (memories and words are the design's, the rest is ours): "
-            f"{users}. A query has {assumed['query_words']} words, a search finds "
-            f"{assumed['results']} memories, a session has {assumed['requests_per_session']} "
-            "requests, and what a call leaves is read again from the cache in half of them. "
-            f"{assumed['tokens_per_word']:.2f} tokens a word, counted as above, and so rather too "
-            "many.",
-            f"Prices for a million tokens, assumptions of 2026: {embedding}; the model that calls "
-            f"the tools ${prices['input']:.2f} to read, ${prices['cached_input']:.2f} from the "
-            f"cache, ${prices['output']:.2f} to write. Flags of `run.py` change them.",
-        ]
-    )
 
 
 def first_answer(found: Row) -> str:

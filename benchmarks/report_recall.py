@@ -73,11 +73,6 @@ def _steps(recall: dict[str, Any]) -> Iterator[str]:
         "are left out are ideas that came from LoCoMo as well, whose figures are not blind "
         "therefore."
     )
-    auc = [100 * each for each in recall["none"]["auc"]]
-    yield (
-        "Can the score tell that there is no answer? It puts a question with an answer above one "
-        f"without in {estimate_text(auc)} % of all pairs; 50 is chance."
-    )
 
 
 def _languages(rows: list[dict[str, Any]]) -> Iterator[str]:

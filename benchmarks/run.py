@@ -35,7 +35,6 @@ from typing import Any
 
 import first_answer
 import growth
-import money
 import recall
 import recall_hook
 import report
@@ -46,7 +45,6 @@ from stores import peers
 
 # In a full run and in a quick one.
 SIZES, PROCESSES = ([1_000, 10_000, 100_000], [100, 1_000]), ([1, 8], [1, 2])
-PRICES = {"text-embedding-3-small": 0.02, "text-embedding-3-large": 0.13}
 # A store may take so long to be filled, and so long for its searches, in the full run.
 FILL_SECONDS, PART_SECONDS = 900.0, 600.0
 # What a part is made of here, which decides with the product's own code whether it is measured
@@ -54,7 +52,6 @@ FILL_SECONDS, PART_SECONDS = 900.0, 600.0
 PARTS = {
     "recall": ("recall.py recall_sets.py scoring.py recall", 1_000),
     "tokens": ("tokens.py recall", 30),
-    "money": ("money.py", 1),
     "growth": ("growth.py stores", 7_000),
     "several": ("several.py stores", 600),
     "recall_hook": ("recall_hook.py tokens.py recall_sets.py recall", 120),
@@ -93,14 +90,8 @@ def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
         yield recall.measure(endpoint, log=log)
     elif part == "recall_hook":
         yield recall_hook.measure(quick, log)
-    elif part == "first_answer":
-        yield first_answer.measure(*(([100], 1) if quick else ([1_000, 10_000], 15)))
     else:
-        if "tokens" not in parts:
-            raise ValueError("money is counted from what the part tokens finds, which is not there")
-        prices = {name: float(price) for name, price in options.price or ()}
-        of_reader = {name: prices.pop(name) for name in money.READER if name in prices}
-        yield money.measure(money.Prices(embedding=PRICES | prices, **of_reader), parts["tokens"])
+        yield first_answer.measure(*(([100], 1) if quick else ([1_000, 10_000], 15)))
 
 
 def lacking(part: str, options: Options, found: Found) -> dict[int, list[str]]:
@@ -172,7 +163,7 @@ def run(options: Options) -> None:
 def is_kept(part: str, ran: Found | None, code: str, options: Options) -> bool:
     """Whether what is saved of a part is of the same code, and no one asks for it anew."""
     asked = part == "recall" and options.recall_endpoint
-    if not ran or options.again or asked or part == "money":  # which takes no time
+    if not ran or options.again or asked:
         return False
     same = ran.get("code") == code and ran["quick"] == options.quick
     return same and (part in IN_STEPS or "failed" not in ran)
@@ -212,8 +203,6 @@ def arguments() -> Options:
     add("--sizes", type=numbers, help="memories, such as 100,1000")
     add("--stores", action="append", metavar="NAME", help="only this store; several times")
     add("--recall-endpoint", nargs=2, metavar=("URL", "MODEL"), help="measure recall with it too")
-    add("--price", nargs=2, action="append", metavar=("WHAT", "DOLLARS"), help="for a million "
-        f"tokens of an embedding model, or: {', '.join(money.READER)}")  # fmt: skip
     add("--out", type=Path, metavar="FOLDER", help="instead of docs/")
     add("--redraw", action="store_true", help="page and pictures from the results that are there")
     options = parser.parse_args()

@@ -80,23 +80,6 @@ def differences(better: Sequence[Answer], worse: Sequence[Answer]) -> dict[str, 
     }
 
 
-def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> Estimate:
-    """The area under the ROC curve: how often, of a question with an answer and one without, the
-    first result of the former has the higher score. 0.5 is chance, 1 is always.
-    """
-    random = np.random.default_rng(0)
-
-    def area(yes: np.ndarray, no: np.ndarray) -> float:
-        return float((yes[:, None] > no).mean() + (yes[:, None] == no).mean() / 2)
-
-    yes, no = np.array(answerable), np.array(unanswerable)
-    drawn = [
-        area(random.choice(yes, len(yes)), random.choice(no, len(no)))
-        for _ in range(_RESAMPLES // 10)
-    ]
-    return [area(yes, no), *map(float, np.percentile(drawn, [2.5, 97.5]))]
-
-
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of the values, with its interval."""
     sample = np.asarray(values, dtype=float)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from recall_sets import LANGUAGES
-from scoring import Answer, Question, score, separation
+from scoring import Answer, Question, score
 
 SET = Path(__file__).parents[2] / "benchmarks/recall"
 NOW = datetime.fromisoformat("2026-11-20T20:00:00Z")
@@ -79,8 +79,3 @@ def test_the_measures(found: str, wanted: str, expected: dict[str, float]) -> No
     answer = Answer(Question("kind", "question", frozenset(wanted)), list(found), 1.0)
     for metric, value in expected.items():
         assert score(metric, answer) == pytest.approx(value, abs=1e-3), metric
-
-
-def test_separation_is_chance_for_equals_and_one_for_always() -> None:
-    assert separation([0.9, 0.8], [0.1, 0.2])[0] == 1
-    assert separation([0.5, 0.5], [0.5])[0] == 0.5
