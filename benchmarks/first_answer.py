@@ -6,14 +6,12 @@ work on the machine changes less.
 """
 
 import asyncio
-import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +19,6 @@ from memory_semantic import MemoryStorage
 
 AGENT, BATCH = "bench", 1_000
 QUESTION = "Which database did the team choose for the users table?"
-# Whose an import is, by the beginning of the module's name; all else is the standard library's.
-OWNERS = ("pydantic", "annotated_types", "typing_extensions", "memory_semantic", "qdrant_edge")
-OWNERS += ("tokenizers", "agent_memory", "click", "rich", "yaml", "numpy")
 SEARCH = """
 import asyncio, sys, time
 from memory_semantic import MemoryStorage
@@ -61,7 +56,7 @@ async def fill(root: str, size: int) -> None:
 
 
 def measured(command: list[str], runs: int) -> dict[str, Any]:
-    """Medians of the milliseconds on the clock and of the processor, and its imports."""
+    """Medians of the milliseconds on the clock and of the processor."""
     clock, processor = [], []
     for run in range(runs + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,22 +70,7 @@ def measured(command: list[str], runs: int) -> dict[str, Any]:
         if run:  # the first compiles, and brings the files into the system's cache
             clock.append(elapsed * 1000)
             processor.append(used * 1000)
-    return {
-        "clock": statistics.median(clock),
-        "processor": statistics.median(processor),
-        "imports": dict(imports(command)),
-    }
-
-
-def imports(command: list[str]) -> list[tuple[str, float]]:
-    """Milliseconds that the imports of each package take by themselves, most first."""
-    done = subprocess.run([command[0], "-X", "importtime", *command[1:]], capture_output=True)
-    owners: Counter[str] = Counter()
-    for own, module in re.findall(rb"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)", done.stderr):
-        name = module.decode()
-        owner = next((each for each in OWNERS if name.startswith(each)), "standard library")
-        owners[owner] += int(own)
-    return [(owner, microseconds / 1000) for owner, microseconds in owners.most_common()]
+    return {"clock": statistics.median(clock), "processor": statistics.median(processor)}
 
 
 def printed(command: list[str], runs: int) -> list[float]:
@@ -103,7 +83,7 @@ def printed(command: list[str], runs: int) -> list[float]:
 
 
 def measure(sizes: list[int], runs: int) -> dict[str, Any]:
-    """Of each kind of process: milliseconds, where they go, and which imports take the most."""
+    """Of each kind of process: milliseconds, and where those of a search go."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:

@@ -2,7 +2,6 @@
 """The pictures of the page: lines and bars, each for a light page and for a dark one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -84,41 +83,23 @@ class Plots:
         rows: Mapping[str, Sequence[float]],
         parts: Sequence[str] = ("",),
         emphasised: str = "",
-        ends: Mapping[str, tuple[float, float]] | None = None,
     ) -> str:
-        """A bar for each row, of its parts one after the other, or with the ends of an interval.
-        Amounts of several parts are dollars.
-        """
-        labels, text = list(rows), dollars if len(parts) > 1 else number
+        """A bar for each row, of its parts one after the other; amounts of several are dollars."""
+        several = len(parts) > 1
 
         def draw(dark: bool) -> Any:
             figure, axes = plt.subplots(figsize=(WIDTH, 0.9 + 0.3 * len(rows)))
-            figure.subplots_adjust(
-                left=0.32, right=0.97, bottom=0.05, top=1 - 0.5 / (2 + len(rows))
-            )
-            starts = [[0.0, *accumulate(values)] for values in rows.values()]
+            figure.subplots_adjust(0.32, 0.05, 0.97, 1 - 0.5 / (2 + len(rows)))
+            left = [0.0] * len(rows)
             for step, part in enumerate(parts):
                 colours = [
-                    (STYLES[OURS] if label == emphasised else SHADES[step % len(SHADES)])[dark]
-                    for label in labels
+                    (STYLES[OURS] if row == emphasised else SHADES[step])[dark] for row in rows
                 ]
                 values = [values[step] for values in rows.values()]
-                left = [each[step] for each in starts]
-                axes.barh(labels, values, left=left, color=colours, label=part)
-            highest = [high for _, high in ends.values()] if ends else [each[-1] for each in starts]
-            for place, (values, high) in enumerate(zip(rows.values(), highest, strict=True)):
-                axes.annotate(text(sum(values)), (high, place), (4, 0), va="center",
-                              textcoords="offset points")  # fmt: skip
-            if ends:
-                means = [values[0] for values in rows.values()]
-                low, high = zip(*ends.values(), strict=True)
-                spans = [
-                    [mean - each for mean, each in zip(means, low, strict=True)],
-                    [each - mean for mean, each in zip(means, high, strict=True)],
-                ]
-                axes.errorbar(means, labels, xerr=spans, fmt="none", lw=0.9,
-                              ecolor=THEMES["dark" if dark else "light"][0])  # fmt: skip
-            if len(parts) > 1:
+                bars = axes.barh(list(rows), values, left=left, color=colours, label=part)
+                left = [start + value for start, value in zip(left, values, strict=True)]
+            axes.bar_label(bars, [(dollars if several else number)(end) for end in left], padding=3)
+            if several:
                 axes.legend(loc="lower right")
             axes.set(title=title, xticks=[])
             axes.margins(x=0.12)

@@ -91,9 +91,7 @@ async def _store(root: str, given: Set) -> None:
 
 
 def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
-    """Milliseconds that the hook adds: to the first prompt of a process, and to one of many; and
-    those of a search, beside them.
-    """
+    """Milliseconds that the hook adds: to the first prompt of a process, and to one of many."""
 
     def alone(hook: bool) -> float:
         """The same in a process of its own, where nothing is loaded yet."""
@@ -103,13 +101,11 @@ def _times(root: str, prompts: int, runs: int) -> dict[str, float]:
 
     first = [(alone(True), alone(False)) for _ in range(runs)]
     with_hook, without = (asyncio.run(_prompts(root, hook, prompts)) for hook in (True, False))
-    searches = asyncio.run(_searches(root, prompts))
     added = sorted(one - statistics.median(without[1:]) for one in with_hook[1:])
     return {
         "first": statistics.median(a for a, _ in first) - statistics.median(b for _, b in first),
         "warm": statistics.median(added),
         "warm_p95": added[int(len(added) * 0.95)],
-        "search": statistics.median(searches[1:]),
         "load": os.getloadavg()[0] / (os.cpu_count() or 1),
     }
 
@@ -122,16 +118,6 @@ async def _prompts(root: str, hook: bool, number: int) -> list[float]:
             started = time.perf_counter()
             await session.execute(question.text)
             taken.append((time.perf_counter() - started) * 1000)
-    return taken
-
-
-async def _searches(root: str, number: int) -> list[float]:
-    """How long each of the searches that a model would make takes, in milliseconds."""
-    storage, taken = MemoryStorage(AGENT, _config(root)), []
-    for question in own().questions[: number + 1]:
-        started = time.perf_counter()
-        await storage.search(question.text)
-        taken.append((time.perf_counter() - started) * 1000)
     return taken
 
 
@@ -155,6 +141,8 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
     def recalled(near: list[tuple[str, float]], least: float) -> set[str]:
         return set([content for content, cosine in near if cosine >= least][:RELEVANT])
 
+    nothing = [near for question, near in found if not question.answers]
+    answered = [near for asked, near in found if asked.answers and not for_tuning(asked)]
     rows = []
     for least in THRESHOLDS:
         row: dict[str, Any] = {"least": least}
@@ -163,8 +151,7 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
             asked = [each for each in those if each[0].answers]
             hits = [bool(recalled(near, least) & question.answers) for question, near in asked]
             row[part] = statistics.mean(hits)
-            row[f"{part}_memories"] = statistics.mean(len(recalled(n, least)) for _, n in asked)
-        nothing = [near for question, near in found if not question.answers]
+        row["report_memories"] = statistics.mean(len(recalled(near, least)) for near in answered)
         row["no_answer"] = statistics.mean(len(recalled(near, least)) for near in nothing)
         row["small_talk"] = statistics.mean(len(recalled(near, least)) for near in small_talk)
         row["silent"] = statistics.mean(not recalled(near, least) for near in small_talk)

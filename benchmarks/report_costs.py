@@ -75,17 +75,11 @@ def _range(values: Iterable[float]) -> str:
 
 def first_answer(found: Row) -> str:
     """As Markdown, of what `first_answer.measure` found."""
-    rows, parts = [], []
-    for name, row in found.items():
-        steps = row.get("steps", [None] * 3)
-        aim = str(FIRST.get(name, NONE))
-        rows.append(
-            [name, number(row["clock"]), aim, number(row["processor"]), *map(number, steps)]
-        )
-        if imports := row.get("imports"):
-            whole = sum(imports.values())
-            most = [f"{owner} {ms / whole:.0%}" for owner, ms in list(imports.items())[:5]]
-            parts.append(f"{name}: {', '.join(most)}")
+    rows = (
+        [name, *map(number, (row["clock"], FIRST.get(name), row["processor"], *steps))]
+        for name, row in found.items()
+        for steps in [row.get("steps", [None] * 3)]
+    )
     missed = [name for name, aim in FIRST.items() if name in found and found[name]["clock"] > aim]
     heads = ["", "ms", "aim", "of the processor", "imports", "the model", "the search"]
     return "\n\n".join(
@@ -94,8 +88,7 @@ def first_answer(found: Row) -> str:
             "three columns are the processor's, too. Where other work shares the machine, the "
             "processor's time is the better guide.",
             table(heads, rows),
-            f"Longer than the aim: {'; '.join(missed) or 'none'}. Shares of the time that imports "
-            f"take by themselves: {'. '.join(parts)}.",
+            f"Longer than the aim: {'; '.join(missed) or 'none'}.",
             "What is left is not ours to shorten without another design: most of it are imports, "
             "of Python's own modules and of `pydantic`, which builds the classes of memories and "
             "settings, and the model, nearly all of it `tokenizers` reading 1.8 MB of vocabulary. "

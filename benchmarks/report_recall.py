@@ -28,13 +28,12 @@ def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
         "one before; the default is in bold."
     )
     if plots:
-        found = {method: scores[method]["all"]["recall@5"] for method in recall["methods"]}
+        found = {method: scores[method]["all"]["recall@5"][:1] for method in recall["methods"]}
         yield plots.bars(
             "recall",
             "recall@5, %, by model and ranking",
-            {method: [mean] for method, (mean, *_) in found.items()},
+            found,
             emphasised=default,
-            ends={method: (low, high) for method, (_, low, high) in found.items()},
         )
     yield _scores(recall["methods"], default, metrics, lambda m, c: scores[m]["all"][c])
     yield "recall@5 by kind of question:"
@@ -108,7 +107,7 @@ def before_a_prompt(result: dict[str, Any]) -> str:
     times = result["ms"]
     busy = (
         f" **The machine was busy: {times['load']:.0f} programs for each of its cores. Compare "
-        "these three with each other only.**"
+        "these two with each other only.**"
         if times["load"] >= 1.5
         else ""
     )
@@ -130,8 +129,7 @@ def before_a_prompt(result: dict[str, Any]) -> str:
             f"[The hook](recall.md) adds {number(times['warm'])} ms to a prompt (p95 "
             f"{number(times['warm_p95'])}) at {result['size']:,} memories with the built-in model, "
             f"and {number(times['first'])} ms to the first of a process, which loads engine and "
-            f"model; at the same time, a search took {number(times['search'])} ms. Medians, in a "
-            f"scripted session with the real kernel.{busy}",
+            f"model. Medians, in a scripted session with the real kernel.{busy}",
             "What it adds to the input of a conversation, in tokens, where every other prompt is a "
             "question of the labelled set and the rest are small talk. Without it, all of this is "
             "0. What it adds is sent again in every later request, at a tenth of the price where "

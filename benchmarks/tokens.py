@@ -30,10 +30,7 @@ HERE = Path(__file__).parent
 AWARENESS = HERE.parent / "context/memory-awareness.md"
 CALLS = 20
 LIMITS = [5, 20]
-SHORT = 150
-# As long as a memory may be; twenty of them, so that the largest limit finds as many.
-LONG = 10_000
-LONG_MEMORIES = 20
+CHARACTERS = 150
 AGENT = "bench"
 
 
@@ -63,10 +60,9 @@ def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as root:
         calls: list[dict[str, Any]] = []
-        for size, characters in [(size, SHORT) for size in sizes] + [(LONG_MEMORIES, LONG)]:
-            log(f"tokens: {size:,} memories of {characters:,} characters")
-            folder = str(Path(root, f"{size}-{characters}"))
-            calls += asyncio.run(_calls(folder, size, characters))
+        for size in sizes:
+            log(f"tokens: {size:,} memories")
+            calls += asyncio.run(_calls(str(Path(root, str(size))), size))
     time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
     return {
         "tokenizer": f"Llama 2 (in wordllama {version('wordllama')})",
@@ -101,8 +97,8 @@ def _every_request() -> dict[str, dict[str, int]]:
     return {name: {"tokens": count(text)} for name, text in texts.items()}
 
 
-async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
-    """A row for each kind of call on a new store of so many memories of so many characters.
+async def _calls(root: str, size: int) -> list[dict[str, Any]]:
+    """A row for each kind of call on a new store of so many memories.
 
     memories: that came back, each time; text: the tokens of the contents stored or found; overhead:
     of all else, which are the other arguments of the call and the rest of the result. Both are
@@ -113,8 +109,8 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
     storage = MemoryStorage(AGENT, settings)
     for start in range(0, size, 1_000):
         numbers = range(start, min(start + 1_000, size))
-        await storage.store_many([memory(number, characters) for number in numbers])
-    about = {"size": size, "characters": characters}
+        await storage.store_many([memory(number, CHARACTERS) for number in numbers])
+    about = {"size": size, "characters": CHARACTERS}
     rows: list[dict[str, Any]] = []
     for limit in LIMITS:
         calls = [{"query": question, "limit": limit} for question in _questions()]
@@ -122,7 +118,7 @@ async def _calls(root: str, size: int, characters: int) -> list[dict[str, Any]]:
             calls = [{"query": call["query"]} for call in calls]
         tool = MemorySearchTool(Session(), config)
         rows.append({"call": "search", **about, "limit": limit, **await _row(tool, calls)})
-    calls = [{"content": memory(size + i, characters), "tags": ["billing"]} for i in range(CALLS)]
+    calls = [{"content": memory(size + i, CHARACTERS), "tags": ["billing"]} for i in range(CALLS)]
     tool = MemoryStoreTool(Session(), config)
     rows.insert(0, {"call": "store", **about, "limit": None, **await _row(tool, calls)})
     await storage.close()
