@@ -96,9 +96,13 @@ class Plots:
                     (STYLES[OURS] if row == emphasised else SHADES[step])[dark] for row in rows
                 ]
                 values = [values[step] for values in rows.values()]
-                bars = axes.barh(list(rows), values, left=left, color=colours, label=part)
+                axes.barh(list(rows), values, left=left, color=colours, label=part)
                 left = [start + value for start, value in zip(left, values, strict=True)]
-            axes.bar_label(bars, [(dollars if several else number)(end) for end in left], padding=3)
+            axes.bar_label(
+                axes.containers[-1],
+                [(dollars if several else number)(end) for end in left],
+                padding=3,
+            )
             if several:
                 axes.legend(loc="lower right")
             axes.set(title=title, xticks=[])

@@ -10,14 +10,13 @@ from typing import Any
 
 import money
 import report_costs as costs
+import report_readme as readme
 import report_recall
 import report_stores as stores
-from plots import Plots
-from tables import NONE, OURS, Row, bullets, cell, default_method, number, strong, table
+from tables import OURS, Row, bullets, cell, number, table
 
 Results = dict[str, Any]
 
-BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"  # around README's table
 COMMANDS = """```bash
 uv run benchmarks/run.py            # all that is not measured yet, into docs/
 uv run benchmarks/run.py --again    # all of it
@@ -55,8 +54,13 @@ def write(results: Results, folder: Path) -> None:
     """Write benchmarks.md into `folder`, the pictures into benchmarks/ below it, and the table of
     the README beside it, if that has a place for one.
     """
-    (folder / "benchmarks").mkdir(parents=True, exist_ok=True)
-    plots = Plots(folder / "benchmarks")
+    from plots import Plots  # which needs matplotlib, and all else here does not
+
+    pictures = folder / "benchmarks"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for picture in pictures.glob("*.svg"):
+        picture.unlink()
+    plots = Plots(pictures)
     parts, ran = results["parts"], results["ran"]
     sections: dict[str, tuple[str, Callable[[], str]]] = {
         "Stores, as memories grow": ("growth", lambda: stores.grown(parts["growth"], plots)),
@@ -89,7 +93,7 @@ def write(results: Results, folder: Path) -> None:
         "**A quick look: few calls, three parts at a time. Not figures to quote.**"
         if quick
         else "",
-        table_of_readme := _measured(results),
+        shown := readme.table_of(results),
         f"## Where and when\n\n{_where(ran, results)}",
         *(
             f"## {title}\n\n{_part(results, part, body)}"
@@ -99,74 +103,8 @@ def write(results: Results, folder: Path) -> None:
         f"## Run it yourself\n\n{COMMANDS}",
     ]
     (folder / "benchmarks.md").write_text("\n\n".join(each for each in text if each) + "\n")
-    readme = folder.parent / "README.md"
-    if table_of_readme and readme.exists() and BEGIN in (whole := readme.read_text()):
-        before, _, rest = whole.partition(BEGIN)
-        readme.write_text(f"{before}{BEGIN}{table_of_readme}\n{END}{rest.partition(END)[2]}")
-
-
-def _measured(results: Results) -> str:
-    """README's table, with the sentence above it that names who is better; empty without ours."""
-    growth, recall = (results["parts"].get(part) for part in ("growth", "recall"))
-    if not growth or not (size := stores.shown_size(growth)):
-        return ""
-    rows = {
-        name: row
-        for name, row in growth["stores"][size].items()
-        if name != stores.LIMIT and row.get("search_ms")
-    }
-    count, final = stores.most_processes(results["parts"].get("several"))
-    together = {name: row for name, row in final.items() if name in rows}
-    better = [
-        f"{each.name} ({', '.join(name for name, _ in found)})"
-        for each in stores.MEASURES
-        if (found := [*stores.less(rows, each.of)])
-    ]
-    if more := [*stores.less(together, stores.rate)]:
-        better.append(f"calls of {count} processes ({', '.join(name for name, _ in more)})")
-    heads = [
-        each.name + (f", {each.unit}" if each.unit != "ms" else "") for each in stores.MEASURES
-    ]
-    heads += [f"{count} processes, calls/s", "failed + lost"] if together else []
-    cells = (
-        [
-            strong(name),
-            *(number(each.of(row)) for each in stores.MEASURES),
-            number(together.get(name, {}).get("calls_per_second")),
-            _failed_and_lost(together.get(name, {})),
-        ]
-        for name, row in rows.items()
-    )
-    text = [
-        f"Among {int(size):,} memories of {growth['dimensions']:,} dimensions, version "
-        f"{_version(results, 'growth')} on {results['ran']['growth']['started'][:10]}, beside what "
-        "people would use instead. Times are medians in milliseconds; a call alone comes after a "
-        f"pause, in which ours closes its store. **Others are better** at: {'; '.join(better)}.",
-        table(["", *heads], (row[: len(heads) + 1] for row in cells)),
-    ]
-    if recall:
-        scores = recall["scores"]
-        found, words = (scores[each]["all"] for each in (default_method(recall), "BM25"))
-        text.append(
-            f"Of the answers to {found['n']} questions about two years of a team's work, "
-            f"{found['recall@5'][0]:.0f} % are among the first five results with the built-in "
-            f"model, and {words['recall@5'][0]:.0f} % by keywords alone (BM25)."
-        )
-    return "\n\n".join(text)
-
-
-def _version(results: Results, part: str) -> str:
-    """The version of this project that a part was measured with."""
-    environments = results["parts"].get("growth", {}).get("environments", {})
-    package = environments.get(OURS, {}).get("versions", {})
-    known = package.get("amplifier-module-tool-memory-semantic", NONE) if part == "growth" else NONE
-    return results["ran"][part].get("version", known)
-
-
-def _failed_and_lost(row: Row) -> str:
-    if "lost" not in row:
-        return NONE
-    return number(sum(row["failures"].values()) + (row["lost"] or 0))
+    if shown:
+        readme.put(shown, folder.parent / "README.md")
 
 
 def _part(results: Results, name: str, body: Callable[[], str]) -> str:
@@ -190,7 +128,7 @@ def _where(ran: Row, results: Results) -> str:
             f"{machine['file_system'] or 'an unknown file system'}; Python {machine['python']}"
         )
         machines.setdefault(text, []).append(part)
-    versions = {part: _version(results, part) for part in ran}
+    versions = {part: readme.version(results, part) for part in ran}
     rows = (
         [
             part,

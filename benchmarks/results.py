@@ -6,7 +6,7 @@ import platform
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,20 @@ from tables import is_ours
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+Found = dict[str, Any]
+# These parts are saved after each step, under these names; what a step has of a store is not done
+# again.
+IN_STEPS = {"growth": "stores", "several": "processes"}
 CODE = {".py", ".md", ".json", ".jsonl", ".txt"}  # files that are hashed
 
 
-def load(folder: Path) -> dict[str, Any]:
+def load(folder: Path) -> Found:
     """What is saved below `folder`: `parts`, and how each of them `ran`."""
     file = folder / "benchmarks/results.json"
     return {"parts": {}, "ran": {}} | (json.loads(file.read_text()) if file.exists() else {})
 
 
-def save(results: dict[str, Any], folder: Path) -> None:
+def save(results: Found, folder: Path) -> None:
     """Write the results: lists on one line, without the folders and addresses of this machine."""
     text = json.dumps(results, indent=1)
     text = re.sub(r"\[\n\s*([^\[\]{}]*?)\n\s*\]", _on_one_line, text)
@@ -44,6 +48,35 @@ def _on_one_line(found: re.Match[str]) -> str:
     return "[" + re.sub(r"\n\s*", " ", found[1]) + "]"
 
 
+def is_kept(results: Found, part: str, code: str, quick: bool) -> bool:
+    """Whether what is saved of a part is of this code, and can be gone on with."""
+    ran = results["ran"].get(part, {})
+    same = part in results["parts"] and (ran.get("code"), ran.get("quick")) == (code, quick)
+    return same and (part in IN_STEPS or "failed" not in ran)
+
+
+def lacking(
+    found: Found, part: str, steps: Iterable[int], stores: list[str] | None = None
+) -> dict[int, list[str]]:
+    """The steps of a part that are not whole, with those of the stores that have no row there."""
+    names = stores or [peer.name for peer in peers.PEERS]
+    rows = {step: found.get(IN_STEPS[part], {}).get(str(step), {}) for step in steps}
+    left = {step: [name for name in names if name not in there] for step, there in rows.items()}
+    return {step: missing for step, missing in left.items() if missing}
+
+
+def joined(done: Found, found: Found, part: str) -> Found:
+    """What was done of a part, with what was found in another step, or of other stores in it."""
+    key = IN_STEPS[part]
+    groups = {**done.get(key, {})}
+    for step, rows in found[key].items():
+        groups[step] = groups.get(step, {}) | rows
+    whole = {**found, key: dict(sorted(groups.items(), key=lambda group: int(group[0])))}
+    if "environments" in found:
+        whole["environments"] = done.get("environments", {}) | found["environments"]
+    return whole
+
+
 def is_empty(found: Any) -> bool:
     """Whether a part, or one of its two upper levels, has no figures."""
     groups = [*found.values()] if found else []
@@ -51,10 +84,10 @@ def is_empty(found: Any) -> bool:
     return not found or any(each in ({}, []) for each in (*groups, *rows))
 
 
-def our_failures(results: dict[str, Any]) -> Iterator[str]:
+def our_failures(results: Found) -> Iterator[str]:
     """Parts that broke off, and our own stores that failed; that another's does is a result."""
     yield from (part for part, ran in results["ran"].items() if "failed" in ran)
-    for part, groups in (("growth", "stores"), ("several", "processes")):
+    for part, groups in IN_STEPS.items():
         for rows in results["parts"].get(part, {}).get(groups, {}).values():
             for name, row in rows.items():
                 failed = row.get("failed", peers.NOT_TRIED)
@@ -79,7 +112,7 @@ def code_of(files: str) -> str:
     return digest.hexdigest()[:12]
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Found:
     """What the figures depend on, without what names the machine or its user."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cpu, virtual = platform.processor(), False

@@ -40,8 +40,20 @@ import recall_hook
 import report
 import several
 import tokens
-from results import ROOT, code_of, is_empty, load, machine, our_failures, save, version
-from stores import peers
+from results import (
+    IN_STEPS,
+    ROOT,
+    code_of,
+    is_empty,
+    is_kept,
+    joined,
+    lacking,
+    load,
+    machine,
+    our_failures,
+    save,
+    version,
+)
 
 # In a full run and in a quick one.
 SIZES, PROCESSES = ([1_000, 10_000, 100_000], [100, 1_000]), ([1, 8], [1, 2])
@@ -57,8 +69,6 @@ PARTS = {
     "recall_hook": ("recall_hook.py tokens.py recall_sets.py recall", 120),
     "first_answer": ("first_answer.py", 120),
 }
-# These are saved after each step, under these names; what a step has of a store is not done again.
-IN_STEPS = {"growth": "stores", "several": "processes"}
 AT_ONCE = ("growth", "recall", "several", "tokens")  # in a quick look
 
 Found = dict[str, Any]
@@ -73,15 +83,15 @@ def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
         calls, runs, limits = (
             (5, 1, (8.0, 30.0)) if quick else (100, 7, (FILL_SECONDS, PART_SECONDS))
         )
-        for size, stores in lacking(part, options, done).items():
+        for size, stores in lacking(done, part, steps_of(part, options), options.stores).items():
             found = growth.measure([size], calls, runs, stores, log, *limits)
-            done = joined(done, found, IN_STEPS[part])
+            done = joined(done, found, part)
             yield done
     elif part == "several":
         several.FILLED = 50 if quick else several.FILLED
-        for number, stores in lacking(part, options, done).items():
+        for number, stores in lacking(done, part, steps_of(part, options), options.stores).items():
             found = several.measure([number], 1 if quick else 5, log, stores)
-            done = joined(done, found, IN_STEPS[part])
+            done = joined(done, found, part)
             yield done
     elif part == "tokens":
         yield tokens.measure([10, 1_000] if quick else [10, 1_000, 10_000], log)
@@ -94,23 +104,9 @@ def measured(part: str, options: Options, parts: Found) -> Iterator[Found]:
         yield first_answer.measure(*(([100], 1) if quick else ([1_000, 10_000], 15)))
 
 
-def lacking(part: str, options: Options, found: Found) -> dict[int, list[str]]:
-    """The steps of a part that are not whole, with the stores that have no row there."""
-    steps = {"growth": options.sizes or SIZES[options.quick], "several": PROCESSES[options.quick]}
-    names = options.stores or [peer.name for peer in peers.PEERS]
-    rows = {step: found.get(IN_STEPS[part], {}).get(str(step), {}) for step in steps[part]}
-    left = {step: [name for name in names if name not in there] for step, there in rows.items()}
-    return {step: missing for step, missing in left.items() if missing}
-
-
-def joined(done: Found, found: Found, key: str) -> Found:
-    """What was done together with what was found in another step, or of other stores in it."""
-    groups = {**done.get(key, {})}
-    for step, rows in found[key].items():
-        groups[step] = groups.get(step, {}) | rows
-    if "environments" in found:
-        found["environments"] = done.get("environments", {}) | found["environments"]
-    return {**found, key: dict(sorted(groups.items(), key=lambda group: int(group[0])))}
+def steps_of(part: str, options: Options) -> list[int]:
+    """The numbers of memories, or of processes."""
+    return (options.sizes or SIZES[options.quick]) if part == "growth" else PROCESSES[options.quick]
 
 
 def run(options: Options) -> None:
@@ -118,9 +114,21 @@ def run(options: Options) -> None:
     results = load(options.folder)
     before, parts = results["ran"], results["parts"]
     codes = {part: code_of(PARTS[part][0]) for part in options.parts}
-    kept = {part for part in options.parts if is_kept(part, before.get(part), codes[part], options)}
-    wanted = [part for part in options.parts if part in IN_STEPS or part not in kept]
-    wanted = [each for each in wanted if each not in kept or lacking(each, options, parts[each])]
+    kept = {
+        part
+        for part, code in codes.items()
+        if is_kept(results, part, code, options.quick)
+        and not options.again
+        and not (part == "recall" and options.recall_endpoint)
+    }
+    wanted = [
+        part
+        for part in options.parts
+        if part not in kept
+        or (
+            part in IN_STEPS and lacking(parts[part], part, steps_of(part, options), options.stores)
+        )
+    ]
     tell(wanted, kept, before)
     with ProcessPoolExecutor(3, get_context("spawn")) as pool:
         ahead = {
@@ -160,15 +168,6 @@ def run(options: Options) -> None:
             save(results, options.folder)
 
 
-def is_kept(part: str, ran: Found | None, code: str, options: Options) -> bool:
-    """Whether what is saved of a part is of the same code, and no one asks for it anew."""
-    asked = part == "recall" and options.recall_endpoint
-    if not ran or options.again or asked:
-        return False
-    same = ran.get("code") == code and ran["quick"] == options.quick
-    return same and (part in IN_STEPS or "failed" not in ran)
-
-
 def last_of(part: str, options: Options, parts: Found) -> list[Found]:
     """All that a part finds, in another process."""
     return list(measured(part, options, parts))[-1:]
@@ -182,6 +181,8 @@ def tell(wanted: list[str], kept: set[str], before: Found) -> None:
     seconds = {
         part: PARTS[part][1] if ran["quick"] else ran["seconds"] for part, ran in runs.items()
     }
+    if not wanted:
+        return
     each = ", ".join(f"{part} {taken / 60:.0f}" for part, taken in seconds.items())
     log(f"a full run of what is left takes about {sum(seconds.values()) / 60:.0f} minutes: {each}")
 
