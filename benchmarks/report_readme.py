@@ -54,7 +54,8 @@ def table_of(results: Results) -> str:
         f"Among {int(size):,} memories of {growth['dimensions']:,} dimensions, version "
         f"{version(results, 'growth')} on {results['ran']['growth']['started'][:10]}, beside what "
         "people would use instead. Times are medians in milliseconds; a call alone comes after a "
-        f"pause, in which ours closes its store. **Others are better** at: {'; '.join(better) or 'nothing'}.",
+        "pause, in which ours closes its store. **Others are better** at: "
+        f"{'; '.join(better) or 'nothing'}.",
         table(["", *heads], (row[: len(heads) + 1] for row in cells)),
     ]
     if recall:

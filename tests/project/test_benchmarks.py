@@ -61,7 +61,7 @@ def test_a_run_that_broke_off_goes_on_with_what_is_missing() -> None:
     done = joined(done, more, "growth")
     assert done["stores"] == {"1000": {"Chroma": {"n": 1}, "mem0": {"n": 2}}}
     assert done["environments"].keys() == {"Chroma", "mem0"}
-    small = {"stores": {"100": dict.fromkeys(names, {"n": 3})}, "environments": {}}
+    small = {"stores": {"100": {name: {"n": 3} for name in names}}, "environments": {}}
     done = joined(done, small, "growth")
     assert list(done["stores"]) == ["100", "1000"]
     assert lacking(done, "growth", steps, names) == {}
