@@ -165,13 +165,13 @@ async def recall(file: Path) -> None:
                             first = [row["event_id"] for row in await rows.fetchall()][:10]
                             score(ranked, name, first, wanted, 10)
                     for name, meaning in (("by words", None), ("by both", model)):
-                        call = Call(settings, database, Access(tenant), meaning)
+                        call = Call(database, Access(tenant), meaning)
                         shown = await bundled(call, question)
                         score(ranked, f"as packed, {name}", shown[:10], wanted, 10)
             short: dict[str, list[float]] = {}
             for question, wanted in asked:
                 for name, meaning in (("by words", None), ("by both", model)):
-                    call = Call(settings, database, Access("recall"), meaning)
+                    call = Call(database, Access("recall"), meaning)
                     shown = await bundled(call, question)
                     score(short, f"evidence, {name}", shown[:5], wanted, 5)
             await decide(database, model, paraphrased, asked, short)
@@ -247,7 +247,7 @@ async def decide(
             )
     for question, wanted in asked:
         for name, meaning in (("by words", None), ("by both", model)):
-            call = Call(Settings(), database, Access("recall"), meaning)
+            call = Call(database, Access("recall"), meaning)
             request = {"agent_id": "eve", "query_text": question, "limit": 5, "channel": "team"}
             answer = await QueryDecisions.model_validate(request).answer(call)
             first = re.findall(r"^## decision \([^)]*\) (\S+) ", answer, re.MULTILINE)
