@@ -176,11 +176,11 @@ async def examine(settings: Settings, dsn: str) -> dict[str, bool]:
     async with connected(dsn) as connection, connection.transaction():
         walls = (await connection.execute(walled, [list(_ID)])).rowcount
         await connection.execute("SET LOCAL ROLE memory_daemon")
-        return {
-            f"{len(tokens)} tokens in {settings.tokens}": bool(tokens),
-            "PostgreSQL is 15 or newer": connection.info.server_version >= 150_000,
-            "row level security is on for every table": walls == len(_ID),
-            "no row is visible without a tenant": not (
-                await connection.execute(seen.encode())
-            ).rowcount,
-        }
+        rows = (await connection.execute(seen.encode())).rowcount
+        version = connection.info.server_version
+    return {
+        f"{len(tokens)} tokens in {settings.tokens}": bool(tokens),
+        "PostgreSQL is 15 or newer": version >= 150_000,
+        "row level security is on for every table": walls == len(_ID),
+        "no row is visible without a tenant": rows == 0,
+    }
