@@ -29,7 +29,7 @@ from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
 from .meaning import Meaning
-from .page import Page
+from .page import LOCAL, Page
 from .record import RecordEvent
 from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained, failed
 
@@ -93,7 +93,7 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    names = ["127.0.0.1", "localhost", "[::1]", *settings.allowed_hosts.split()]
+    names = [*LOCAL, *settings.allowed_hosts.split()]
     hosts = [host for name in names for host in (name, f"{name}:*")]
     origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
