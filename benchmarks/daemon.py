@@ -164,12 +164,11 @@ async def recall(file: Path) -> None:
                             first = [row["event_id"] for row in await rows.fetchall()]
                             score(ranked, name, first, wanted, 10)
                     for name, meaning in both.items():
-                        call = Call(settings, database, Access(tenant), meaning)
+                        call = Call(database, Access(tenant), meaning)
                         shown = await bundled(call, question)
                         score(ranked, f"as packed, {name}", shown, wanted, 10)
             calls = {
-                name: Call(settings, database, Access("recall"), meaning)
-                for name, meaning in both.items()
+                name: Call(database, Access("recall"), meaning) for name, meaning in both.items()
             }
             short: dict[str, list[float]] = {}
             for question, wanted in asked:

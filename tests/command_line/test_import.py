@@ -351,8 +351,8 @@ class TestAsking:
     def test_shows_what_it_would_take_and_asks(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "export", CLAUDE)
         result = command.run("import", str(folder), input="n\n", code=1)
-        assert "1 said in conversations, from Claude's data export" in result.stdout
-        assert "4 saved memories, from Claude's data export" in result.stdout
+        assert "said in conversations, from Claude's data export: 1" in result.stdout
+        assert "saved memories, from Claude's data export: 4" in result.stdout
         assert "documents of projects (1)" in result.stdout
         assert "Nothing is sent anywhere" in result.stderr
         assert "Import 6 memories for sam?" in result.stderr

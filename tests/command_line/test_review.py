@@ -73,6 +73,12 @@ def test_what_is_kept_is_not_asked_again(command: Command, ids: list[str], root:
     assert "reviewed" not in command.run("doctor").stdout  # it is a file of ours
 
 
+def test_a_script_keeps_what_is_about_some_ids(command: Command, ids: list[str]) -> None:
+    assert "Kept as they are: 1." in command.run("review", *ids[:2], "--keep").stdout
+    assert [case["kind"] for case in command.json("review")] == ["disagree"]
+    command.run("review", "--keep", code=2)
+
+
 @pytest.mark.usefixtures("ids")
 @pytest.mark.parametrize(("answer", "holds", "ends"), [("1", 0, 1), ("2", 1, 0)])
 def test_one_replaces_the_other(command: Command, answer: str, holds: int, ends: int) -> None:

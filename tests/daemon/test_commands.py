@@ -153,7 +153,8 @@ async def test_says_what_to_run_if_it_may_not_create_the_role(
     [
         ({"host": "0.0.0.0"}, "ALLOWED_HOSTS"),
         ({"port": "many"}, "port"),
-        ({"acb_tokens": "70000"}, "acb_tokens"),
+        ({"retention_days": "0"}, "retention_days"),
+        ({"acb_tokens": "9000"}, "There is no setting MEMORY_DAEMON_ACB_TOKENS"),
         ({"dsn": "host=127.0.0.1 port=1 user=nobody"}, "Connection refused"),
         ({"dsn": "nonsense"}, "MEMORY_DAEMON_DSN cannot be read"),
         ({"dns": "host=127.0.0.1"}, "no setting MEMORY_DAEMON_DNS. Did you mean MEMORY_DAEMON_DSN"),

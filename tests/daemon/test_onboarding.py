@@ -1,17 +1,23 @@
 """SCN-A1, the specification's scenario: an agent explains a repository. Tests what is recorded and
-what a bundle returns."""
+what a bundle returns, with an MCP client and with the hook in an Amplifier session.
+
+With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the session runs in those too.
+"""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import amplifier_module_hooks_memory_daemon as hook
 import bpe_openai
 import daemon as example  # examples/daemon.py
 import pytest
+from amplifier_core import ToolResult
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
+from scripted import LOOPS, scripted_session
 
 README = (
     "# Shop\n\nThe shop sells seeds to gardeners, and this is its website.\n\n"
@@ -199,3 +205,85 @@ async def test_the_examples_session_is_found_by_files_with_vectors_and_without(
             assert "postgres:18" in bundle.split("# Evidence")[1].split("##")[1]
     finally:
         own.stop()
+
+
+class InFolder:
+    """A tool of a coding agent: what a file holds, or a folder."""
+
+    description = "Read a file, or list a folder"
+    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self._folder = name, folder
+
+    async def execute(self, input: dict[str, Any]) -> ToolResult:
+        path = self._folder / input["path"]
+        names = "\n".join(FILES)
+        return ToolResult(output=path.read_text() if path.is_file() else names)
+
+
+class OverMCP:
+    """The daemon's tool as Amplifier's tool-mcp gives it to the model."""
+
+    name = "mcp_memory_record_event"
+    description = "Record what happened"
+    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    async def execute(self, input: dict[str, Any]) -> ToolResult:
+        return ToolResult(output=await self._agent.ask("record_event", **input))
+
+
+@pytest.mark.timeout(300)  # a slow machine
+@pytest.mark.parametrize("loop", LOOPS)
+async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
+    daemon: DaemonProcess, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    for limit in ("BUNDLE_SECONDS", "CALL_SECONDS"):
+        monkeypatch.setattr(hook, limit, 60.0)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    agent = daemon.agent(Access(tenant, agent="sam"))
+    hooks = {hook.NAME: {"url": agent.url, "token": agent.token, "max_tokens": 65_000}}
+    decided = {"kind": "decision", "text": "Run it by npm start", "refs": ["package.json"]}
+    begun = {"kind": "task_update", "text": "Read the files", "task": {"task_id": "explain"}}
+    answer = "It is a shop for seeds. Run `npm install`, then `npm start`."
+    turns: list[Any] = [[{"tool": "list_files", "arguments": {"path": "."}}]]
+    turns += [[{"tool": "read_file", "arguments": {"path": name}}] for name in FILES]
+    turns += [[{"tool": OverMCP.name, "arguments": {"events": [decided, begun]}}], answer]
+    async with scripted_session(turns, None, hooks=hooks, loop=loop) as session:
+        tools = [InFolder(name, tmp_path) for name in ("list_files", "read_file")]
+        for tool in (*tools, OverMCP(agent)):
+            await session.coordinator.mount("tools", tool, name=tool.name)
+        await session.execute("Explain this repo and how to run it")
+        here = session.session_id
+
+    rows = daemon.sql(
+        "SELECT kind::text, actor_type, refs, event_id FROM events"
+        " WHERE (tenant_id, session_id) = (%s, %s) ORDER BY ts",
+        *(tenant, here),
+    )
+    calls = [kind for _ in range(5) for kind in (("tool_call", "agent"), ("tool_result", "tool"))]
+    assert [row[:2] for row in rows] == [("message", "human"), *calls, ("message", "agent")]
+    results = {refs[0]: event_id for kind, _, refs, event_id in rows if kind == "tool_result"}
+    assert results.keys() == {".", *FILES}
+    [(whole,)] = daemon.sql(
+        "SELECT bytes FROM artifacts WHERE (tenant_id, artifact_id) = (%s, %s)",
+        *(tenant, results["build.log"]),
+    )
+    assert whole.decode() == f"read_file\n{LOG}".strip()
+
+    question = "How do I run it? Which file is the entry point?"
+    async with scripted_session([], None, hooks=hooks, loop=loop) as session:
+        await session.execute(question)
+        [request] = session.coordinator.get("providers")["scripted"].requests
+    [bundle] = [str(each.content) for each in request.messages if "# Evidence" in each.content]
+    for name in FILES:
+        assert results[name] in bundle, name
+    for said in ("The shop sells seeds", "node server.js", "app.listen(3000)", "task explain"):
+        assert said in bundle, said
+    decisions = bundle.partition("# Decisions")[2].partition("# Evidence")[0]
+    assert "Run it by npm start" in decisions and "package.json" in decisions
+    assert LOG.splitlines()[4_000] not in bundle and estimate_tokens(bundle) <= 65_000

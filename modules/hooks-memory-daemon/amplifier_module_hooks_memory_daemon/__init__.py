@@ -28,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "url": "http://127.0.0.1:8765/mcp",
     "token": "${MEMORY_DAEMON_TOKEN}",  # expanded here, in case the host does not do it
     "agent_id": "amplifier",
-    "channel": None,  # then the token's widest; the bundle holds what this channel may see
+    "channel": None,  # then the team sees what is recorded; the bundle holds all that the token may
     "sensitivity": "none",
     "max_tokens": 8_000,  # of the bundle; 0 for none
     "record_tool_results": True,

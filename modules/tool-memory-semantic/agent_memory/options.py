@@ -137,16 +137,19 @@ _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for 
 
 
 def command(
-    *examples: str, of_agent: bool = True
+    *examples: str, of_agent: bool = True, prints: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Declare a command with the options that all commands have, and with examples in its help.
+    """Declare a command with the options that all commands have, and with examples in its help. It
+    has --json unless it `prints` nothing.
 
     Errors end it with a sentence: exit code 1 if something failed, 2 if it was used wrongly.
     """
 
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
-        def call(root: str | None, as_json: bool, agent: str | None = None, **own: Any) -> None:
+        def call(
+            root: str | None, as_json: bool = False, agent: str | None = None, **own: Any
+        ) -> None:
             try:
                 from .session import Session
 
@@ -165,7 +168,7 @@ def command(
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
         declared = click.command(name, cls=_Command, epilog=lines)(call)
-        declared.params += [_AGENT, _ROOT, _JSON] if of_agent else [_ROOT, _JSON]
+        declared.params += [*([_AGENT] if of_agent else []), _ROOT, *([_JSON] if prints else [])]
         return declared
 
     return add

@@ -72,7 +72,7 @@ def forget(yes: bool, **by: str | None) -> None:
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
-    counts = _with_database(Settings(), lambda dsn: upkeep.forget(dsn, given, really=yes))
+    counts = _with_database(lambda dsn: upkeep.forget(dsn, given, really=yes))
     done, ask = "Forgotten, and verified to be gone: ", "With --yes, this would be forgotten: "
     rows = ", ".join(f"{count} {table}" for table, count in counts.items())
     print(f"{done if yes else ask}{rows}.")
@@ -118,15 +118,14 @@ def export(agent: str, tenant: str, channel: Channel) -> None:
 def _with_call(tenant: str, work: Callable[[Call], Awaitable[_T]]) -> _T:
     async def run(dsn: str) -> _T:
         async with Database(dsn) as database:
-            return await work(Call(settings, database, Access(tenant)))
+            return await work(Call(database, Access(tenant)))
 
-    settings = Settings()
-    return _with_database(settings, run)
+    return _with_database(run)
 
 
-def _with_database(settings: Settings, work: Callable[[str], Awaitable[_T]]) -> _T:
+def _with_database(work: Callable[[str], Awaitable[_T]]) -> _T:
     async def run() -> _T:
-        async with database_of(settings) as dsn:
+        async with database_of(Settings()) as dsn:
             return await work(dsn)
 
     return asyncio.run(run())
@@ -138,7 +137,7 @@ def token() -> None:
 
 
 @token.command("make")
-@click.option("--tenant", default="default", show_default=True)
+@_TENANT
 @click.option(
     "--agent", help="Whose private events it records and sees.  [default: the tenant's name]"
 )
@@ -186,7 +185,7 @@ def doctor() -> None:
         print(
             f"note    no daemon listens on {where}: agent-memory-daemon serve starts it", flush=True
         )
-    findings = _with_database(settings, lambda dsn: upkeep.examine(settings, dsn))
+    findings = _with_database(lambda dsn: upkeep.examine(settings, dsn))
     for finding, well in findings.items():
         print("ok     " if well else "PROBLEM", finding)
     sys.exit(not all(findings.values()))

@@ -143,12 +143,12 @@ class BuildAcb(Asked):
     max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
 
     async def answer(self, call: Call) -> str:
-        """The bundle, within the token limits of the request, the bearer token and the setting."""
+        """The bundle, within the token limits of the request and of the bearer token."""
         return (await self.packed(call)).text
 
     async def packed(self, call: Call) -> Packed:
         """The bundle, and why it holds what it holds."""
-        limit = min(self.max_tokens, call.access.max_tokens, call.settings.acb_tokens)
+        limit = min(self.max_tokens, call.access.max_tokens)
         note, evidence, intent = "", [], intended(self.intent)
         vector = call.meaning and await call.meaning.question(self.query_text)
         asked = self.model_dump() | {"vector": vector}

@@ -18,7 +18,6 @@ from pydantic import (
 from .access import Access, Channel
 from .database import Database
 from .meaning import Meaning
-from .settings import Settings
 
 MAX_TEXT = 10_000_000  # characters
 CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock may be
@@ -155,7 +154,6 @@ class Event(_Arguments):
 class Call(NamedTuple):
     """What a tool works with, and for whom."""
 
-    settings: Settings
     database: Database
     access: Access
     meaning: Meaning | None = None  # without it, everything is found by words

@@ -1,9 +1,9 @@
 """The database: migrations, the pool, and transactions that see only one tenant."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, errors
@@ -42,7 +42,6 @@ _CAUSES = {  # the first that fits
 
 TRIES = 8  # of calls that blocked each other; with five writers of the same tasks, four were enough
 Connection = AsyncConnection[DictRow]
-_T = TypeVar("_T")
 _OPTIONS: dict[str, Any] = {
     "autocommit": True,
     "row_factory": dict_row,
@@ -61,20 +60,18 @@ def _sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]
         raise Refused(f"{outcome()} {cause}") from error
 
 
-def retried(work: Callable[[], Awaitable[_T]]) -> Callable[[], Awaitable[_T]]:
-    """`work`, done again if the database undid it because another call was in its way."""
+def _undone(error: BaseException | None) -> bool:
+    undone = isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
+    return undone or (error is not None and _undone(error.__cause__))
 
-    def undone(error: BaseException) -> bool:
-        return isinstance(
-            error.__cause__, errors.DeadlockDetected | errors.SerializationFailure
-        ) or (error.__cause__ is not None and undone(error.__cause__))
 
-    return retry(
-        retry=retry_if_exception(undone),
-        stop=stop_after_attempt(TRIES),
-        wait=wait_random_exponential(0.05, max=1),
-        reraise=True,
-    )(work)
+# Work that the database undid, because another call was in its way, is done again.
+retried = retry(
+    retry=retry_if_exception(_undone),
+    stop=stop_after_attempt(TRIES),
+    wait=wait_random_exponential(0.05, max=1),
+    reraise=True,
+)
 
 
 @asynccontextmanager

@@ -3,11 +3,8 @@
 It shows what a request of the signed-in token sees, in the same transactions, and changes nothing.
 """
 
-import hashlib
-import logging
 import secrets
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from urllib.parse import parse_qsl
@@ -22,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from .access import Access, Tokens
+from .access import Access, Tokens, digest_of
 from .arguments import Call
-from .settings import Refused, Settings, explained
+from .settings import Refused, Settings, explained, failed
 from .views import VIEWS, Context, Look, View, Who
 
 COOKIE, SIGNED_IN_SECONDS = "memory_daemon", 12 * 3600
@@ -37,7 +34,6 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-log = logging.getLogger(__name__)
 
 
 class Page:
@@ -82,17 +78,12 @@ class Page:
             try:
                 response = response or await answer(request)
             except Refused as error:
-                status = (
-                    503 if error.__cause__ else 404
-                )  # the database failed, or there is no such thing
-                response = self._rendered("refused", str(error), status)
+                # The database failed, or there is no such thing.
+                response = self._rendered("refused", str(error), 503 if error.__cause__ else 404)
             except ValidationError as error:
                 response = self._rendered("refused", explained(error), 400)
-            except Exception as error:  # whose message may be something recorded
-                places = "".join(traceback.format_tb(error.__traceback__))
-                log.error("%s failed: %s\n%s", request.url.path, type(error).__name__, places)
-                why = f"The daemon failed ({type(error).__name__}); its log says where."
-                response = self._rendered("refused", why, 500)
+            except Exception as error:
+                response = self._rendered("refused", failed(request.url.path, error), 500)
             response.headers.update(HEADERS)
             return response
 
@@ -136,8 +127,7 @@ class Page:
         token, agent = form.get("token", "").strip(), form.get("agent", "").strip()[:128]
         if not Tokens(self._settings.tokens).find(token):
             return self._rendered("sign_in", "This daemon does not know this token.", status=401)
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        cookie = {"sub": digest, "agent": agent, "exp": time.time() + SIGNED_IN_SECONDS}
+        cookie = {"sub": digest_of(token), "agent": agent, "exp": time.time() + SIGNED_IN_SECONDS}
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(
             *(COOKIE, jwt.encode(cookie, self._key, "HS256"), SIGNED_IN_SECONDS),

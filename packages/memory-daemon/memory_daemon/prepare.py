@@ -18,9 +18,10 @@ from .settings import UNCHANGED, Refused
 LARGE_CHARS = 100_000  # of one event; masking as much holds the interpreter for 60 ms
 PREPARE_SECONDS = 60.0  # for one such event, in a process of its own; 10,000,000 characters take 6
 CHUNK_CHARS = 3_000
-CHUNKS = 8  # of one event; a longer text is kept whole as an artifact
-LAST_CHUNKS = 2  # of those, from the end, where a text tells the outcome
-HEAD = 0.75  # the share of a tool result's excerpt that is its beginning
+# The chunks of one event, from its beginning and from its end, where a text tells the outcome; a
+# longer text is kept whole as an artifact.
+FIRST_CHUNKS, LAST_CHUNKS = 6, 2
+HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
 IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
 HUMAN_IMPORTANCE = 0.6  # of a human's message
 OTHER_IMPORTANCE = 0.2
@@ -28,7 +29,7 @@ OTHER_IMPORTANCE = 0.2
 Row = dict[str, Any]
 
 
-async def prepared(event: Event, told: Row, excerpt_chars: int) -> Row:
+async def prepared(event: Event, told: Row) -> Row:
     """Everything that is stored of an event. What is large is prepared in another process, so that
     no other call waits for it.
     """
@@ -36,52 +37,47 @@ async def prepared(event: Event, told: Row, excerpt_chars: int) -> Row:
     if event.content is not None:
         size += len(await asyncio.to_thread(json.dumps, event.content))
     if size <= LARGE_CHARS:
-        return await asyncio.to_thread(_row, event, told, excerpt_chars)
+        return await asyncio.to_thread(_row, event, told)
     try:
         async with asyncio.timeout(PREPARE_SECONDS):
             # The event alone: the class of a request is the server's.
             alone = Event.model_construct(
                 **{name: getattr(event, name) for name in Event.model_fields}
             )
-            return await to_process.run_sync(_row, alone, told, excerpt_chars, cancellable=True)
+            return await to_process.run_sync(_row, alone, told, cancellable=True)
     except TimeoutError:
         limit = f"masking its {size:,} characters takes longer than {PREPARE_SECONDS:.0f} seconds."
         raise Refused(f"{UNCHANGED} It is too large: {limit} Record it in parts.") from None
 
 
-def _row(event: Event, told: Row, excerpt_chars: int) -> Row:
+def _row(event: Event, told: Row) -> Row:
     """Everything that is stored of an event, with its secrets masked."""
-    given = event.model_dump(
-        include=set(Event.model_fields) - {"text", "content", "artifact", "ts", "actor_id"}
-    )
-    row, also_masked = mask_all(given)
-    said_by, said_masked = mask(event.actor_id or "")
-    text, masked = mask(event.text)
-    row |= told | {"said_by": said_by}
-    artifact = event.artifact or Artifact.model_validate({})
-    data = artifact.data and hashlib.sha256(artifact.data).hexdigest()
-    whole_object = None
-    if event.content is not None:
-        whole_object, in_object = _masked(event.content)
-        text, masked = mask("\n".join(_texts(whole_object)))
-        masked += in_object
-    said = json.dumps([row, text, whole_object, data], sort_keys=True, default=str)
+    content, in_content = _masked(event.content)
+    text, in_text = mask(event.text if content is None else "\n".join(_texts(content)))
     event_id = event.event_id or str(ULID())
     shown = text.replace("\0", "\ufffd")  # a PostgreSQL text cannot hold NUL
-    chunks, whole = excerpt(shown, event.kind, event_id, excerpt_chars)
+    chunks, whole = excerpt(shown, event.kind, event_id)
+
+    file = event.artifact or Artifact.model_validate({})
+    kept, kind, form = None if whole else text.encode(), "blob", "text/plain"
+    if file.data is not None:
+        kept, kind, form = file.data, "binary", ""
+    elif content is not None:
+        kept, form = json.dumps(content, ensure_ascii=False).encode(), "application/json"
+    elif event.kind == "tool_result":
+        kind = "tool_output"
+
+    apart = {"text", "content", "artifact", "ts", "actor_id"}
+    given = event.model_dump(include=set(Event.model_fields) - apart)
+    given |= {"said_by": event.actor_id or ""}
+    meta = {"name": file.name, "type": file.type or form}
+    [row, meta], in_rest = mask_all([given, meta])
+    row |= told
+    data = file.data and hashlib.sha256(file.data).hexdigest()
+    said = json.dumps([row, text, content, data], sort_keys=True, default=str)
     usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
         usual = HUMAN_IMPORTANCE
-    kept, kind = None if whole else text.encode(), "blob"
-    meta = {"name": artifact.name, "type": artifact.type or "text/plain"}
-    if artifact.data is not None:
-        kept, kind, meta["type"] = artifact.data, "binary", artifact.type
-    elif whole_object is not None:
-        kept = json.dumps(whole_object, ensure_ascii=False).encode()
-        meta["type"] = artifact.type or "application/json"
-    elif event.kind == "tool_result":
-        kind = "tool_output"
-    meta, meta_masked = mask_all(meta)
     return row | {
         "event_id": event_id,
         "ts": event.ts or datetime.now(UTC),
@@ -93,7 +89,7 @@ def _row(event: Event, told: Row, excerpt_chars: int) -> Row:
         "meta": Jsonb(meta),
         "text": shown,
         "importance": usual if event.importance is None else event.importance,
-        "masked": masked + also_masked + said_masked + meta_masked,
+        "masked": in_content + in_text + in_rest,
     }
 
 
@@ -125,19 +121,19 @@ def _texts(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name}: {value}" if name else str(value)
 
 
-def excerpt(text: str, kind: str, event_id: str, chars: int) -> tuple[list[str], bool]:
+def excerpt(text: str, kind: str, event_id: str) -> tuple[list[str], bool]:
     """The chunks by which a text is found and shown, and whether they are all of it.
 
-    A tool result is one chunk: `chars` characters and a line that says how much is left out. Other
-    text is cut at blank lines into at most 8 chunks of 3,000 characters.
+    A tool result is one chunk: up to 4,000 characters and a line that says how much is left out.
+    Other text is cut at blank lines into at most 8 chunks of 3,000 characters.
     """
-    head, first, last = int(chars * HEAD), CHUNKS - LAST_CHUNKS, LAST_CHUNKS
     if kind != "tool_result":
-        pieces = _cut(text)
-    elif len(text) > chars:
-        pieces, first, last = [text[:head], text[head : head - chars], text[head - chars :]], 1, 1
+        pieces, first, last = _cut(text), FIRST_CHUNKS, LAST_CHUNKS
+    elif len(text) > HEAD_CHARS + TAIL_CHARS:
+        ends = text[:HEAD_CHARS], text[HEAD_CHARS:-TAIL_CHARS], text[-TAIL_CHARS:]
+        pieces, first, last = list(ends), 1, 1
     else:
-        pieces = [text]
+        return [text], True
     if len(pieces) <= first + last:
         return pieces, True
     missing = sum(map(len, pieces[first:-last]))

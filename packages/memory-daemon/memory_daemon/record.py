@@ -96,11 +96,9 @@ class RecordEvent(Event, Asked):
                 "reach": call.access.channel,  # for what it supersedes or updates
             }
             with _named(event, number, len(events)):
-                row = await prepared(event, told, call.settings.excerpt_chars)
-                row["vectors"] = [None] * len(row["chunks"])
-                if call.meaning:
-                    row["vectors"] = await call.meaning.vectors(row["chunks"])
-                rows.append(row)
+                row = await prepared(event, told)
+                vectors = call.meaning and await call.meaning.vectors(row["chunks"])
+                rows.append(row | {"vectors": vectors or [None] * len(row["chunks"])})
 
         @retried
         async def record() -> list[Row]:

@@ -2,9 +2,7 @@
 
 import asyncio
 import inspect
-import logging
 import socket
-import traceback
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -31,9 +29,9 @@ from .arguments import Asked, Call
 from .database import Database
 from .embedded import database_of
 from .meaning import Meaning
-from .page import Page
+from .page import LOCAL, Page
 from .record import RecordEvent
-from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained
+from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained, failed
 
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
@@ -48,7 +46,6 @@ TOOLS: dict[str, type[Asked]] = {
 }
 # How Claude Code learns that a whole bundle may be shown; characters.
 LARGE_ANSWERS = {"anthropic/maxResultSizeChars": 500_000}
-log = logging.getLogger(__name__)
 
 
 class _Token(AccessToken):
@@ -77,17 +74,17 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
         return ListToolsResult(tools=tools)
 
     async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
+        wrong = True
         try:
-            text = await _answer(settings, database, meaning, call.name, call.arguments or {})
-            return CallToolResult(content=[TextContent(text=text)])
+            text = await _answer(database, meaning, call.name, call.arguments or {})
+            wrong = False
+        except ValidationError as error:
+            text = f"{UNCHANGED} {explained(error)}"
         except Refused as error:
             text = str(error)
         except Exception as error:
-            # Where it failed, not what it says: that may be something recorded.
-            places = "".join(traceback.format_tb(error.__traceback__))
-            log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
-            text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
-        return CallToolResult(content=[TextContent(text=text)], is_error=True)
+            text = f"{UNCHANGED} {failed(call.name, error)}"
+        return CallToolResult(content=[TextContent(text=text)], is_error=wrong)
 
     server = Server(
         "agent-memory-daemon",
@@ -96,7 +93,7 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    names = ["127.0.0.1", "localhost", "[::1]", *settings.allowed_hosts.split()]
+    names = [*LOCAL, *settings.allowed_hosts.split()]
     hosts = [host for name in names for host in (name, f"{name}:*")]
     origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
@@ -114,21 +111,16 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
     )
     if settings.page != "off":
         guard = TransportSecurityMiddleware(security)
-        page = Page(settings, lambda access: Call(settings, database, access, meaning), guard)
+        page = Page(settings, lambda access: Call(database, access, meaning), guard)
         app.mount("/", page.application())
     app.add_middleware(BaseHTTPMiddleware, dispatch=_refuse_large)
     return app
 
 
-async def _answer(
-    settings: Settings, database: Database, meaning: Meaning, name: str, given: dict[str, Any]
-) -> str:
+async def _answer(database: Database, meaning: Meaning, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
         raise Refused(f"{UNCHANGED} There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
-    try:
-        request = TOOLS[name].model_validate(given)
-    except ValidationError as error:
-        raise Refused(f"{UNCHANGED} {explained(error)}") from None
+    request = TOOLS[name].model_validate(given)
     token = get_access_token()
     assert isinstance(token, _Token)  # the SDK lets nobody in without one
     if request.tenant_id not in (None, token.access.tenant):
@@ -136,7 +128,7 @@ async def _answer(
     request.agent_id = token.access.agent or request.agent_id
     if not isinstance(request, RecordEvent):
         request.channel = token.access.reach(request.channel)
-    return await request.answer(Call(settings, database, token.access, meaning))
+    return await request.answer(Call(database, token.access, meaning))
 
 
 async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:

@@ -1,6 +1,8 @@
-"""The settings, all from the environment, and the limits."""
+"""The settings, all from the environment, and what the daemon says when something fails."""
 
+import logging
 import os
+import traceback
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +16,7 @@ BODY_BYTES = 16 << 20  # of one HTTP request: a text of 10 MB, escaped
 CLIENTS_TOKEN = "MEMORY_DAEMON_TOKEN"  # which clients read, on the same machine
 _PREFIX = "MEMORY_DAEMON_"
 UNCHANGED = "Nothing was recorded or changed."
+log = logging.getLogger(__name__)
 
 
 class Refused(Exception):
@@ -25,6 +28,15 @@ def explained(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
     return "; ".join(line.removeprefix(": ") for line in lines) + "."
+
+
+def failed(what: str, error: Exception) -> str:
+    """A sentence for the caller. The log gets the places where `what` failed, and not the words of
+    the error, which may be something recorded.
+    """
+    places = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s failed: %s\n%s", what, type(error).__name__, places)
+    return f"The daemon failed ({type(error).__name__}); its log says where."
 
 
 class Settings(BaseSettings):
@@ -44,12 +56,15 @@ class Settings(BaseSettings):
     allowed_hosts: str = ""  # names by which other machines reach it, separated by spaces
     embedding_model: str = "local"  # or "none": then everything is found by words
     page: Literal["local", "everywhere", "off"] = "local"  # for which browsers
-    acb_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
-    excerpt_chars: int = Field(4_000, ge=200, le=20_000)
     retention_days: int | None = Field(None, ge=1, le=36_500)
 
     def __init__(self, **given: Any) -> None:
-        self._refuse_unknown()
+        # A variable that is misspelt would silently start another database.
+        known = {f"{_PREFIX}{name}".upper() for name in type(self).model_fields} | {CLIENTS_TOKEN}
+        for name in os.environ:
+            if name.upper().startswith(_PREFIX) and name.upper() not in known:
+                [near] = get_close_matches(name.upper(), known, 1, 0)
+                raise Refused(f"There is no setting {name}. Did you mean {near}?")
         try:
             super().__init__(**given)
         except ValidationError as error:
@@ -61,17 +76,3 @@ class Settings(BaseSettings):
                 f"MEMORY_DAEMON_HOST is {self.host}: other machines can connect. Set "
                 "MEMORY_DAEMON_ALLOWED_HOSTS to the names by which they do."
             )
-
-    @classmethod
-    def _refuse_unknown(cls) -> None:
-        # A variable that is misspelt would silently start another database.
-        known = {f"{_PREFIX}{name}".upper() for name in cls.model_fields} | {CLIENTS_TOKEN}
-        for name in os.environ:
-            if name.upper().startswith(_PREFIX) and name.upper() not in known:
-                near = get_close_matches(name.upper(), known, 1)
-                hint = (
-                    f"Did you mean {near[0]}?"
-                    if near
-                    else f"There are: {', '.join(sorted(known))}."
-                )
-                raise Refused(f"There is no setting {name}. {hint}")

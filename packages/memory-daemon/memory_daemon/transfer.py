@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from .arguments import Call
 from .record import RecordEvent
 from .settings import Refused, explained
 
-BATCH_EVENTS, BATCH_CHARS = 50, 2_000_000  # recorded in one transaction
+BATCH_EVENTS = 50  # recorded in one transaction
 TAG = "imported"  # `forget --tag imported` undoes an import
 # The tools of memories, whose results are recorded already.
 _MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artifact|^memory_\w+)$")
@@ -175,28 +176,22 @@ async def bring_in(
             done.update({told["status"]: 1, "secrets masked": told["masked_secrets"]})
 
     for file in files:
-        who, batch, chars = ("", ""), list[dict[str, Any]](), 0
-        for recorder, session, event in transcripts.events(file):
-            full = len(batch) == BATCH_EVENTS or chars + len(event["text"]) > BATCH_CHARS
-            if batch and (full or who != (recorder, session)):
-                await record(who, batch)
-                batch, chars = [], 0
-            who, chars = (recorder, session), chars + len(event["text"])
-            batch.append({**event, "channel": channel})
-        if batch:
-            await record(who, batch)
+        for who, found in groupby(transcripts.events(file), key=lambda found: found[:2]):
+            while batch := list(islice(found, BATCH_EVENTS)):
+                await record(who, [{**event, "channel": channel} for _, _, event in batch])
     return done, transcripts.left_out
 
 
-_DECISIONS = """
-  SELECT decision_id AS id, ts, status, scope, superseded_by, actor_id, decision AS text, rationale,
-    constraints, alternatives, consequences, refs
-  FROM decisions WHERE visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)
-  ORDER BY status, ts DESC, id"""
-_TASKS = """
-  SELECT task_id AS id, ts, status, title, details AS text, actor_id, refs
-  FROM tasks WHERE visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)
-  ORDER BY array_position(ARRAY['doing', 'open', 'done'], status), ts DESC, id"""
+SEE = "visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)"
+_WITH = "JOIN (SELECT event_id, actor_type, said_by, tags FROM events) e"
+DECISIONS = f"""
+  SELECT *, decision_id AS id, decision AS text
+  FROM decisions {_WITH} ON decision_id = event_id WHERE {SEE}
+  ORDER BY status, ts DESC, decision_id"""
+TASKS = f"""
+  SELECT *, task_id AS id, details AS text
+  FROM tasks {_WITH} USING (event_id) WHERE {SEE}
+  ORDER BY array_position(ARRAY['doing', 'open', 'done'], status), ts DESC, task_id"""
 _LISTS = ("rationale", "constraints", "alternatives", "consequences", "refs")
 
 
@@ -205,7 +200,7 @@ async def written_out(call: Call, channel: Channel, agent: str) -> str:
     asked = {"channel": channel, "agent": agent}
     parts = []
     async with call.database.transaction(call.access.tenant) as connection:
-        for title, query in ("Decisions", _DECISIONS), ("Tasks", _TASKS):
+        for title, query in ("Decisions", DECISIONS), ("Tasks", TASKS):
             rows = await (await connection.execute(query.encode(), asked)).fetchall()
             parts += [f"# {title}\n", *map(_entry, rows)] if rows else []
     return "\n".join(parts) or "There are no decisions or tasks that such a request may see.\n"

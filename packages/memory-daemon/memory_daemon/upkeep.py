@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from psycopg import errors
 
 from .access import Tokens
-from .database import MIGRATIONS, Connection, connected
+from .database import Connection, connected
 from .settings import Refused, Settings
 
 _RETENTION_SECONDS = 3_600  # between checks for what is too old
@@ -26,12 +26,11 @@ _BY = {
     "session": "session_id = %(session)s",
     "tag": "%(tag)s = ANY(tags)",
     "before": "ts < %(before)s",
-    "recorded before": "recorded_at < %(recorded before)s",
+    # Retention leaves decisions that are active, and the last update of a task that is not done.
+    "outdated before": """recorded_at < %(outdated before)s AND (tenant_id, event_id) NOT IN (
+      SELECT tenant_id, decision_id FROM decisions WHERE status = 'active'
+      UNION ALL SELECT tenant_id, event_id FROM tasks WHERE status <> 'done')""",
 }
-# What retention leaves: decisions that are active, and the last update of a task that is not done.
-_IN_FORCE = """
-  SELECT tenant_id, decision_id FROM decisions WHERE status = 'active'
-  UNION ALL SELECT tenant_id, event_id FROM tasks WHERE status <> 'done'"""
 # A decision that a forgotten one had superseded is superseded by that one's successor, or active.
 _REACTIVATE = """
   UPDATE decisions former SET superseded_by = gone.superseded_by,
@@ -70,33 +69,21 @@ _ONLOOKERS = """
     AND age(backend_xmin) >= age(%s::xid)"""
 _ONLOOKERS_SECONDS = 30
 log = logging.getLogger(__name__)
-_CHECKS = {  # each is true if all is well
-    "PostgreSQL is 15 or newer": "current_setting('server_version_num')::int >= 150000",
-    "the schema fits this program": "(SELECT max(version) FROM schema_version) = %(schema)s",
-    "row level security is on for every table": "(SELECT count(*) = 5 FROM pg_class WHERE"
-    " relnamespace = 'memory'::regnamespace AND relname = ANY(%(tables)s) AND relrowsecurity)",
-    "word frequencies are known, or not needed": "(SELECT count(*) < 1000 FROM (SELECT FROM chunks"
-    " LIMIT 1000) c) OR EXISTS (SELECT FROM pg_stats WHERE schemaname = 'memory' AND tablename ="
-    " 'chunks' AND attname = 'tsv' AND most_common_elems IS NOT NULL)",
-}
 
 
-async def forget(dsn: str, by: dict[str, str], *, really: bool = True) -> dict[str, int]:
-    """Delete the events that match all of `by`: tenant, event, session, tag, before.
+async def forget(
+    dsn: str, by: dict[str, str], *, really: bool = True, files: bool = True
+) -> dict[str, int]:
+    """Delete the events that match all of `by`, whose keys are those of `_BY`.
 
     Returns the number of rows in each table; unless `really`, they are only counted. What a
     forgotten decision had superseded is in force again, and a task is as it was before. Afterwards
-    it checks that none is left, and writes the tables anew, so that their files do not hold the
-    texts either. Backups and the write-ahead log are up to the database's owner. Raises Refused.
+    it checks that none is left, and with `files` writes the tables anew, so that their files do not
+    hold the texts either. Backups and the write-ahead log are up to the database's owner. Raises
+    Refused.
     """
-    return await _forget(dsn, by, really=really)
-
-
-async def _forget(
-    dsn: str, by: dict[str, str], *, really: bool = True, files: bool = True, spared: str = ""
-) -> dict[str, int]:
     values = by | {name: _moment(by[name]) for name in by if name.endswith("before")}
-    where = " AND ".join([*(_BY[name] for name in by), *([spared] if spared else [])])
+    where = " AND ".join(_BY[name] for name in by)
     which = f"SELECT tenant_id, event_id FROM events WHERE {where} FOR UPDATE"
     async with connected(dsn) as connection:
         async with connection.transaction():
@@ -162,12 +149,7 @@ async def retain(dsn: str, days: int | None) -> None:
     """
     while days:
         try:
-            gone = await _forget(
-                dsn,
-                {"recorded before": f"{days}d"},
-                files=False,
-                spared=f"(tenant_id, event_id) NOT IN ({_IN_FORCE})",
-            )
+            gone = await forget(dsn, {"outdated before": f"{days}d"}, files=False)
             if gone["events"]:
                 rows = ", ".join(f"{count} {table}" for table, count in gone.items())
                 log.info("Forgotten, as recorded more than %d days ago: %s.", days, rows)
@@ -186,14 +168,19 @@ async def analyze(dsn: str) -> None:
 async def examine(settings: Settings, dsn: str) -> dict[str, bool]:
     """What was checked, and whether it is well. Raises Refused."""
     tokens = Tokens(settings.tokens).all()
-    findings = {f"{len(tokens)} tokens in {settings.tokens}": bool(tokens)}
-    checks = ", ".join(f'{check} AS "{finding}"' for finding, check in _CHECKS.items())
-    known = {"schema": len(MIGRATIONS), "tables": list(_ID)}
+    walled = (
+        "SELECT FROM pg_class WHERE relnamespace = 'memory'::regnamespace AND relname = ANY(%s)"
+        " AND relrowsecurity"
+    )
+    seen = " UNION ALL ".join(f"(SELECT 1 FROM {table} LIMIT 1)" for table in _ID)
     async with connected(dsn) as connection, connection.transaction():
-        found = await connection.execute(f"SELECT {checks}".encode(), known)
-        findings |= await found.fetchone() or {}
+        walls = (await connection.execute(walled, [list(_ID)])).rowcount
         await connection.execute("SET LOCAL ROLE memory_daemon")
-        for table in _ID:
-            found = await connection.execute(f"SELECT FROM {table} LIMIT 1".encode())
-            findings[f"no row of {table} is visible without a tenant"] = found.rowcount == 0
-    return findings
+        rows = (await connection.execute(seen.encode())).rowcount
+        version = connection.info.server_version
+    return {
+        f"{len(tokens)} tokens in {settings.tokens}": bool(tokens),
+        "PostgreSQL is 15 or newer": version >= 150_000,
+        "row level security is on for every table": walls == len(_ID),
+        "no row is visible without a tenant": rows == 0,
+    }

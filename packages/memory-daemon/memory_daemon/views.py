@@ -11,19 +11,19 @@ from starlette.requests import Request
 from .acb import BuildAcb, GetArtifact
 from .access import Access
 from .arguments import Asked, Call
+from .transfer import DECISIONS, SEE, TASKS
 
 NEWEST = 20_000  # events that the overview is made of, so that it is quick at a million
-ROWS = 100  # of a list
+ROWS, KEPT = 100, 1_000  # of a list, and of decisions or tasks
 SLOTS = 60  # of time, in the picture of agents
 
 NOBODY = "-"  # the agent, or the session, if none is given
 
 _ASKED = ("query_text", "session_id", "intent", "max_tokens")
-_SEE = "visible(channel, sensitivity, actor_id, %(channel)s, %(agent)s)"
 _SAID = "coalesce(content->>'text', content->>'excerpt_text', '')"
 _NEWEST = f"""
   WITH newest AS (SELECT * FROM (SELECT * FROM events WHERE ts < %(before)s
-    ORDER BY ts DESC LIMIT {NEWEST}) events WHERE {_SEE})"""
+    ORDER BY ts DESC LIMIT {NEWEST}) events WHERE {SEE})"""
 _SESSIONS = f"""{_NEWEST}
   SELECT session_id, min(ts) AS first, max(ts) AS last, count(*) AS events,
     array_agg(DISTINCT actor_id) AS agents,
@@ -37,18 +37,11 @@ _AGENTS = f"""{_NEWEST}, span AS (SELECT min(ts) AS first, max(ts) AS last FROM 
 _EVENTS = f"""
   SELECT events.*, {_SAID} AS text,
     EXISTS (SELECT FROM artifacts WHERE artifact_id = event_id) AS whole
-  FROM events WHERE session_id = %(session)s AND {_SEE}
+  FROM events WHERE session_id = %(session)s AND {SEE}
   ORDER BY ts, event_id LIMIT {ROWS} + 1 OFFSET %(offset)s"""
-_WITH = "JOIN (SELECT event_id, actor_type, said_by, tags FROM events) e"
-_DECISIONS = f"""
-  SELECT * FROM decisions {_WITH} ON decision_id = event_id WHERE {_SEE}
-  ORDER BY ts DESC, decision_id LIMIT 1000"""
-_TASKS = f"""
-  SELECT * FROM tasks {_WITH} USING (event_id) WHERE {_SEE}
-  ORDER BY array_position(ARRAY['doing', 'open', 'done'], status), ts DESC LIMIT 1000"""
 _ARTIFACTS = f"""
   SELECT artifact_id, ts, kind, meta, actor_id, octet_length(bytes) AS size
-  FROM artifacts WHERE ts < %(before)s AND {_SEE} ORDER BY ts DESC LIMIT {ROWS}"""
+  FROM artifacts WHERE ts < %(before)s AND {SEE} ORDER BY ts DESC LIMIT {ROWS}"""
 
 
 _Tool = TypeVar("_Tool", bound=Asked)
@@ -123,7 +116,8 @@ async def session(look: Look) -> Context:
 @_view("/decisions")
 async def decisions(look: Look) -> Context:
     """Decisions, each above those that it replaced."""
-    found = {row["decision_id"]: {**row, "replaced": []} for row in await look.rows(_DECISIONS)}
+    kept = await look.rows(f"{DECISIONS} LIMIT {KEPT}")
+    found = {row["decision_id"]: {**row, "replaced": []} for row in kept}
     heads = []
     for row in found.values():
         newer = found.get(row["superseded_by"] or "")
@@ -134,7 +128,7 @@ async def decisions(look: Look) -> Context:
 @_view("/tasks")
 async def tasks(look: Look) -> Context:
     """Tasks: what is being done, what is open, what is done."""
-    return {"tasks": await look.rows(_TASKS)}
+    return {"tasks": await look.rows(f"{TASKS} LIMIT {KEPT}")}
 
 
 @_view("/artifacts")

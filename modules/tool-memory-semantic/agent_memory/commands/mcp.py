@@ -7,7 +7,7 @@ from ..session import Session, run
 from ..suggestions import completed
 
 
-@command("mcp --agent sam", "mcp --agent sam --read-only")
+@command("mcp --agent sam", "mcp --agent sam --read-only", prints=False)
 @click.option("--read-only", is_flag=True, help="Only search: leave out memory_store.")
 def mcp(session: Session, read_only: bool) -> None:
     """Serve the memory to Claude Code, VS Code, Cursor, Codex or any client of MCP.

@@ -28,16 +28,19 @@ _OF_ONE = {"k": "keep", "f": "forget"}
 _ALWAYS = {"l": "later", "q": "stop"}
 
 
-@command("review", "review mem-a3f2b8c1d4e5 mem-0c9d8e7f6a5b", "review --json")
+@command("review", "review mem-a3f2b8c1d4e5 mem-0c9d8e7f6a5b --keep", "review --json")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-def review(session: Session, ids: Sequence[str]) -> None:
+@click.option("--keep", is_flag=True, help="Keep what is about these IDs as it is; do not ask.")
+def review(session: Session, ids: Sequence[str], keep: bool) -> None:
     """Look the memories through, one question at a time.
 
     Shows pairs that say nearly the same or may disagree, then what you did not say, and, with the
     setting `usage: true`, what no search has found for 90 days; with ids, only what is about these.
     Each answer counts at once, and Ctrl-C ends it. What you keep is not asked again. Nothing leaves
-    this machine. With --json, or the setting `read_only: true`, it only shows.
+    this machine. With --json alone, or the setting `read_only: true`, it only shows.
     """
+    if keep and not ids:
+        raise click.UsageError("Keep what? Name its ids: agent-memory review ID ID --keep")
     storage, reviewed = session.existing, Reviewed(session.storage)
     wanted = {memory.id for memory in (by_id(session, ids) if ids else [])}
     _, memories, vectors = run(storage.run(contents, NOTHING))
@@ -48,14 +51,19 @@ def review(session: Session, ids: Sequence[str]) -> None:
     if ids:
         cases = [case for case in cases if wanted.intersection(each.id for each in case.memories)]
     session.out.json([case._asdict() for case in cases])
+    keep = keep and not storage.config.read_only
+    for case in cases if keep else ():
+        reviewed.add(case.mark)
     if session.out.as_json:
         return
     if storage.config.read_only:
         for number, case in enumerate(cases, 1):
             _show(session, case, f"{number:,} of {len(cases):,}")
+    elif keep:
+        session.out.line(f"Kept as they are: {len(cases):,}.")
     elif cases:
         _ask_all(session, reviewed, cases)
-    if not cases:
+    if not cases and not keep:
         session.out.line("There is nothing to look through.")
 
 

@@ -164,7 +164,7 @@ def _announce(
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is imported: add --yes.")
     for (form, kind), number in sorted(haul.kinds.items()):
-        session.out.line(f"{number:>7,} {kind}, from {form.name}")
+        session.out.line(f"{kind}, from {form.name}: {number:,}")
     if left := +haul.left:
         session.out.line(f"Left out: {_listed(left)}.")
     if not memories:
