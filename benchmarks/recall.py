@@ -38,7 +38,7 @@ from recall_sets import Set, for_tuning, languages, own
 from report_recall import section
 from scoring import DEPTH, Answer, by_kind, differences, score, scores
 
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
 # Each adds something to the one before, and the last is the default: how much shared words count,
 # whether what is of the last week counts more, and whether what is of a time that is named does.
 METHODS = {
