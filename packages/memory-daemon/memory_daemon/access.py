@@ -35,7 +35,8 @@ class Access:
 
     def recorded_on(self, channel: Channel | None) -> Channel:
         """`channel`, or team, if it is None, or what the token may use if that is less."""
-        return self.reach(channel or max(USUAL, self.channel, key=CHANNELS.index))
+        usual = CHANNELS[max(CHANNELS.index(USUAL), CHANNELS.index(self.channel))]
+        return self.reach(channel or usual)
 
 
 _FILE = TypeAdapter(dict[str, Access])
