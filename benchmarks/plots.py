@@ -88,8 +88,10 @@ class Plots:
         several = len(parts) > 1
 
         def draw(dark: bool) -> Any:
-            figure, axes = plt.subplots(figsize=(WIDTH, 0.9 + 0.3 * len(rows)))
-            figure.subplots_adjust(0.32, 0.05, 0.97, 1 - 0.5 / (2 + len(rows)))
+            height = 0.9 + 0.3 * len(rows)
+            figure, axes = plt.subplots(figsize=(WIDTH, height))
+            figure.subplots_adjust(0.32, 0.05, 0.97, 1 - 0.4 / height)
+            axes.grid(False)
             left = [0.0] * len(rows)
             for step, part in enumerate(parts):
                 colours = [
@@ -104,7 +106,7 @@ class Plots:
                 padding=3,
             )
             if several:
-                axes.legend(loc="lower right")
+                axes.legend(loc="upper right")
             axes.set(title=title, xticks=[])
             axes.margins(x=0.12)
             axes.tick_params(length=0)
