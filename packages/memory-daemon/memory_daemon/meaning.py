@@ -139,7 +139,8 @@ class Meaning:
         if not found or found["sound"] or not found["alone"]:
             return
         await connection.execute(
-            f"SET maintenance_work_mem = '{INDEX_MEMORY}'; SET max_parallel_maintenance_workers = 0;"
+            f"SET maintenance_work_mem = '{INDEX_MEMORY}';"
+            " SET max_parallel_maintenance_workers = 0;"
             " DROP INDEX IF EXISTS chunks_meaning".encode()
         )
         await connection.execute(
