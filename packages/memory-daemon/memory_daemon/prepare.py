@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ CHUNK_CHARS = 3_000
 # The chunks of one event, from its beginning and from its end, where a text tells the outcome; a
 # longer text is kept whole as an artifact.
 FIRST_CHUNKS, LAST_CHUNKS = 6, 2
+CLOSED = {"kind", "actor_type", "channel", "sensitivity"}  # one of few words, never a secret
 HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
 IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
 HUMAN_IMPORTANCE = 0.6  # of a human's message
@@ -29,15 +30,20 @@ OTHER_IMPORTANCE = 0.2
 Row = dict[str, Any]
 
 
-async def prepared(event: Event, told: Row) -> Row:
-    """Everything that is stored of an event. What is large is prepared in another process, so that
-    no other call waits for it.
+async def small(events: Sequence[Event], told: Sequence[Row]) -> list[Row | None]:
+    """Everything that is stored of each event, in one thread; None for one that is `large`'s."""
+
+    def rows() -> list[Row | None]:
+        pairs = zip(events, told, strict=True)
+        return [_row(*pair) if _size(pair[0]) <= LARGE_CHARS else None for pair in pairs]
+
+    return await asyncio.to_thread(rows)
+
+
+async def large(event: Event, told: Row) -> Row:
+    """Everything that is stored of a large event. It is prepared in another process, so that no
+    other call waits for it. Raises Refused after PREPARE_SECONDS.
     """
-    size = len(event.text)
-    if event.content is not None:
-        size += len(await asyncio.to_thread(json.dumps, event.content))
-    if size <= LARGE_CHARS:
-        return await asyncio.to_thread(_row, event, told)
     try:
         async with asyncio.timeout(PREPARE_SECONDS):
             # The event alone: the class of a request is the server's.
@@ -46,8 +52,15 @@ async def prepared(event: Event, told: Row) -> Row:
             )
             return await to_process.run_sync(_row, alone, told, cancellable=True)
     except TimeoutError:
-        limit = f"masking its {size:,} characters takes longer than {PREPARE_SECONDS:.0f} seconds."
-        raise Refused(f"{UNCHANGED} It is too large: {limit} Record it in parts.") from None
+        limit = f"masking its {_size(event):,} characters takes longer than {PREPARE_SECONDS:.0f}"
+        raise Refused(
+            f"{UNCHANGED} It is too large: {limit} seconds. Record it in parts."
+        ) from None
+
+
+def _size(event: Event) -> int:
+    given = "" if event.content is None else json.dumps(event.content)
+    return len(event.text) + len(given)
 
 
 def _row(event: Event, told: Row) -> Row:
@@ -67,12 +80,12 @@ def _row(event: Event, told: Row) -> Row:
     elif event.kind == "tool_result":
         kind = "tool_output"
 
-    apart = {"text", "content", "artifact", "ts", "actor_id"}
+    apart = {"text", "content", "artifact", "ts", "actor_id"} | CLOSED
     given = event.model_dump(include=set(Event.model_fields) - apart)
     given |= {"said_by": event.actor_id or ""}
     meta = {"name": file.name, "type": file.type or form}
     [row, meta], in_rest = mask_all([given, meta])
-    row |= told
+    row |= event.model_dump(include=CLOSED) | told
     data = file.data and hashlib.sha256(file.data).hexdigest()
     said = json.dumps([row, text, content, data], sort_keys=True, default=str)
     usual = IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from .arguments import Asked, Call, Decision, Event, Kind, Name
 from .database import Connection, retried
-from .prepare import CHUNK_CHARS, Row, prepared
+from .prepare import CHUNK_CHARS, Row, large, small
 from .settings import UNCHANGED, Refused
 
 
@@ -83,35 +83,44 @@ class RecordEvent(Event, Asked):
     async def answer(self, call: Call) -> str:
         """A line of JSON for each event. All of them are recorded, or none. Raises Refused."""
         events = self.events or [self]
-        rows = []
-        for number, event in enumerate(events, start=1):
-            given = event.channel or self.channel
-            told = {
-                "tenant_id": call.access.tenant,
-                "session_id": self.session_id,
-                "actor_id": self.agent_id,
-                "to_agent": self._to_agent,
-                "channel": call.access.recorded_on(given),
-                "inherits": given is None,
-                "reach": call.access.channel,  # for what it supersedes or updates
-            }
+        told = [self._told(call, event) for event in events]
+        rows: list[Row] = []
+        for number, row in enumerate(await small(events, told), start=1):
+            event = events[number - 1]
             with _named(event, number, len(events)):
-                row = await prepared(event, told)
+                row = row or await large(event, told[number - 1])
                 vectors = call.meaning and await call.meaning.vectors(row["chunks"])
                 rows.append(row | {"vectors": vectors or [None] * len(row["chunks"])})
 
         @retried
         async def record() -> list[Row]:
-            recorded = []
+            recorded, chunks = [], list[Row]()
             async with call.database.transaction(call.access.tenant) as connection:
                 ids = [id for event in events for id in _ids(event)]
                 await connection.execute(_IN_TURN.encode(), [call.access.tenant, ids])
                 for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
                     with _named(event, number, len(events)):
-                        recorded.append(await _record(connection, dict(row)))
+                        recorded.append(await _record(connection, dict(row), chunks))
+                plain = [chunk for chunk in chunks if not chunk["embedding"]]
+                embedded = [chunk for chunk in chunks if chunk["embedding"]]
+                async with connection.cursor() as cursor:  # all in one go, at half the time
+                    await cursor.executemany(_CHUNK, plain)
+                    await cursor.executemany(_CHUNK_WITH_VECTOR, embedded)
             return recorded
 
         return "\n".join(json.dumps(each) for each in await record())
+
+    def _told(self, call: Call, event: Event) -> Row:
+        given = event.channel or self.channel
+        return {
+            "tenant_id": call.access.tenant,
+            "session_id": self.session_id,
+            "actor_id": self.agent_id,
+            "to_agent": self._to_agent,
+            "channel": call.access.recorded_on(given),
+            "inherits": given is None,
+            "reach": call.access.channel,  # for what it supersedes or updates
+        }
 
 
 def _ids(event: Event) -> list[str]:
@@ -135,7 +144,8 @@ def _named(event: Event, number: int, of: int) -> Iterator[None]:
         raise Refused(f"{UNCHANGED} Event {number} of {of}{name}: {about}") from error
 
 
-async def _record(connection: Connection, row: Row) -> Row:
+async def _record(connection: Connection, row: Row, chunks: list[Row]) -> Row:
+    # Its chunks are added to `chunks`, which are inserted after all events.
     event_id = row["event_id"]
     task, supersedes = row["task"] or {}, (row["decision"] or {}).get("supersedes")
     if row["inherits"] and (task or supersedes):
@@ -145,6 +155,7 @@ async def _record(connection: Connection, row: Row) -> Row:
     row["task"] = Jsonb(task) if task else None
     inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
     if inserted.rowcount:
+        chunks += _chunks(row)
         await _record_parts(connection, row | {"task": task})
     elif not (await connection.execute(_SAME, row)).rowcount:
         raise Refused(
@@ -160,12 +171,17 @@ async def _record(connection: Connection, row: Row) -> Row:
     }
 
 
+def _chunks(row: Row) -> list[Row]:
+    return [
+        row
+        | {"chunk_id": f"{row['event_id']}.{number}", "text": text, "embedding": vector}
+        | {"token_est": math.ceil(estimate_tokens(text))}
+        for number, (text, vector) in enumerate(zip(row["chunks"], row["vectors"], strict=True))
+    ]
+
+
 async def _record_parts(connection: Connection, row: Row) -> None:
     event_id = row["event_id"]
-    for number, chunk in enumerate(row["chunks"]):
-        part = {"chunk_id": f"{event_id}.{number}", "token_est": math.ceil(estimate_tokens(chunk))}
-        part |= {"embedding": row["vectors"][number], "text": chunk}
-        await connection.execute(_CHUNK_WITH_VECTOR if part["embedding"] else _CHUNK, row | part)
     if row["bytes"] is not None:
         artifact = {"artifact_id": event_id, "kind": row["artifact_kind"]}
         await connection.execute(_ARTIFACT, row | artifact)
