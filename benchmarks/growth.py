@@ -1,11 +1,10 @@
-"""This project beside its alternatives as memories grow: `uv run benchmarks/growth.py 100 1000`.
+"""This project beside its alternatives as memories grow: `uv run benchmarks/run.py --parts growth`.
 
 Each store runs in its own environment and process, all on the same memories: 300 characters,
-vectors of 1536 dimensions, times spread over two years. Prints a plain table.
+vectors of 1536 dimensions, times spread over two years.
 """
 
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -193,52 +192,3 @@ def _less(memory: dict[str, Any] | None, bare: dict[str, Any]) -> dict[str, Any]
     if memory is None:
         return None
     return {key: memory[key] - bare[key] if memory[key] is not None else None for key in memory}
-
-
-def table(result: dict[str, Any]) -> str:
-    """The medians as plain text."""
-    heads = ["store", "fill s", "disk kB", "first ms", "search", "p95", "week", "add", "p95"]
-    heads += ["RSS MB", "anon MB", "found", "found week"]
-    lines = []
-    for size, rows in result["stores"].items():
-        lines.append([f"{int(size):,} memories"] + [""] * (len(heads) - 1))
-        for name, row in rows.items():
-            memory = row.get("memory_mb") or {}
-            numbers = [
-                row.get("fill_seconds"),
-                row["disk_bytes"] / 1000 if "disk_bytes" in row else None,
-                row.get("cold_ms", {}).get("median"),
-                row.get("search_ms", {}).get("median"),
-                row.get("search_ms", {}).get("p95"),
-                row.get("week_ms", {}).get("median"),
-                row.get("add_ms", {}).get("median"),
-                row.get("add_ms", {}).get("p95"),
-                memory.get("rss"),
-                memory.get("anon"),
-            ]
-            shares = [row.get("found"), row.get("found_week")]
-            lines.append(
-                [name]
-                + ["-" if each is None else f"{each:.1f}" for each in numbers]
-                + ["-" if each is None else f"{each:.0%}" for each in shares]
-                + [row[key] for key in ("failed",) if key in row]
-            )
-    widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False))
-        + ("  " + "; ".join(line[len(heads) :])).rstrip()
-        for line in [heads, *lines]
-    )
-
-
-def main() -> None:
-    sizes = [int(each) for each in sys.argv[1:]] or [100, 1_000]
-
-    def log(words: str) -> None:
-        print(words, file=sys.stderr)
-
-    print(table(measure(sizes, calls=50, runs=5, log=log)))
-
-
-if __name__ == "__main__":
-    main()

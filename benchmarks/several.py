@@ -1,13 +1,12 @@
-"""Several processes on one store: `uv run benchmarks/several.py 1 2 4`.
+"""Several processes on one store: `uv run benchmarks/run.py --parts several`.
 
 This project and its alternatives, each in its own environment. Each process adds a memory, asks for
-it, and repeats this. Prints a plain table.
+it, and repeats this.
 """
 
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -129,47 +128,3 @@ def _lost(peer: Peer, folder: Path, reports: list[dict[str, Any]]) -> tuple[int 
 
 def _spread(times: list[float]) -> dict[str, float] | None:
     return {"median": statistics.median(times), "max": max(times)} if times else None
-
-
-def table(result: dict[str, Any]) -> str:
-    """The figures as plain text; what failed below them."""
-    heads = ["store", "calls/s", "add ms", "max", "search ms", "max", "failed", "lost", "missed"]
-    lines: list[list[str]] = [heads]
-    notes: list[str] = []
-    for number, rows in result["processes"].items():
-        lines.append([f"processes: {number}"] + [""] * (len(heads) - 1))
-        for name, row in rows.items():
-            if "failed" in row:
-                notes.append(f"{name}, processes: {number}: {row['failed']}")
-                continue
-            spreads = [row[f"{kind}_ms"] or {} for kind in ("add", "search")]
-            times = [spread.get(key) for spread in spreads for key in ("median", "max")]
-            counts = [sum(row["failures"].values()), row["lost"], row["missed"]]
-            lines.append(
-                [name, f"{row['calls_per_second']:.0f}"]
-                + ["-" if each is None else f"{each:.1f}" for each in times]
-                + ["?" if each is None else str(each) for each in counts]
-            )
-            failures = [f"{count} x {what}" for what, count in row["failures"].items()]
-            notes += [
-                f"{name}, processes: {number}: {note}" for note in failures + row["ended_badly"]
-            ]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    rows = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-    return "\n".join([*rows, *notes])
-
-
-def main() -> None:
-    processes = [int(each) for each in sys.argv[1:]] or [1, 2, 4, 8]
-
-    def log(words: str) -> None:
-        print(words, file=sys.stderr)
-
-    print(table(measure(processes, seconds=5, log=log)))
-
-
-if __name__ == "__main__":
-    main()
