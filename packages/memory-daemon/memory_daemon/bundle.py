@@ -71,7 +71,9 @@ class Block(NamedTuple):
     def rendered(self) -> str:
         """The block as it is shown, in a fence that nothing in it can close."""
         refs = f"\n[{', '.join(self.refs[:SHOWN_REFS])}]" if self.refs else ""
-        fence = max(re.findall("`{3,}", self.text + refs), key=len, default="``") + "`"
+        fence = "```"
+        if fence in self.text or fence in refs:
+            fence = max(re.findall("`{3,}", self.text + refs), key=len) + "`"
         return f"## {self.heading}\n{fence}\n{self.text}{refs}\n{fence}\n"
 
     def cost(self) -> float:
