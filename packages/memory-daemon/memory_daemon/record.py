@@ -97,15 +97,17 @@ class RecordEvent(Event, Asked):
             recorded, chunks = [], list[Row]()
             async with call.database.transaction(call.access.tenant) as connection:
                 ids = [id for event in events for id in _ids(event)]
-                await connection.execute(_IN_TURN.encode(), [call.access.tenant, ids])
+                if ids:
+                    await connection.execute(_IN_TURN.encode(), [call.access.tenant, ids])
                 for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
                     with _named(event, number, len(events)):
                         recorded.append(await _record(connection, dict(row), chunks))
                 plain = [chunk for chunk in chunks if not chunk["embedding"]]
                 embedded = [chunk for chunk in chunks if chunk["embedding"]]
-                async with connection.cursor() as cursor:  # all in one go, at half the time
-                    await cursor.executemany(_CHUNK, plain)
-                    await cursor.executemany(_CHUNK_WITH_VECTOR, embedded)
+                if plain:  # all in one go
+                    await connection.cursor().executemany(_CHUNK, plain)
+                if embedded:
+                    await connection.cursor().executemany(_CHUNK_WITH_VECTOR, embedded)
             return recorded
 
         return "\n".join(json.dumps(each) for each in await record())
