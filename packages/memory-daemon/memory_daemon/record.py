@@ -85,10 +85,10 @@ class RecordEvent(Event, Asked):
         events = self.events or [self]
         told = [self._told(call, event) for event in events]
         rows: list[Row] = []
-        for number, row in enumerate(await small(events, told), start=1):
-            event = events[number - 1]
+        prepared = zip(events, told, await small(events, told), strict=True)
+        for number, (event, about, row) in enumerate(prepared, start=1):
             with _named(event, number, len(events)):
-                row = row or await large(event, told[number - 1])
+                row = row or await large(event, about)
                 vectors = call.meaning and await call.meaning.vectors(row["chunks"])
                 rows.append(row | {"vectors": vectors or [None] * len(row["chunks"])})
 
