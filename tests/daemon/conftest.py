@@ -9,11 +9,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import amplifier_module_hooks_memory_daemon as hook
 import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import TEST_DSN, Agent, DaemonProcess
 from page_in_browser import browser  # noqa: F401
 from psycopg.conninfo import make_conninfo
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine a call may take longer than a person would wait for it."""
+    monkeypatch.setattr(hook, "BUNDLE_SECONDS", 60.0)
+    monkeypatch.setattr(hook, "CALL_SECONDS", 60.0)
 
 
 @pytest.fixture

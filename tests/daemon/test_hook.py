@@ -17,30 +17,15 @@ import pytest
 from amplifier_core import ToolResult
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
+from other_tool import OtherTool
 from scripted import scripted_session
 
-pytestmark = pytest.mark.timeout(300)  # a slow machine starts its daemon in a minute
+pytestmark = [
+    pytest.mark.timeout(300),  # a slow machine starts its daemon in a minute
+    pytest.mark.usefixtures("patience"),
+]
 CALL = [{"tool": "read_file", "arguments": {"path": "README.md"}}]
 PROMPT = "How do I start the turbine?"
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a slow machine a call may take longer than a person would wait for it."""
-    monkeypatch.setattr(hook, "BUNDLE_SECONDS", 60.0)
-    monkeypatch.setattr(hook, "CALL_SECONDS", 60.0)
-
-
-class ReadFile:
-    name = "read_file"
-    description = "Read a file"
-    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012
-
-    def __init__(self, result: ToolResult) -> None:
-        self._result = result
-
-    async def execute(self, input: dict[str, Any]) -> ToolResult:
-        return self._result
 
 
 @dataclass
@@ -72,13 +57,16 @@ async def play(
     **config: Any,
 ) -> Played:
     """A session in which a person says `prompts` and the model takes `turns`."""
+
+    async def read(_: dict[str, Any]) -> ToolResult:
+        return result or ToolResult(output={"content": "Turbines start by crank."})
+
     played = Played()
     config = {"url": agent.url, "token": agent.token, **config}
     hooks = {hook.NAME: config}
     options = {"session": session, "parent_id": parent_id, "hooks": hooks}
     async with scripted_session(turns, None, **options) as opened:
-        read_file = ReadFile(result or ToolResult(output={"content": "Turbines start by crank."}))
-        await opened.coordinator.mount("tools", read_file, name=tool)
+        await opened.coordinator.mount("tools", OtherTool("read_file", read), name=tool)
         await opened.coordinator.get("context").set_messages(list(history))
         for prompt in prompts:
             started = time.monotonic()

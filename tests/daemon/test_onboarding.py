@@ -17,6 +17,7 @@ from amplifier_core import ToolResult
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
+from other_tool import OtherTool
 from scripted import LOOPS, scripted_session
 
 README = (
@@ -207,55 +208,34 @@ async def test_the_examples_session_is_found_by_files_with_vectors_and_without(
         own.stop()
 
 
-class InFolder:
-    """A tool of a coding agent: what a file holds, or a folder."""
-
-    description = "Read a file, or list a folder"
-    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self._folder = name, folder
-
-    async def execute(self, input: dict[str, Any]) -> ToolResult:
-        path = self._folder / input["path"]
-        names = "\n".join(FILES)
-        return ToolResult(output=path.read_text() if path.is_file() else names)
-
-
-class OverMCP:
-    """The daemon's tool as Amplifier's tool-mcp gives it to the model."""
-
-    name = "mcp_memory_record_event"
-    description = "Record what happened"
-    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    async def execute(self, input: dict[str, Any]) -> ToolResult:
-        return ToolResult(output=await self._agent.ask("record_event", **input))
-
-
 @pytest.mark.timeout(300)  # a slow machine
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
-    daemon: DaemonProcess, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
+    daemon: DaemonProcess, tenant: str, tmp_path: Path, loop: str
 ) -> None:
-    for limit in ("BUNDLE_SECONDS", "CALL_SECONDS"):
-        monkeypatch.setattr(hook, limit, 60.0)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     agent = daemon.agent(Access(tenant, agent="sam"))
+
+    async def look(given: dict[str, Any]) -> ToolResult:
+        path = tmp_path / given["path"]
+        return ToolResult(output=path.read_text() if path.is_file() else "\n".join(FILES))
+
+    async def record(given: dict[str, Any]) -> ToolResult:  # as Amplifier's tool-mcp does
+        return ToolResult(output=await agent.ask("record_event", **given))
+
+    tools = [OtherTool("list_files", look), OtherTool("read_file", look)]
+    tools += [OtherTool("mcp_memory_record_event", record)]
     hooks = {hook.NAME: {"url": agent.url, "token": agent.token, "max_tokens": 65_000}}
     decided = {"kind": "decision", "text": "Run it by npm start", "refs": ["package.json"]}
     begun = {"kind": "task_update", "text": "Read the files", "task": {"task_id": "explain"}}
     answer = "It is a shop for seeds. Run `npm install`, then `npm start`."
     turns: list[Any] = [[{"tool": "list_files", "arguments": {"path": "."}}]]
     turns += [[{"tool": "read_file", "arguments": {"path": name}}] for name in FILES]
-    turns += [[{"tool": OverMCP.name, "arguments": {"events": [decided, begun]}}], answer]
+    turns += [[{"tool": tools[-1].name, "arguments": {"events": [decided, begun]}}], answer]
     async with scripted_session(turns, None, hooks=hooks, loop=loop) as session:
-        tools = [InFolder(name, tmp_path) for name in ("list_files", "read_file")]
-        for tool in (*tools, OverMCP(agent)):
+        for tool in tools:
             await session.coordinator.mount("tools", tool, name=tool.name)
         await session.execute("Explain this repo and how to run it")
         here = session.session_id
