@@ -92,7 +92,7 @@ class TestOptions:
         assert len(odd.json("list")) == 1
 
     def test_what_it_suggests_to_remove_is_that_alone(self, odd: Command) -> None:
-        names = ("rebuild", "rebuild.tmp", "qdrant.tmp", "damaged-20260101-000000")
+        names = ("rebuild", "rebuild.tmp", "damaged-20260101-000000")
         for name in names:
             (odd.root / "sam" / name).mkdir()
         said = odd.run("doctor").stdout

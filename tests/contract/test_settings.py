@@ -138,7 +138,7 @@ def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:
     words = "There is no setting 'embeding_model'. Did you mean 'embedding_model'?"
     for arguments in (
         *(["store", "x"], ["search", "x"], ["list"], ["agents"], ["stats"], ["export", "-"]),
-        *(["move", "--to", "http://127.0.0.1:9"], ["list", "--root", str(root)]),
+        ["list", "--root", str(root)],
     ):
         result = CliRunner().invoke(cli, arguments)
         assert words in result.output and result.exit_code == 2, result.output

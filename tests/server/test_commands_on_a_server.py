@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -176,15 +177,30 @@ class TestErrors:
         return str(file)
 
     @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-    def test_a_store_that_is_still_in_files_must_be_moved(
+    def test_a_store_that_is_still_in_files_is_not_ignored(
         self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
     ) -> None:
         settings(storage_root=str(root))
         run("store", "on files", "--root", str(root))
         said = run(*(word.format(file=file) for word in command), code=1).output
-        assert f"Move it: agent-memory move --agent sam --to {qdrant.url}" in said
+        assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
         assert said.count("Nothing was changed") <= 1
         assert collections(qdrant) == {}
+
+    def test_what_it_says_takes_the_store_to_the_server(
+        self, qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        settings(storage_root=str(root))
+        run("store", "on files", "--tag", "one", "--root", str(root))
+        before = as_json("list", "--root", str(root))
+        said = run("list", code=1).stderr
+        export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+        run(*export)
+        run(*load, code=1)
+        (root / "sam").rename(tmp_path / "away")
+        run(*load)
+        assert as_json("list") == before
 
     @pytest.mark.parametrize("command", [*COMMANDS, ("agents",)], ids=lambda command: command[0])
     def test_one_sentence_where_the_server_is_down(

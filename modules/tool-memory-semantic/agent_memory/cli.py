@@ -23,7 +23,6 @@ COMMANDS = {
     "share": "share",
     "export": "transfer",
     "import": "transfer",
-    "move": "move",
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
@@ -61,7 +60,7 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="amplifier-module-tool-memory-semantic")
 def cli() -> None:
-    """See, correct, move and repair what your Amplifier agents remember.
+    """See, correct and repair what your Amplifier agents remember.
 
     \b
     Examples:
