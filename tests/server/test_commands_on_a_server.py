@@ -583,12 +583,3 @@ class TestMeanwhile:
         qdrant.between(other, only=moment)
         CliRunner().invoke(cli, ["reembed", "--model", "m", "--yes", "--agent", "sam"])
         assert memories(new).keys() == {*TEXTS, "stored meanwhile"}
-
-
-def test_reviews_what_is_there(storage: MemoryStorage) -> None:
-    pair = ["The standup is at 9:15.", "The standup takes place at 10:00."]
-    asyncio.run(storage.store_many([*pair, "Anna likes tea with lemon."]))
-    told = run("review", input="2\n")
-    assert "may disagree" in told.stdout and "Decided: 1." in told.stdout
-    [replaced] = asyncio.run(storage.get_recent(replaced=True))
-    assert replaced.content == pair[0] and json.loads(run("review", "--json").stdout) == []

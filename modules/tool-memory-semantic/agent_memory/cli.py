@@ -18,7 +18,6 @@ COMMANDS = {
     "unpin": "memories",
     "list": "memories",
     "show": "memories",
-    "review": "review",
     "forget": "forget",
     "share": "share",
     "export": "transfer",

@@ -7,7 +7,6 @@
     backup.jsonl                an export, of a day ago at most (backup.py)
     usage.jsonl                 what searches have found, if that is recorded (usage.py)
     waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
-    reviewed.txt                what a person has looked through (agent_memory/cases.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard is valid (info.py)
@@ -39,7 +38,7 @@ logger = logging.getLogger(__name__)
 # All that we make in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
     r"qdrant\.db|rebuild(\.tmp)?|damaged-.*|queue|lock|"
-    r"(\.gitignore|reviewed\.txt|(backup|usage|waiting)\.jsonl)(\.tmp)?"
+    r"(\.gitignore|(backup|usage|waiting)\.jsonl)(\.tmp)?"
 )
 _SHARD = re.compile(r"shard-[0-9]+")
 _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+(\.tmp)?|(shard|manifest\.json)\.tmp")
