@@ -92,7 +92,7 @@ def test_their_files_are_none_of_our_stores(command: Command, root: Path) -> Non
     command.run("store", DECISION)
     make_theirs(root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    assert [each["agent"] for each in command.json("agents")] == ["sam"]
+    assert [each["agent"] for each in command.json("list", "--agents")] == ["sam"]
     assert invoke("doctor").stdout.startswith("sam: 1 memory, all well")
     assert command.json("search", "Which database?")[0]["content"] == DECISION
     told = invoke("list", "--agent", "topics", code=1)

@@ -10,7 +10,6 @@ import click
 # In the order of use. A file is imported when one of its commands is asked for, and imports what is
 # slow to load only when the command runs.
 COMMANDS = {
-    "agents": "memories",
     "search": "memories",
     "store": "memories",
     "unreplace": "memories",
@@ -25,10 +24,8 @@ COMMANDS = {
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
-    "tags": "stats",
     "doctor": "doctor",
     "mcp": "mcp",
-    "completion": "completion",
 }
 
 

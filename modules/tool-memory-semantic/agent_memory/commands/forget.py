@@ -12,7 +12,6 @@ from memory_semantic import counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, confirm, fail, run
-from ..suggestions import completed
 from .memories import by_id
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def _forget(
     result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. {completed(sentence)}")
+        session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
         if again:
             session.out.note(f"What they had replaced holds again: {', '.join(again)}")
     elif not dropped:

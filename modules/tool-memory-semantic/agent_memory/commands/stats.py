@@ -1,4 +1,4 @@
-"""Overviews, in the terminal and as a page: `stats` and `tags`."""
+"""The overview, in the terminal and as a page: `stats`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,7 +10,6 @@ from memory_semantic import counted, readable_size
 
 from .. import charts, recalled
 from ..options import command
-from ..output import local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
@@ -89,18 +88,3 @@ def _contents(store: "Store") -> tuple[str, list["Memory"], Any]:
         bare = (record._replace(vector=[]) for record in records)
         memories += [memory_of(record, store.info.agent) for record in bare]
     return store.info.model.model, memories, np.array(rows).reshape(len(rows), -1)
-
-
-@command("tags", "tags --json")
-def tags(session: Session) -> None:
-    """List the tags, most used first.
-
-    Shows how many memories have each tag, and when the newest of them was stored.
-    """
-    by_tag = charts.by_tag(run(session.existing.get_recent(None)))
-    rows = [(tag, len(memories), memories[0].timestamp) for tag, memories in by_tag.items()]
-    session.out.json([{"tag": tag, "memories": n, "last_stored": last} for tag, n, last in rows])
-    cells = ([f"{number:,}", local_time(last), tag] for tag, number, last in rows)
-    session.out.table(("memories", "last stored", "tag"), cells)
-    if not rows:
-        session.out.note(f"{session.agent} has no memory with a tag.")
