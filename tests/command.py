@@ -76,5 +76,5 @@ class Command:
         )
 
     def _all(self, arguments: tuple[str, ...]) -> list[str]:
-        named = "--agent" in arguments or arguments[0] in ("agents", "completion")
+        named = "--agent" in arguments
         return [*arguments, "--root", str(self.root), *([] if named else ["--agent", "sam"])]

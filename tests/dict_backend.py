@@ -22,7 +22,6 @@ from memory_semantic.store import (
     Merge,
     Question,
     Record,
-    Store,
     Stored,
     StoreInfo,
     Where,
@@ -101,12 +100,6 @@ class DictBackend(Backend):
 
     def forgotten(self, model: str) -> str:
         return "Gone from the dictionary."
-
-    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        if self.store is None or not agreed(self.store):
-            return False
-        self.store = None
-        return True
 
 
 class DictStore:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agent_memory.cases import Case
 from agent_memory.page import write_page
 from agent_memory.recalled import UsageStats
 from memory_semantic.memory import Memory
@@ -119,13 +118,12 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
         model: str = "local",
         anchor: str = "",
         usage: UsageStats | None = None,
-        cases: Sequence[Case] = (),
         **settings: Any,
     ) -> Page:
         file = tmp_path / "page.html"
         if with_map and places is None:
             places = spiral(len(memories))
-        write_page(str(file), agent, model, memories, places, usage, cases)
+        write_page(str(file), agent, model, memories, places, usage)
         context = browser.new_context(
             **{
                 "viewport": {"width": 1440, "height": 900},

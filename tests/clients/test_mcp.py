@@ -53,7 +53,7 @@ class TestTheTools:
             stored = await memory.ask("memory_store", content=RULE)
             plain = await memory.ask("memory_store", content=CHOSEN)
             await memory.ask("memory_store", content="Always rebase.", pin=True)
-        assert "agent-memory pin " in stored["status"] and str(root) in stored["status"]
+        assert "agent-memory pin " in stored["status"] and "--agent sam" in stored["status"]
         assert "pin" not in plain["status"]
         assert (await told(command, "show", stored["memory_id"]))["said_by"] == "agent"
         assert await told(command, "list", "--pinned") == []

@@ -132,25 +132,25 @@ def test_credentials_are_masked_in_memories_and_questions(command: Command) -> N
 
 
 def test_agents_lists_each_store(command: Command, make_storage: MakeStorage) -> None:
-    assert command.json("agents") == []
+    assert command.json("list", "--agents") == []
     command.run("store", "one")
     command.run("store", "two", "--agent", "alice")
     command.run("store", "three", "--agent", "alice")
-    alice, sam = command.json("agents")
+    alice, sam = command.json("list", "--agents")
     assert (alice["agent"], alice["memories"]) == ("alice", 2)
     assert (sam["agent"], sam["memories"], sam["model"]) == ("sam", 1, "local")
     assert 10_000 < sam["bytes"] < 3_000_000
     assert sam["last_stored"] == command.json("list")[0]["timestamp"]
-    assert command.run("agents").stdout.startswith("alice\t2\t")
+    assert command.run("list", "--agents").stdout.startswith("alice\t2\t")
 
 
 def test_agents_lists_the_others_beside_a_damaged_store(command: Command, root: Path) -> None:
     command.run("store", "one")
     command.run("store", "two", "--agent", "alice")
     (root / "alice/qdrant.db/manifest.json").write_text("{")
-    alice, sam = command.json("agents")
+    alice, sam = command.json("list", "--agents")
     assert "damaged" in alice["problem"] and sam["memories"] == 1
-    assert "agent-memory doctor --agent alice" in command.run("agents").stdout
+    assert "agent-memory doctor --agent alice" in command.run("list", "--agents").stdout
 
 
 class TestWhichAgent:
@@ -206,8 +206,8 @@ class TestErrors:
     def test_an_agent_without_a_store(self, command: Command) -> None:
         result = command.run("list", code=1)
         assert "'sam' has no store" in result.stderr
-        assert "The first memory makes one: agent-memory store --agent sam" in result.stderr
-        assert "agent-memory store" in command.run("agents").stderr  # and says no less
+        assert "The first memory makes one: agent-memory store" in result.stderr
+        assert "agent-memory store" in command.run("list", "--agents").stderr  # and says no less
         assert not command.root.exists()
 
     def test_an_agent_without_a_store_among_others(
@@ -270,7 +270,7 @@ class TestErrors:
         name = "n: &name sam\n"
         settings(f"{laughs}\n{name}{config(agent_identity='*name')}")
         command.run("store", "one")
-        assert command.json("agents")[0]["agent"] == "sam"
+        assert command.json("list", "--agents")[0]["agent"] == "sam"
         for key in ("agent_identity", "storage_root", "embedding_model", "unknown"):
             settings(f"{laughs}\n{config(**{key: '*l11'})}")
             result = CliRunner().invoke(cli, ["list", "--root", str(command.root)])
@@ -335,7 +335,7 @@ class TestText:
         stored = command.json("store", HOSTILE, "--tag", "t\x1b[2J")
         arguments = ("--agent", "sam", "--root", str(root))
         id = stored["memory_id"]
-        for words in (["list"], ["show", id], ["search", "red"], ["stats"], ["tags"]):
+        for words in (["list"], ["show", id], ["search", "red"], ["stats"]):
             shown = on_a_terminal(*words, *arguments)
             without_styles = re.sub(r"\x1b\[[0-9;]*m", "", shown)
             assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", without_styles)
@@ -368,7 +368,7 @@ class TestText:
         of_sam = ("--agent", "sam", "--root", str(root))
         shown = {
             words: re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*words, columns=columns))
-            for words in (("list", *of_sam), ("agents", "--root", str(root)), ("stats", *of_sam))
+            for words in (("list", *of_sam), ("list", "--agents", *of_sam), ("stats", *of_sam))
         }
         for words in list(shown)[:2]:
             assert max(map(len, shown[words].splitlines())) <= columns, words
@@ -383,28 +383,6 @@ class TestText:
         id, stored, tags, text = output.removesuffix("\n").split("\t")
         assert text == ("many words " * 50).strip() and tags == "#x" and "\x1b" not in output
         assert notes == "" and id.startswith("mem-") and len(stored) == 16
-
-
-def test_completion_knows_commands_and_agents(command: Command, root: Path) -> None:
-    command.run("store", "one", "--agent", "alice")
-    assert "_AGENT_MEMORY_COMPLETE" in invoke("completion", "bash").stdout
-
-    def complete(words: str) -> str:
-        process = command.start(
-            "completion", _AGENT_MEMORY_COMPLETE="zsh_complete", COMP_WORDS=words, COMP_CWORD="1"
-        )
-        return process.communicate()[0]
-
-    assert "search" in complete("agent-memory se")
-    settings(config(storage_root=str(root)))
-    result = CliRunner(
-        env={
-            "_AGENT_MEMORY_COMPLETE": "fish_complete",
-            "COMP_WORDS": "agent-memory list --agent a",
-            "COMP_CWORD": "a",
-        }
-    ).invoke(cli, [], prog_name="agent-memory")
-    assert "alice" in result.output
 
 
 def loaded_by(arguments: list[str], **environment: str) -> str:
@@ -423,16 +401,16 @@ def loaded_by(arguments: list[str], **environment: str) -> str:
     return output.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["completion", "bash"], *([name, "--help"] for name in COMMANDS)]
-)
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert loaded_by(arguments) == "[]"
 
 
-@pytest.mark.parametrize("words", ["agent-memory s", "agent-memory completion "])
-def test_completion_loads_nothing_heavy(words: str) -> None:
-    environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
+def test_a_shell_completes_commands_and_loads_nothing_heavy() -> None:
+    asked = {"COMP_WORDS": "agent-memory se", "COMP_CWORD": "1"}
+    environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", **asked}
+    completed = subprocess.check_output([EXECUTABLE], env={**os.environ, **environment}, text=True)
+    assert "search" in completed.splitlines()
     assert loaded_by([], **environment) == "[]"
 
 

@@ -121,7 +121,7 @@ def test_problems_come_first_and_what_is_well_only_if_asked(doctor: Doctor) -> N
     settings(agent_identity="sam", embedding_model="text-embedding-3-small")
     result = doctor.run("doctor", code=1)
     marks = [line[0] for line in result.stdout.splitlines() if line[0] != " "]
-    assert marks == ["✗", "!"] and "agent-memory doctor --agent sam" in result.stderr
+    assert marks == ["✗", "!"] and "agent-memory doctor --verbose" in result.stderr
     assert "reembed" in result.stdout.splitlines()[1]
     everything = doctor.run("doctor", "-v", code=1)
     assert everything.stdout.startswith(result.stdout) and "✓ disk" in everything.stdout
@@ -484,7 +484,7 @@ class TestRepair:
         assert "qdrant-edge 0.1" in fresh.finding("store", code=1)["text"]
         settings(embedding_model="local", base_url=server.base_url)
         fresh.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
-        [row] = fresh.json("agents")
+        [row] = fresh.json("list", "--agents")
         assert (row["memories"], row["model"]) == (1, "m")
 
     @pytest.mark.parametrize("lost", [1, 12])

@@ -257,7 +257,7 @@ def test_the_first_and_the_last_moment_can_be_shown(
         numbers = command.json("stats")
         assert numbers["unit"] == "century" and sum(numbers["periods"].values()) == 2
         command.run("stats", "--html", str(tmp_path / "page.html"))
-        assert command.json("agents")[0]["memories"] == 2
+        assert command.json("list", "--agents")[0]["memories"] == 2
         assert command.json("forget", "--before", "0001-01-01T00:00Z", "--yes")["forgotten"] == []
         assert len(command.json("forget", "--before", "9999-01-01", "--yes")["forgotten"]) == 1
     finally:

@@ -90,7 +90,7 @@ async def test_a_relative_storage_root_is_refused_with_the_path_to_write(
 def test_the_command_refuses_it_too(work: Path, relative: str, absolute: str) -> None:
     settings(agent_identity="sam", storage_root=relative)
     words = f"Write {work.parent / absolute} instead."
-    for arguments in (["store", "x"], ["search", "x"], ["agents"], ["export", "-"]):
+    for arguments in (["store", "x"], ["search", "x"], ["list", "--agents"], ["export", "-"]):
         assert words in invoke(*arguments, code=2).stderr
     assert words in invoke("doctor", code=1).stdout
     assert not [path for path in work.parent.rglob("*") if path.name in ("memory", "sam")]
@@ -137,8 +137,15 @@ def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:
     settings(agent_identity="sam", embeding_model="local", storage_root=str(root))
     words = "There is no setting 'embeding_model'. Did you mean 'embedding_model'?"
     for arguments in (
-        *(["store", "x"], ["search", "x"], ["list"], ["agents"], ["stats"], ["export", "-"]),
-        *(["move", "--to", "http://127.0.0.1:9"], ["list", "--root", str(root)]),
+        *(
+            ["store", "x"],
+            ["search", "x"],
+            ["list"],
+            ["list", "--agents"],
+            ["stats"],
+            ["export", "-"],
+        ),
+        ["list", "--root", str(root)],
     ):
         result = CliRunner().invoke(cli, arguments)
         assert words in result.output and result.exit_code == 2, result.output

@@ -93,7 +93,7 @@ async def test_other_agents_and_other_roots_begin_as_ever(
 def test_what_another_bundle_keeps_in_its_own_place_is_in_nobodys_way(home: Path) -> None:
     (home / ".amplifier-memory").write_text("even a file")
     invoke("store", "x")
-    assert "sam" in invoke("agents").stdout and "x" in invoke("list").stdout
+    assert "sam" in invoke("list", "--agents").stdout and "x" in invoke("list").stdout
     assert "✗" not in invoke("doctor").stdout
 
 
@@ -108,7 +108,7 @@ def test_the_command_says_so(home: Path) -> None:
         assert where in invoke(*arguments, code=1).stderr, arguments
     [store] = [line for line in invoke("doctor", code=1).stdout.splitlines() if " store " in line]
     assert where in store and store.startswith("✗")
-    assert "sam" in invoke("agents").stdout
+    assert "sam" in invoke("list", "--agents").stdout
     assert not (home / ".amplifier/memory").exists()
     bring_back(store)
     assert "x" in invoke("list").stdout

@@ -44,7 +44,7 @@ def test_a_root_that_may_not_be_read(command: Command, root: Path, mode: int) ->
     root.chmod(mode)
     where = ("--root", str(root))
     try:
-        for words in (("agents",), ("agents", "--json"), ("list",)):
+        for words in (("list", "--agents"), ("list", "--agents", "--json"), ("list",)):
             assert "Permission denied" in run(*words, *where, code=1).stderr, words
         if mode:  # by its name the agent can be reached
             assert "one" in run("list", *where, "--agent", "sam", code=0).stdout
@@ -58,7 +58,7 @@ def test_an_agent_s_folder_that_may_not_be_read(command: Command, root: Path) ->
     command.run("store", "one")
     (root / "sam").chmod(0)
     (root / "lost+found").mkdir(0)
-    [sam] = json.loads(run("agents", "--json", "--root", str(root), code=0).stdout)
+    [sam] = json.loads(run("list", "--agents", "--json", "--root", str(root), code=0).stdout)
     assert sam["agent"] == "sam" and "Permission denied" in sam["problem"]
     for named in ((), ("--agent", "sam")):
         refuses("Permission denied", "--root", str(root), *named)
@@ -77,7 +77,7 @@ def test_a_file_of_a_store_that_may_not_be_read(command: Command, root: Path, na
 def test_a_store_that_another_user_has_made(command: Command, root: Path) -> None:
     command.run("store", "one")
     os.chown(root / "sam", 65534, 65534)
-    [sam] = json.loads(run("agents", "--json", "--root", str(root), code=0).stdout)
+    [sam] = json.loads(run("list", "--agents", "--json", "--root", str(root), code=0).stdout)
     assert sam["agent"] == "sam" and "belongs to another user" in sam["problem"]
     refuses("belongs to another user", "--root", str(root))
 
@@ -85,6 +85,6 @@ def test_a_store_that_another_user_has_made(command: Command, root: Path) -> Non
 def test_a_root_that_is_a_file(command: Command, root: Path) -> None:
     root.write_text("")
     settings(storage_root=str(root))
-    for words in (["agents"], ["list"], ["list", "--agent", "sam"]):
+    for words in (["list", "--agents"], ["list"], ["list", "--agent", "sam"]):
         result = subprocess.run([EXECUTABLE, *words], capture_output=True, text=True)
         assert result.returncode == 1 and "Not a directory" in result.stderr, words

@@ -15,7 +15,7 @@ DAEMON = REPOSITORY / "packages" / "memory-daemon"
 # Each room of memory_semantic may import its own layer and what is below it.
 LAYERS = (
     ("tools", "waiting"),
-    ("moving", "storage"),
+    ("storage",),
     ("usage",),
     ("files",),
     ("copying", "examine", "findings"),
@@ -36,7 +36,7 @@ UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["f
 # What each package outside imports of memory_semantic; "" is what it exports. The command and the
 # daemon, guests of the core, take public names alone.
 OUTSIDE = {
-    "agent_memory": {"", "exchange", "limits", "moving", "times"},
+    "agent_memory": {"", "exchange", "limits", "times"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
     "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,

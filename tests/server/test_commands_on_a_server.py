@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -11,8 +12,6 @@ from typing import Any
 
 import pytest
 from agent_memory.cli import cli
-from agent_memory.options import complete_agent
-from click import Context
 from click.testing import CliRunner, Result
 from command import invoke, settings
 from conftest import Clock, MakeStorage
@@ -54,7 +53,7 @@ def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
 
 def run(*arguments: str, input: str | None = None, code: int = 0) -> Result:
     """The command for `sam`, where the settings say."""
-    named = "--agent" in arguments or arguments[0] in ("agents", "completion")
+    named = "--agent" in arguments
     options = [*arguments, *([] if named else ["--agent", "sam"])]
     return invoke(*options, input=input, code=code)
 
@@ -82,13 +81,13 @@ def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
 
 class TestAsWithFiles:
     def test_agents(self, qdrant: QdrantServer) -> None:
-        assert f"No agent has a store in {qdrant.url} yet" in run("agents").stderr
+        assert f"No agent has a store in {qdrant.url} yet" in run("list", "--agents").stderr
         run("store", "one")
         run("store", "two", "--agent", "alice")
-        alice, sam = as_json("agents")
+        alice, sam = as_json("list", "--agents")
         assert (alice["agent"], sam["agent"]) == ("alice", "sam")
         assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
-        assert "sam\t1\t-\tlocal" in run("agents").stdout
+        assert "sam\t1\t-\tlocal" in run("list", "--agents").stdout
 
     def test_store_search_list_show(self, ids: list[str], root: Path) -> None:
         stored = as_json("store", "The launch is in May.", "--tag", "Launch")
@@ -139,20 +138,9 @@ class TestAsWithFiles:
         qdrant.clear()
         run("store", "on files", "--root", str(root))
         assert [m["content"] for m in as_json("list", "--root", str(root))] == ["on files"]
-        assert as_json("agents", "--root", str(root))[0]["bytes"] > 0
-        assert "No agent" in run("agents", "--root", str(root / "none")).stderr
+        assert as_json("list", "--agents", "--root", str(root))[0]["bytes"] > 0
+        assert "No agent" in run("list", "--agents", "--root", str(root / "none")).stderr
         assert qdrant.requests == [] and len(memories(storage)) == 3
-
-    def test_completion_does_not_ask_the_server(
-        self, ids: list[str], qdrant: QdrantServer, root: Path
-    ) -> None:
-        run("store", "on files", "--root", str(root))
-        qdrant.clear()
-        context = Context(cli)
-        assert complete_agent(context, cli.params[0], "") == []
-        context.params = {"root": str(root)}
-        assert complete_agent(context, cli.params[0], "s") == ["sam"]
-        assert qdrant.requests == []
 
 
 class TestErrors:
@@ -176,17 +164,34 @@ class TestErrors:
         return str(file)
 
     @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-    def test_a_store_that_is_still_in_files_must_be_moved(
+    def test_a_store_that_is_still_in_files_is_not_ignored(
         self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
     ) -> None:
         settings(storage_root=str(root))
         run("store", "on files", "--root", str(root))
         said = run(*(word.format(file=file) for word in command), code=1).output
-        assert f"Move it: agent-memory move --agent sam --to {qdrant.url}" in said
+        assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
         assert said.count("Nothing was changed") <= 1
         assert collections(qdrant) == {}
 
-    @pytest.mark.parametrize("command", [*COMMANDS, ("agents",)], ids=lambda command: command[0])
+    def test_what_it_says_takes_the_store_to_the_server(
+        self, qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        settings(storage_root=str(root))
+        run("store", "on files", "--tag", "one", "--root", str(root))
+        before = as_json("list", "--root", str(root))
+        said = run("list", code=1).stderr
+        export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+        run(*export)
+        run(*load, code=1)
+        (root / "sam").rename(tmp_path / "away")
+        run(*load)
+        assert as_json("list") == before
+
+    @pytest.mark.parametrize(
+        "command", [*COMMANDS, ("list", "--agents")], ids=lambda command: command[0]
+    )
     def test_one_sentence_where_the_server_is_down(
         self, qdrant: QdrantServer, file: str, command: tuple[str, ...]
     ) -> None:
@@ -240,7 +245,7 @@ class TestDoctor:
 
     def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
         asyncio.run(make_storage(qdrant_url=qdrant.url, lexical_weight=0).store("one"))
-        assert unwell()["words"]["mend"] == "agent-memory reembed --agent sam --model local"
+        assert unwell()["words"]["mend"] == "agent-memory reembed --model local"
         run("reembed", "--model", "local")
         assert unwell() == {}
 
@@ -320,10 +325,7 @@ class TestReembed:
         assert "HTTP 503" in run(*to_m, code=1).stderr
         assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
         left = unwell()["collections"]
-        assert (
-            "1 more for this agent" in left["text"]
-            and "reembed --agent sam --model" in left["mend"]
-        )
+        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
         copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
         assert copied[0].payload
         run("forget", copied[0].payload["id"], "--yes")
@@ -467,8 +469,8 @@ class TestMeanwhile:
         settings(qdrant_timeout="1", base_url=server.base_url)
         qdrant.fail(503, times=3, only=f"PATCH /collections/{ALIAS}.shard-2")
         reembed(code=1)
-        assert "doctor --agent sam --repair" in run("list", code=1).stderr
-        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --agent sam --repair"
+        assert "doctor --repair" in run("list", code=1).stderr
+        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
         run("doctor", "--repair", "--yes")
         assert memories(storage).keys() == {*TEXTS}
 
@@ -567,12 +569,3 @@ class TestMeanwhile:
         qdrant.between(other, only=moment)
         CliRunner().invoke(cli, ["reembed", "--model", "m", "--yes", "--agent", "sam"])
         assert memories(new).keys() == {*TEXTS, "stored meanwhile"}
-
-
-def test_reviews_what_is_there(storage: MemoryStorage) -> None:
-    pair = ["The standup is at 9:15.", "The standup takes place at 10:00."]
-    asyncio.run(storage.store_many([*pair, "Anna likes tea with lemon."]))
-    told = run("review", input="2\n")
-    assert "may disagree" in told.stdout and "Decided: 1." in told.stdout
-    [replaced] = asyncio.run(storage.get_recent(replaced=True))
-    assert replaced.content == pair[0] and json.loads(run("review", "--json").stdout) == []

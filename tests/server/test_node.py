@@ -13,10 +13,10 @@ from typing import Any
 
 import jwt
 import pytest
-from command import EXECUTABLE, invoke, settings
+from command import EXECUTABLE, invoke
 from hosts import Network
 from load import Elsewhere, Told, load, storage_on
-from memory_semantic import Memory, MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
 from memory_server import connection
 from memory_server.info import ServerInfo
@@ -239,27 +239,6 @@ async def test_rebuilds_under_load_lose_nothing(
     assert isinstance(info, ServerInfo) and info.shard == "shard-4"
     assert told.errors == [] and told.forgotten
     await told.check(storages[0])
-
-
-def test_ten_thousand_memories_move_there_and_back(
-    node: QdrantNode, sam: MemoryStorage, root: Path
-) -> None:
-    settings(agent_identity="sam", storage_root=str(root))
-
-    async def memories(storage: MemoryStorage) -> dict[str, Memory]:
-        return {memory.id: memory for memory in await storage.get_recent(20_000)}
-
-    for start in range(0, 10_000, 1_000):
-        some = [f"fact {number}" for number in range(start, start + 1_000)]
-        asyncio.run(sam.store_many([(text, [f"tag {len(text)}"]) for text in some]))
-    before = asyncio.run(memories(sam))
-    invoke("move", "--to", node.url, "--yes")
-    there = MemoryStorage("sam", {"qdrant_url": node.url, "embedding_model": "local"})
-    assert asyncio.run(memories(there)) == before and len(before) == 10_000
-    assert asyncio.run(there.check()) == [] and asyncio.run(sam.count()) == 0
-    invoke("move", "--from", node.url, "--to", "local", "--yes")
-    assert asyncio.run(memories(sam)) == before
-    assert asyncio.run(sam.check()) == [] and asyncio.run(there.count()) == 0
 
 
 def on_disk(node: QdrantNode, text: str) -> list[str]:

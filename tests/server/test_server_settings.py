@@ -1,12 +1,9 @@
 """The settings of a store on a server: where they come from, and what they do."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.cli import cli
-from click.testing import CliRunner
 from conftest import MakeStorage, MakeTools
 from memory_semantic import StorageError
 from memory_semantic.errors import UNCHANGED
@@ -101,7 +98,7 @@ async def test_a_store_on_this_machine_is_not_ignored(
         *(storage.store("y"), storage.search("here"), storage.get(memory_id), storage.count()),
         *(storage.get_recent(), storage.delete([memory_id]), storage.info()),
     ):
-        with pytest.raises(StorageError, match=f"agent-memory move --to {qdrant.url}") as caught:
+        with pytest.raises(StorageError, match="agent-memory export") as caught:
             await call
         assert UNCHANGED in str(caught.value)
     assert qdrant.created == {} and await make_storage().count() == 1
@@ -197,8 +194,4 @@ async def test_this_machine_may_be_written_with_capitals(
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", spelling)
     await make_storage().store("y")
     assert await make_storage(qdrant_url="local").count() == 2
-    for option, other in (("--to", "--from"), ("--from", "--to")):
-        arguments = ["move", option, spelling, other, "local", "--agent", "sam"]
-        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
-        assert "The store is already there" in result.output
     assert qdrant.requests == []

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
+from memory_semantic import counted
 
 from .output import Output, first_line, local, local_time, window_columns
 
@@ -25,8 +26,8 @@ _BAR_WIDTH = 40
 @dataclass
 class Numbers:
     """What `stats` counts. `periods` says for each day, week, month, … (`unit`) from the first
-    memory to the last how many were stored in it; `tags` says the same for each of the most used
-    tags.
+    memory to the last how many were stored in it; `tags` says the same for each tag, the most
+    used first.
     """
 
     memories: int
@@ -49,7 +50,6 @@ def count(memories: Sequence["Memory"]) -> Numbers:
         found = Counter(_start(local(memory.timestamp).date(), unit) for memory in some)
         return {name: found[start] for start, name in names.items()}
 
-    top = list(by_tag(memories).items())[:_TOP_TAGS]
     return Numbers(
         memories=len(memories),
         characters=sum(len(memory.content) for memory in memories),
@@ -57,12 +57,12 @@ def count(memories: Sequence["Memory"]) -> Numbers:
         last=times[-1] if times else None,
         unit=unit,
         periods=over_time(memories),
-        tags={tag: over_time(tagged) for tag, tagged in top},
+        tags={tag: over_time(tagged) for tag, tagged in _by_tag(memories).items()},
         untagged=sum(not memory.tags for memory in memories),
     )
 
 
-def by_tag(memories: Iterable["Memory"]) -> dict[str, list["Memory"]]:
+def _by_tag(memories: Iterable["Memory"]) -> dict[str, list["Memory"]]:
     """The memories of each tag, in the order given; the most used tag first."""
     found: dict[str, list[Memory]] = {}
     for memory in memories:
@@ -87,13 +87,16 @@ def draw(numbers: Numbers, out: Output) -> None:
     if not numbers.tags:
         return
     out.line(click.style(f"\nTags, and when they were used (by {numbers.unit})", bold=True))
-    names = [first_line(tag) for tag in numbers.tags]
+    names = [first_line(tag) for tag in numbers.tags][:_TOP_TAGS]
     longest = max(map(cell_len, names))
-    for name, periods in zip(names, numbers.tags.values(), strict=True):
+    for name, periods in zip(names, numbers.tags.values(), strict=False):
         most = max(periods.values())
         sparks = "".join(_spark(number, most) for number in periods.values())
         padded = set_cell_size(name, longest)
         out.line(f"#{padded}  {click.style(sparks, fg='cyan')}  {sum(periods.values()):,}")
+    if rest := len(numbers.tags) - len(names):
+        more = f"and {counted(rest, 'tag')} more: agent-memory stats --json"
+        out.line(click.style(more, dim=True))
     if numbers.untagged:
         out.line(click.style(f"{numbers.untagged:,} without a tag", dim=True))
 

@@ -10,7 +10,6 @@ import click
 # In the order of use. A file is imported when one of its commands is asked for, and imports what is
 # slow to load only when the command runs.
 COMMANDS = {
-    "agents": "memories",
     "search": "memories",
     "store": "memories",
     "unreplace": "memories",
@@ -18,19 +17,15 @@ COMMANDS = {
     "unpin": "memories",
     "list": "memories",
     "show": "memories",
-    "review": "review",
     "forget": "forget",
     "share": "share",
     "export": "transfer",
     "import": "transfer",
-    "move": "move",
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
-    "tags": "stats",
     "doctor": "doctor",
     "mcp": "mcp",
-    "completion": "completion",
 }
 
 
@@ -61,7 +56,7 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="amplifier-module-tool-memory-semantic")
 def cli() -> None:
-    """See, correct, move and repair what your Amplifier agents remember.
+    """See, correct and repair what your Amplifier agents remember.
 
     \b
     Examples:

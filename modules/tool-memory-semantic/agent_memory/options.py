@@ -10,10 +10,9 @@ from functools import wraps
 from typing import Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, limits
+from memory_semantic import AgentMemoryError, InputError
 
 from .causes import cause
-from .suggestions import completed
 
 # Whatever a command does, doing it twice is the same as doing it once.
 _INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
@@ -108,23 +107,9 @@ class When(click.ParamType[datetime]):
             self.fail(f"give a date such as 2026-01-31, or {ago}, such as 12h, 7d, 4w.")
 
 
-def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The agents whose names begin with `incomplete`, for the shell."""
-    try:
-        from . import settings as amplifier
-
-        settings = amplifier.load(ctx.params.get("root"))
-        settings.config["qdrant_url"] = limits.HERE  # a shell must not wait for a server
-        agents = settings.backend.agents()
-    except Exception:  # nobody would read it there
-        return []
-    return [agent for agent in agents if agent.startswith(incomplete)]
-
-
 _AGENT = click.Option(
     ["--agent", "-a"],
     metavar="NAME",
-    shell_complete=complete_agent,
     help="Whose memories.  [default: as Amplifier's settings say, or the only one]",
 )
 _ROOT = click.Option(
@@ -155,9 +140,9 @@ def command(
 
                 function(Session(agent, root, as_json), **own)
             except InputError as error:
-                raise BadInputError(completed(str(error))) from error
+                raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
-                raise click.ClickException(completed(str(error))) from error
+                raise click.ClickException(str(error)) from error
             except KeyboardInterrupt as error:
                 raise click.ClickException(_INTERRUPTED) from error
             except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from memory_semantic import counted, limits, plain
 
-from .suggestions import completed
-
 if TYPE_CHECKING:
     from memory_semantic import Memory
 
@@ -57,12 +55,11 @@ class Output:
     def note(self, text: str) -> None:
         """A remark that is not part of the result; scripts do not get it."""
         if not self.as_json:
-            click.echo(click.style(completed(text), dim=True), err=True, color=self._color)
+            click.echo(click.style(text, dim=True), err=True, color=self._color)
 
     def warn(self, text: str) -> None:
         """A remark that scripts, too, should not miss."""
-        text = plain(completed(text))
-        click.echo(click.style(text, fg="yellow"), err=True, color=self._color)
+        click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows below the names of their columns, cut to the window; one cell per line if it is too
@@ -119,8 +116,7 @@ class Output:
         self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
         text = plain(memory.content) if whole else first_line(memory.content)
         if not whole and len(text) > _BEGINNING:
-            more = completed(f"agent-memory show {memory.id}")
-            text = f"{text[:_BEGINNING]}…  ({more})"
+            text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
         if whole and memory.metadata:
             told = (
                 f"{first_line(name)}: {first_line(memory.metadata[name])}"
@@ -138,9 +134,9 @@ class Output:
         """What the doctor found, and what to do about it."""
         mark, colour = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
         name = click.style(f"{subject:<12}", bold=True)
-        self.line(f"{click.style(mark, fg=colour)} {name}{plain(completed(text))}")
+        self.line(f"{click.style(mark, fg=colour)} {name}{plain(text)}")
         if mend:
-            self.line(f"{'':14}{click.style('→', dim=True)} {plain(completed(mend))}")
+            self.line(f"{'':14}{click.style('→', dim=True)} {plain(mend)}")
 
     @contextmanager
     def progress(self, doing: str, total: int) -> Iterator["Progress"]:

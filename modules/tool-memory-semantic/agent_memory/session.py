@@ -9,7 +9,6 @@ from memory_semantic import overruled, validate_agent_id
 
 from . import settings as amplifier
 from .output import Output
-from .suggestions import completed
 
 if TYPE_CHECKING:
     from memory_semantic import Backend, MemoryStorage
@@ -72,7 +71,7 @@ class Session:
 
 def fail(message: str) -> NoReturn:
     """End with exit code 1."""
-    raise click.ClickException(completed(message))
+    raise click.ClickException(message)
 
 
 def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -> None:

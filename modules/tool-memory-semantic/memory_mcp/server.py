@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -52,11 +51,11 @@ NOTHING = "There is nothing in long-term memory for this yet."
 READ_ONLY = "This memory is read-only here, so memory_store is not available. Nothing was stored."
 
 
-async def serve(config: dict[str, Any], completed: Callable[[str], str]) -> None:
+async def serve(config: dict[str, Any]) -> None:
     """Serve the memory that `config` names, settings of the memory tools with an agent_identity,
-    until the client goes away. `completed` writes whole each command that an answer names.
+    until the client goes away.
     """
-    server = _Memory(config, completed).server()
+    server = _Memory(config).server()
     try:
         async with stdio_server() as (read, write):
             try:
@@ -70,9 +69,9 @@ async def serve(config: dict[str, Any], completed: Callable[[str], str]) -> None
 
 
 class _Memory:
-    def __init__(self, config: dict[str, Any], completed: Callable[[str], str]) -> None:
-        self._host, self._config, self._completed = Host(), config, completed
-        store = [StoreTool(self._host, config, completed)] if may_write(config) else []
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._host, self._config = Host(), config
+        store = [StoreTool(self._host, config)] if may_write(config) else []
         search = MemorySearchTool(self._host, config)
         self._tools = {tool.name: tool for tool in (*store, search)}
 
@@ -123,7 +122,7 @@ class _Memory:
             output = await self._tools[call.name].answer(call.arguments or {})
             return _answer(json.dumps(output, ensure_ascii=False))
         except Exception as error:
-            return _answer(self._completed(failure(error, call.name)), is_error=True)
+            return _answer(failure(error, call.name), is_error=True)
 
     async def _list_prompts(self, *_: Any) -> ListPromptsResult:
         about = PromptArgument(name="question", description="What it should bear on")
@@ -173,7 +172,7 @@ class _Memory:
         try:
             return await Recall(self._host, self._config).text(question) or NOTHING
         except Exception as error:
-            raise MCPError(INTERNAL_ERROR, self._completed(failure(error, RECALL))) from None
+            raise MCPError(INTERNAL_ERROR, failure(error, RECALL)) from None
 
 
 def _answer(text: str, *, is_error: bool = False) -> CallToolResult:

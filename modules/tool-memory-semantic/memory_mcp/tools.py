@@ -4,7 +4,6 @@ A server is not shown what the user has said, so that the agent counts as the on
 stored. What only the user may do, the answers name as a command.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.tools import MemoryStoreTool
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StoreTool(MemoryStoreTool):
-    """`memory_store`, whose answers name commands, written whole by `completed`."""
+    """`memory_store`, whose answers name commands."""
 
     input_schema: dict[str, Any] = {  # noqa: RUF012 - a constant
         **MemoryStoreTool.input_schema,
@@ -25,21 +24,17 @@ class StoreTool(MemoryStoreTool):
         },
     }
 
-    def __init__(self, host: Any, config: dict[str, Any], completed: Callable[[str], str]) -> None:
-        super().__init__(host, config)
-        self._completed = completed
-
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         return await super()._run(storage, *arguments, None)
 
     def _told(self, stored: "Stored", content: str, pinned_by: object) -> str:
         from memory_hooks.cues import found
 
-        told = ""
+        told, of_agent = "", f"--agent {self._config['agent_identity']}"
         if stored.beside:
-            command = self._completed(f'agent-memory store "TEXT" --replaces {stored.beside}')
+            command = f'agent-memory store "TEXT" --replaces {stored.beside} {of_agent}'
             told += f". {stored.beside} still holds, as the user said it. To correct it: {command}"
         if any(each.kind == "rule" for each in found(content)):
-            command = self._completed(f"agent-memory pin {stored.id}")
+            command = f"agent-memory pin {stored.id} {of_agent}"
             told += f". If it is a rule for every conversation, the user can pin it: {command}"
         return told

@@ -21,7 +21,7 @@ from .plaintext import plain
 from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
-    from . import exchange, moving, times
+    from . import exchange, times
     from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
@@ -61,7 +61,6 @@ __all__ = [
     "mask",
     "mask_all",
     "memory_of",
-    "moving",
     "overruled",
     "plain",
     "readable_size",
@@ -90,7 +89,6 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
-    "moving": "moving",
     "times": "times",
     "timestamp_text": "memory",
 }

@@ -11,7 +11,7 @@ from .embeddings.choice import new_info
 from .embeddings.generator import EmbeddingGenerator
 from .memory import Memory, utc_now
 from .settings import StorageConfig
-from .store import Access, Store, StoreInfo, memories_in
+from .store import Access, StoreInfo, memories_in
 
 REPAIR_COMMAND = "agent-memory doctor --repair"
 
@@ -83,8 +83,8 @@ class Backend(Access, ABC):
 
     @abstractmethod
     def agents(self) -> list[str]:
-        """All agents that have a store in this place, had one until it was moved away, or have a
-        folder that may not be read. Raises OSError if the storage root may not be read.
+        """All agents that have a store in this place, or a folder that may not be read. Raises
+        OSError if the storage root may not be read.
         """
 
     @abstractmethod
@@ -134,17 +134,10 @@ class Backend(Access, ABC):
         sentence.
         """
 
-    @abstractmethod
-    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """Delete the store for good, with what rebuilds have left of it, if `agreed`, asked while
-        nobody else can write, returns True; returns whether it did. What an interrupted removal has
-        left on this machine is removed in any case.
-        """
-
     @property
     def kept(self) -> str:
-        """The shell command that removes what repairs have replaced and kept, which is not removed
-        with the store; blank if there is nothing.
+        """The shell command that removes what repairs have replaced and kept; blank if there is
+        nothing.
         """
         return ""
 

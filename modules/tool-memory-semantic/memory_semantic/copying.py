@@ -4,7 +4,7 @@ Memories that the other store already knows are merged. So a copy is safe to rer
 an interruption and includes what was stored meanwhile.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from .embeddings.generator import EmbeddingGenerator
 from .errors import InputError, StorageError
 from .limits import EMBEDDED_AT_ONCE
 from .memory import Memory
-from .merging import merge, rename_taken
+from .merging import merge
 from .store import Access, Record, Store, StoreInfo
 
 T = TypeVar("T")
@@ -44,28 +44,6 @@ class Source(Protocol):
     async def run(self, work: Callable[[Readable], T]) -> T | None:
         """What `work` returns; None if there is nothing to copy."""
         ...
-
-
-async def copy(
-    keys: Collection[UUID],
-    source: Access,
-    target: Access,
-    info: StoreInfo,
-    generator: EmbeddingGenerator | None,
-    progress: Progress,
-) -> None:
-    """Copy the memories with these keys from `source` to `target`, except those that cannot be
-    merged there. If `target` does not exist, it is created as `info` describes.
-
-    Vectors are copied unchanged; with a `generator`, the texts are embedded instead. Raises
-    ReplacedStoreError if the model of `target` is not that of `info`.
-    """
-    await target.run(lambda store: None, create=info)
-    for some_keys in _batches(list(keys), generator, progress):
-        found = await source.run(lambda store, keys=some_keys: store.get(keys)) or {}
-        some = list(found.values())
-        await target.run(lambda store, some=some: rename_taken(store, some), create=info)
-        await put(some, target, info, generator)
 
 
 async def fill(

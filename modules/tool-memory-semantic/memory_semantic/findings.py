@@ -8,7 +8,7 @@ from .errors import REPAIR, DamagedStoreError, StorageError, counted
 from .settings import StorageConfig
 from .store import StoreInfo
 
-NO_STORE = "The first memory makes one. To see who has one: agent-memory agents"
+NO_STORE = "The first memory makes one. To see who has one: agent-memory list --agents"
 _SHOWN = 10
 
 

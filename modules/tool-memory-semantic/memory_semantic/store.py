@@ -287,12 +287,10 @@ def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
     return store.newest(ALL, Where(ids=tuple(ids))) if ids else []
 
 
-def contents(store: Store) -> tuple[StoreInfo, dict[UUID, Memory]]:
-    """What a store is, and its memories by key, oldest first."""
-    return store.info, {memory.key: memory for memory in reversed(store.newest(ALL))}
-
-
 async def memories_in(access: Access) -> dict[UUID, Memory]:
     """The memories of a store by key, oldest first; none if there is no store."""
-    found = await access.run(contents)
-    return found[1] if found else {}
+
+    def memories(store: Store) -> dict[UUID, Memory]:
+        return {memory.key: memory for memory in reversed(store.newest(ALL))}
+
+    return await access.run(memories) or {}

@@ -23,7 +23,7 @@ from memory_semantic.findings import (
 )
 from memory_semantic.limits import EMBEDDING_BATCH
 from memory_semantic.settings import StorageConfig
-from memory_semantic.store import EmbeddingModel, Store, StoreInfo, memories_in
+from memory_semantic.store import EmbeddingModel, StoreInfo, memories_in
 from memory_semantic.workers import run_cancellable
 
 from .access import ServerAccess
@@ -163,10 +163,6 @@ class ServerBackend(ServerAccess, Backend):
             "Gone from search. The server takes them out of its files when it next rewrites them, "
             f"or at once with: agent-memory reembed --model {model}"
         )
-
-    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """Deletes all collections and the alias."""
-        return await self._shards(lambda shards: shards.remove(agreed))
 
     async def _unfinished(self, model: EmbeddingModel | None = None) -> list[ServerAccess]:
         """The stores of unfinished rebuilds, running or interrupted, with this `model` or any."""

@@ -12,11 +12,10 @@ is lost when one collection replaces another.
 
 import re
 import time
-from collections.abc import Callable
 from threading import Event
 
 from memory_semantic.errors import DamagedStoreError, StorageError
-from memory_semantic.store import Store, StoreInfo
+from memory_semantic.store import StoreInfo
 from qdrant_client import models
 
 from .connection import Connection, ExistsError, MissingError
@@ -145,29 +144,7 @@ class Shards:
             if info.ready:
                 self.switch(info)
                 return info
-        if self._is_empty():  # left by an interrupted removal
-            self.clear()
         return None
-
-    def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """Delete the store for good if `agreed`, asked while nobody else can write, returns True;
-        returns whether it did.
-        """
-        present = self.present()
-        if present is None:
-            return False
-        closed = self.claim(present)
-        agrees = False
-        try:
-            self.switch(closed)
-            agrees = agreed(self.beside(present))
-        finally:
-            if not agrees:
-                self.switch(present)
-                self._remove(closed.shard)
-        if agrees:
-            self.clear()
-        return agrees
 
     def clear(self, keep: str = "") -> None:
         """Delete all collections but that of the shard `keep` for good, with their alias."""

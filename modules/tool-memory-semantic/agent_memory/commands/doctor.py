@@ -10,7 +10,6 @@ from memory_semantic import InputError
 from ..options import command, yes_option
 from ..plan import plan
 from ..session import Session, confirm, run
-from ..suggestions import completed
 from .reembed import with_progress
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def doctor(session: Session, offline: bool, repair: bool, verbose: bool, yes: bo
         findings = _examine(session, offline, verbose)
     elif repair:
         session.out.note("There is nothing that a repair could fix.")
-    session.out.json([each._make(map(completed, each))._asdict() for each in findings])
+    session.out.json([each._asdict() for each in findings])
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
 
@@ -69,7 +68,7 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
         session.out.note("All that was examined: agent-memory doctor --verbose")
     none = next((each for each in findings if each.says_no_store), None)
     if none:
-        session.out.line(completed(f"{none.text} {none.mend}"))
+        session.out.line(f"{none.text} {none.mend}")
     elif storage and "problem" not in states:
         # As they were found: in a busy store, another look would give another number.
         said = {each.subject: each.text for each in findings if each.state == "ok"}

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from memory_semantic import counted
 
-from ..cases import Reviewed
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, confirm, fail, run
-from ..suggestions import completed
 from .memories import by_id
 
 if TYPE_CHECKING:
@@ -104,26 +102,25 @@ def _forget(
     again: list[str] = []
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
-        again = delete(session, doomed)
+        again = _delete(session, doomed)
         info = run(storage.info())
         sentence = session.backend.forgotten(info.model.model if info else "local")
     result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. {completed(sentence)}")
+        session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
         if again:
             session.out.note(f"What they had replaced holds again: {', '.join(again)}")
     elif not dropped:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
 
 
-def delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good, and the marks of a review on them; returns the ids of those
-    that hold again. A Ctrl-C meanwhile is raised when it is done.
+def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
+    """Delete the memories for good; returns the ids of those that hold again. A Ctrl-C meanwhile is
+    raised when it is done.
     """
     storage = session.storage
     with _interrupt_held_back() as interrupted:
-        Reviewed(storage).forget({str(memory.key) for memory in doomed})
         linked = [memory.id for memory in run(storage.replaced(doomed))]
         run(storage.delete([memory.id for memory in doomed]))
         run(session.backend.erase())  # from what rebuilds have left, too

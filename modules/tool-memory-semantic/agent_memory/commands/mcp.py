@@ -4,7 +4,6 @@ import click
 
 from ..options import command
 from ..session import Session, run
-from ..suggestions import completed
 
 
 @command("mcp --agent sam", "mcp --agent sam --read-only", prints=False)
@@ -26,4 +25,4 @@ def mcp(session: Session, read_only: bool) -> None:
     # Whatever was acknowledged is on disk, and a thread that reads standard input cannot be
     # interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    run(serve(config | ({"read_only": True} if read_only else {}), completed))
+    run(serve(config | ({"read_only": True} if read_only else {})))

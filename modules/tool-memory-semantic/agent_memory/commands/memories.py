@@ -1,4 +1,4 @@
-"""See and correct: `agents`, `search`, `store`, `list` and `show`."""
+"""See and correct: `search`, `store`, `pin`, `list` and `show`."""
 
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from memory_semantic import AgentMemoryError, InputError, limits, readable_size
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
 from ..output import first_line, local_time
 from ..session import FIRST_STORE, Session, fail, run
-from ..suggestions import completed
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
@@ -22,47 +21,6 @@ _PATIENCE_SECONDS = 2
 _SHOWN_CHARS = 600
 # Characters shown of a memory that replaces another, or is replaced.
 _BEGINNING = 100
-
-
-@command("agents", "agents --json", of_agent=False)
-def agents(session: Session) -> None:
-    """List the agents that have a store here."""
-    backend = session.settings.backend
-    rows = [_agent(session, agent) for agent in backend.agents()]
-    session.out.json(rows)
-    session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
-    if not rows:
-        session.out.note(f"No agent has a store in {backend.where} yet. {FIRST_STORE} --agent NAME")
-
-
-def _agent(session: Session, agent: str) -> dict[str, Any]:
-    def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
-        return store.count(), store.info.model.model, store.newest(1)
-
-    try:
-        storage = session.settings.storage(agent, lock_timeout=_PATIENCE_SECONDS)
-        memories, model, newest = run(storage.run(facts, (0, None, [])))
-        return {
-            "agent": agent,
-            "memories": memories,
-            "bytes": storage.backend.size(),
-            "model": model,
-            "last_stored": newest[0].timestamp if newest else None,
-        }
-    except AgentMemoryError as error:
-        return {"agent": agent, "problem": completed(str(error), agent)}
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    if "problem" in row:
-        return [row["agent"], "?", "?", "?", completed("run: agent-memory doctor", row["agent"])]
-    return [
-        row["agent"],
-        f"{row['memories']:,}",
-        "-" if row["bytes"] is None else readable_size(row["bytes"]),
-        row["model"] or "-",
-        local_time(row["last_stored"]) if row["last_stored"] else "-",
-    ]
 
 
 @command('search "which database did we pick?"', 'search "deploys" --since 30d --tag ops -n 3')
@@ -194,7 +152,10 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
     return left
 
 
-@command("list", "list --since 7d", "list --tag database --limit 100", "list --all --json")
+@command(
+    *("list", "list --since 7d", "list --tag database --limit 100", "list --all --json"),
+    "list --agents",
+)
 @since_filter
 @until_filter
 @tag_filter
@@ -203,6 +164,7 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 @click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
+@click.option("--agents", is_flag=True, help="The agents that have a store here, in their place.")
 def list_(
     session: Session,
     since: datetime | None,
@@ -213,8 +175,12 @@ def list_(
     replaced: bool,
     expired: bool,
     pinned: bool,
+    agents: bool,
 ) -> None:
     """List memories, newest first: those that hold, unless asked for others."""
+    if agents:
+        _list_agents(session)
+        return
     asked = None if everything else limit + 1
     others = replaced or expired
     flags = {"holding": not others, "replaced": replaced, "expired": expired, "pinned": pinned}
@@ -227,6 +193,45 @@ def list_(
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
         session.out.note(f"{session.agent} has no such memories.")
+
+
+def _list_agents(session: Session) -> None:
+    backend = session.settings.backend
+    rows = [_agent(session, agent) for agent in backend.agents()]
+    session.out.json(rows)
+    session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
+    if not rows:
+        session.out.note(f"No agent has a store in {backend.where} yet. {FIRST_STORE} --agent NAME")
+
+
+def _agent(session: Session, agent: str) -> dict[str, Any]:
+    def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
+        return store.count(), store.info.model.model, store.newest(1)
+
+    try:
+        storage = session.settings.storage(agent, lock_timeout=_PATIENCE_SECONDS)
+        memories, model, newest = run(storage.run(facts, (0, None, [])))
+        return {
+            "agent": agent,
+            "memories": memories,
+            "bytes": storage.backend.size(),
+            "model": model,
+            "last_stored": newest[0].timestamp if newest else None,
+        }
+    except AgentMemoryError as error:
+        return {"agent": agent, "problem": str(error)}
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    if "problem" in row:
+        return [row["agent"], "?", "?", "?", f"run: agent-memory doctor --agent {row['agent']}"]
+    return [
+        row["agent"],
+        f"{row['memories']:,}",
+        "-" if row["bytes"] is None else readable_size(row["bytes"]),
+        row["model"] or "-",
+        local_time(row["last_stored"]) if row["last_stored"] else "-",
+    ]
 
 
 _SAID_BY = {

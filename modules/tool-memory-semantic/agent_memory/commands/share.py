@@ -6,12 +6,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, counted, limits, validate_agent_id
+from memory_semantic import (
+    AgentMemoryError,
+    DamagedStoreError,
+    counted,
+    limits,
+    validate_agent_id,
+)
 
 from ..options import (
     BadInputError,
     command,
-    complete_agent,
     since_filter,
     tag_filter,
     until_filter,
@@ -51,9 +56,7 @@ class _Choice:
     "share --tag team --to team --yes",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--to", metavar="NAME", required=True, shell_complete=complete_agent, help="The other agent."
-)
+@click.option("--to", metavar="NAME", required=True, help="The other agent.")
 @tag_filter
 @since_filter
 @until_filter
@@ -103,8 +106,10 @@ def _chosen(
 
     source = session.existing
     asked = by_id(session, ids) if ids else run(source.get_recent(None, *where, holding=True))
-    click.get_current_context().params["agent"] = to  # from here on, it is the store that may fail
-    found = run(sharing(source, session.settings.storage(to)))
+    try:
+        found = run(sharing(source, session.settings.storage(to)))
+    except DamagedStoreError as error:
+        fail(f"The store of {to} (--agent {to}): {error}")
     if found is None:  # its folder is there, its store is not
         fail(f"{session.agent} has no store. Nothing was changed.")
     new = run(found.new(asked)) if asked else []
@@ -158,5 +163,5 @@ def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
         session.out.line(f"Copied to {choice.target}: {len(new):,}.{already}")
         if 0 < len(new) <= _UNDONE_BY_ID:
             copies = " ".join(copied.copy for copied in new)
-            session.out.note(f"Undo: agent-memory forget {copies}")
+            session.out.note(f"Undo: agent-memory forget {copies} --agent {choice.target}")
     session.out.masked(masked)

@@ -1,20 +1,19 @@
-"""Overviews, in the terminal and as a page: `stats` and `tags`."""
+"""The overview, in the terminal and as a page: `stats`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from memory_semantic import counted, readable_size
 
-from .. import cases, charts, recalled
+from .. import charts, recalled
 from ..options import command
-from ..output import local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage
+    from memory_semantic import Memory, MemoryStorage, Store
 
 
 @command("stats", "stats --html memory.html", "stats --json")
@@ -25,9 +24,9 @@ def stats(session: Session, html: str | None) -> None:
     With the setting `usage: true`, also shows which memories searches find, and how many they do
     not find.
 
-    With --html, writes a page for the browser: a list, the memories over time, search, and what
-    `review` would ask; with the extra `map` installed ([cli,map]), also a map by meaning. The page
-    is one file and loads nothing from the network.
+    With --html, writes a page for the browser: a list, the memories over time, and search; with the
+    extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing
+    from the network.
     """
     if html:
         _write_page(session, html)
@@ -67,30 +66,25 @@ def _write_page(session: Session, file: str) -> None:
     from ..page import projection, write_page
 
     storage = session.existing
-    model, memories, vectors = run(storage.run(cases.contents, cases.NOTHING))
+    model, memories, vectors = run(storage.run(_contents, ("", [], None)))
     places = None
     if projection.installed():
         with session.out.progress("Drawing the map", 1) as progress:
             places = projection.project(vectors, progress.done)
-    usage = _usage(storage, memories)
-    found = cases.find(memories, vectors, storage.searches(), datetime.now(UTC))
-    left = cases.Reviewed(storage).without(found)
-    write_page(file, session.agent, model, memories, places, usage, left)
+    write_page(file, session.agent, model, memories, places, _usage(storage, memories))
     session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     number = f"{counted(len(memories))} of {session.agent}"
     session.out.line(f"{number} written to {file}. Open it in a browser.")
 
 
-@command("tags", "tags --json")
-def tags(session: Session) -> None:
-    """List the tags, most used first.
+def _contents(store: "Store") -> tuple[str, list["Memory"], Any]:
+    """The model of a store, its memories, and their vectors as rows."""
+    import numpy as np
+    from memory_semantic import memory_of
 
-    Shows how many memories have each tag, and when the newest of them was stored.
-    """
-    by_tag = charts.by_tag(run(session.existing.get_recent(None)))
-    rows = [(tag, len(memories), memories[0].timestamp) for tag, memories in by_tag.items()]
-    session.out.json([{"tag": tag, "memories": n, "last_stored": last} for tag, n, last in rows])
-    cells = ([f"{number:,}", local_time(last), tag] for tag, number, last in rows)
-    session.out.table(("memories", "last stored", "tag"), cells)
-    if not rows:
-        session.out.note(f"{session.agent} has no memory with a tag.")
+    memories, rows = [], []
+    for records in store.scan():
+        rows += [np.array(record.vector, dtype=np.float32) for record in records]
+        bare = (record._replace(vector=[]) for record in records)
+        memories += [memory_of(record, store.info.agent) for record in bare]
+    return store.info.model.model, memories, np.array(rows).reshape(len(rows), -1)

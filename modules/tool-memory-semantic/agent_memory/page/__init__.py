@@ -14,29 +14,14 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import Memory, limits, plain, timestamp_text
 
 from .. import files
-from ..cases import KINDS, Case
 from ..recalled import UsageStats
-from ..suggestions import completed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 # The scripts in the order in which they need each other.
-_SCRIPTS = (
-    "base",
-    "tags",
-    "filter",
-    "list",
-    "details",
-    "review",
-    "timeline",
-    "map",
-    "moves",
-    "page",
-)
-# Cases to look through that the page shows; when they are done, a new page has the next.
-_CASES = 200
+_SCRIPTS = ("base", "tags", "filter", "list", "details", "timeline", "map", "moves", "page")
 _STYLES = ("theme", "plots", "page")
 
 
@@ -47,10 +32,9 @@ def write_page(
     memories: Sequence[Memory],
     places: NDArray[Any] | None = None,
     usage: UsageStats | None = None,
-    cases: Sequence[Case] = (),
 ) -> None:
     """Write the page with `memories` to `file`. `places`, a row of two coordinates for each memory,
-    adds a map; `usage` adds how often each was recalled, `cases` what a person may look through.
+    adds a map; `usage` adds how often each was recalled.
 
     The file is private, mode 0600, and is written whole or not at all. Raises OSError.
     """
@@ -59,7 +43,6 @@ def write_page(
         "model": model,
         "memories": _rows(memories, places, usage),
         "recorded": timestamp_text(first) if first else None,
-        "cases": [_case(case) for case in cases[:_CASES]],
     }
     files.write(file, _page(agent, data).encode())
 
@@ -118,12 +101,6 @@ def _rows(
             each = recalled[row["id"]]
             row |= {"recalled": each.times, "last": timestamp_text(each.last)}
     return sorted(rows, key=lambda row: row["time"], reverse=True)
-
-
-def _case(case: Case) -> dict[str, Any]:
-    ids = [memory.id for memory in case.memories]
-    command = completed(f"agent-memory review {' '.join(ids)}")
-    return {"kind": KINDS[case.kind], "ids": ids, "command": command}
 
 
 def _on_page(places: NDArray[Any]) -> list[list[float]]:

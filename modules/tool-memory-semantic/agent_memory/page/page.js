@@ -60,7 +60,6 @@ function start() {
   addEventListener("scroll", hideTip, true);
   addEventListener("resize", () => soon(showChips, drawTime));
   dark.addEventListener("change", () => soon(drawMap));
-  showCases();
   applyFilter();
   openFromAddress();
 }

@@ -104,7 +104,7 @@ class Visit:
         if manifest is None or not (database / manifest.shard).exists():
             self._require_no_memories()
         if manifest is None and create:
-            self._folder.prepare()
+            self._folder.hide()
             manifest = _create(database, create)
         if manifest:
             self._store = FileStore(database, manifest, self._folder.backup)

@@ -12,11 +12,10 @@ from ..identity import validate_agent_id
 from ..limits import HERE
 from ..memory import Memory
 from ..settings import StorageConfig
-from ..store import Store, StoreInfo
-from . import backup, disk, moved
+from ..store import StoreInfo
+from . import backup, disk
 from .access import FileAccess
 from .folder import AgentFolder
-from .store import FileStore
 
 
 class FileBackend(FileAccess, Backend):
@@ -97,29 +96,6 @@ class FileBackend(FileAccess, Backend):
         """From search and from the files."""
         return "Gone from search and from the files."
 
-    async def remove(self, agreed: Callable[[Store], bool]) -> bool:
-        """The backup goes first: alone, it is a lost store."""
-        from .beside import EMBEDDED, only_rebuild, target_in
-
-        folder = self.folder
-
-        def work(store: FileStore) -> bool:
-            agrees = agreed(store)
-            if agrees:
-                store.close()
-                (folder.path / backup.NAME).unlink(missing_ok=True)
-                disk.remove(target_in(self, EMBEDDED).folder.path)
-                folder.database.rename(folder.removed)
-            return agrees
-
-        removed = False
-        if folder.exists:
-            async with only_rebuild(self, 0):
-                disk.remove(folder.removed)
-                removed = await self.run(work) or False
-        disk.remove(folder.removed)
-        return removed
-
     @property
     def kept(self) -> str:
         """What repairs have kept is in folders beside the database."""
@@ -134,5 +110,5 @@ def _may_have_store(folder: Path) -> bool:
             return bool(validate_agent_id(folder.name))
         return False  # such as lost+found
     except OSError:
-        return moved.read(folder) is not None or (folder / backup.NAME).exists()
+        return (folder / backup.NAME).exists()
     return True

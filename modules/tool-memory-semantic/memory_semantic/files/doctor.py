@@ -158,9 +158,6 @@ def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
             "one is running, or was interrupted and can be resumed",
             f"Run the same reembed or repair again, or discard it: {disk.removal(left)}",
         )
-    if folder.removed.exists():
-        text = "a removal was interrupted; some texts are left"
-        yield Finding("warning", "removed", text, disk.removal(folder.removed))
     for kept in folder.kept:
         yield Finding(
             "warning",

@@ -2,14 +2,11 @@
 
 {storage_root}/{agent_id}/      mode 0700
     .gitignore                  *, so that no memory is committed by mistake
-    qdrant.tmp/                 a store that is being removed
     rebuild/                    the next shard, while it is built or if that was interrupted
     damaged-<when>/             what a repair has replaced
     backup.jsonl                an export, of a day ago at most (backup.py)
-    moved.json                  to which server the store was moved, if it was (moved.py)
     usage.jsonl                 what searches have found, if that is recorded (usage.py)
     waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
-    reviewed.txt                what a person has looked through (agent_memory/cases.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard is valid (info.py)
@@ -32,7 +29,7 @@ from pathlib import Path
 
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
 from ..limits import HERE
-from . import disk, moved
+from . import disk
 from . import info as manifests
 from .backup import Backup
 
@@ -40,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 # All that we make in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
-    r"qdrant\.(db|tmp)|rebuild(\.tmp)?|damaged-.*|queue|lock|"
-    r"(\.gitignore|moved\.json|reviewed\.txt|(backup|usage|waiting)\.jsonl)(\.tmp)?"
+    r"qdrant\.db|rebuild(\.tmp)?|damaged-.*|queue|lock|"
+    r"(\.gitignore|(backup|usage|waiting)\.jsonl)(\.tmp)?"
 )
 _SHARD = re.compile(r"shard-[0-9]+")
 _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+(\.tmp)?|(shard|manifest\.json)\.tmp")
@@ -58,7 +55,6 @@ class AgentFolder:
         self.path = root / agent_id
         self.database = self.path / "qdrant.db"
         self.rebuild = self.path / "rebuild"
-        self.removed = self.path / "qdrant.tmp"
         self.backup = Backup(self.path, agent_id) if backed_up else None
         self.root = root
 
@@ -133,11 +129,6 @@ class AgentFolder:
             disk.sync(self.path)
             disk.sync(self.root)
 
-    def prepare(self) -> None:
-        """With the lock held, remove what a deleted store left, and hide the new one."""
-        disk.remove(self.removed)
-        self.hide()
-
     def hide(self) -> None:
         """Hide the folder from Git."""
         ignore = self.path / ".gitignore"
@@ -202,12 +193,13 @@ class AgentFolder:
         qdrant_url, but one may be elsewhere: then none is created, and nothing claims that there is
         none.
         """
-        moved.require_none(self.path, self.agent_id, url)
         if url != HERE and self.holds_memories:
+            mine = f"memories.jsonl --agent {self.agent_id}"
+            export = f"agent-memory export {mine} --root {shlex.quote(str(self.root))}"
             raise StorageError(
                 f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
-                f"one. {UNCHANGED} Move it: agent-memory move --to {url} (or keep "
-                f"using it here: set qdrant_url to {HERE!r})."
+                f"one. {UNCHANGED} To take it there: `{export}`, move {self.path} away, and "
+                f"`agent-memory import {mine}`. To keep using it here: set qdrant_url to {HERE!r}."
             )
 
     def of_others(self) -> tuple[list[Path], list[Path]]:
