@@ -1,4 +1,4 @@
-"""The page, its pictures and README's table, from the results that run.py has saved.
+"""The page and README's table, from the results that run.py has saved.
 
 It measures nothing. Every figure and every comparison is computed; the sentences here are true
 whatever the figures are.
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import money
 import report_costs as costs
 import report_readme as readme
 import report_recall
@@ -51,19 +50,12 @@ TOGETHER: dict[str, Callable[[Row], float | None]] = {
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write benchmarks.md into `folder`, the pictures into benchmarks/ below it, and the table of
-    the README beside it, if that has a place for one.
+    """Write benchmarks.md into `folder`, and the table of the README beside it, if that has a place
+    for one.
     """
-    from plots import Plots  # which needs matplotlib, and all else here does not
-
-    pictures = folder / "benchmarks"
-    pictures.mkdir(parents=True, exist_ok=True)
-    for picture in pictures.glob("*.svg"):
-        picture.unlink()
-    plots = Plots(pictures)
     parts, ran = results["parts"], results["ran"]
     sections: dict[str, tuple[str, Callable[[], str]]] = {
-        "Stores, as memories grow": ("growth", lambda: stores.grown(parts["growth"], plots)),
+        "Stores, as memories grow": ("growth", lambda: stores.grown(parts["growth"])),
         "Several processes on one store": ("several", lambda: stores.together(parts["several"])),
         "The first answer of a process": (
             "first_answer",
@@ -72,10 +64,9 @@ def write(results: Results, folder: Path) -> None:
         "What version 1 asks for": ("growth", lambda: costs.version_1(parts)),
         "Does a search find the right memory?": (
             "recall",
-            lambda: report_recall.section(parts["recall"], plots),
+            lambda: report_recall.section(parts["recall"]),
         ),
         "Tokens": ("tokens", lambda: costs.tokens(parts["tokens"])),
-        "Money": ("tokens", lambda: money.section(parts["tokens"], plots)),
         "Recall before a prompt": (
             "recall_hook",
             lambda: report_recall.before_a_prompt(parts["recall_hook"]),

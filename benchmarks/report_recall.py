@@ -6,13 +6,13 @@ from typing import Any
 from tables import NONE, default_method, estimate_text, number, strong, table
 
 
-def section(recall: dict[str, Any], plots: Any = None) -> str:
-    """As Markdown, of what `recall.measure` found; without `plots` no picture."""
-    parts = [*_own(recall, plots), *_steps(recall), *_languages(recall["languages"])]
+def section(recall: dict[str, Any]) -> str:
+    """As Markdown, of what `recall.measure` found."""
+    parts = [*_own(recall), *_steps(recall), *_languages(recall["languages"])]
     return "\n\n".join(parts)
 
 
-def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
+def _own(recall: dict[str, Any]) -> Iterator[str]:
     scores, questions = recall["scores"], recall["set"]["questions"]
     default = default_method(recall)
     metrics = [name for name in scores[default]["all"] if name != "n"]
@@ -27,14 +27,6 @@ def _own(recall: dict[str, Any], plots: Any) -> Iterator[str]:
         "95 % of what resampling the questions gives. Each row of a model adds something to the "
         "one before; the default is in bold."
     )
-    if plots:
-        found = {method: scores[method]["all"]["recall@5"][:1] for method in recall["methods"]}
-        yield plots.bars(
-            "recall",
-            "recall@5, %, by model and ranking",
-            found,
-            emphasised=default,
-        )
     yield _scores(recall["methods"], default, metrics, lambda m, c: scores[m]["all"][c])
     yield "recall@5 by kind of question:"
     heads = {f"{kind} ({scores[default][kind]['n']})": kind for kind in kinds}

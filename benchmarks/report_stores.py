@@ -115,18 +115,12 @@ def less(rows: dict[str, Row], of: Callable[[Row], float | None]) -> Iterator[tu
             yield name, value
 
 
-def grown(growth: Results, plots: Any) -> str:
+def grown(growth: Results) -> str:
     """As Markdown, of what `growth.measure` found."""
     names = list(dict.fromkeys(name for rows in growth["stores"].values() for name in rows))
     versions = {
         name: ", ".join(f"{package} {each}" for package, each in found.get("versions", {}).items())
         for name, found in growth["environments"].items()
-    }
-    panels = {
-        f"{each.name.capitalize()}, {each.unit}": {
-            name: points for name in names if (points := _points(growth, name, each))
-        }
-        for each in (SEARCH, ADD)
     }
     return "\n\n".join(
         [
@@ -138,7 +132,6 @@ def grown(growth: Results, plots: Any) -> str:
                 ([strong(n), *STORES.get(n, ("", "")), versions.get(n, "")] for n in names),
                 words=True,
             ),
-            plots.lines("time", panels, "memories") if any(panels.values()) else "",
             f"Below, medians with the 95th percentile in brackets: of {growth['calls']} calls in a "
             "loop, of fewer that come alone, after a pause in which ours closes its store, and of "
             f"{growth['runs']} first answers, each of a new process with all that it imports. To "
@@ -153,11 +146,6 @@ def grown(growth: Results, plots: Any) -> str:
             ),
         ]
     )
-
-
-def _points(growth: Results, name: str, measure: Measure) -> list[tuple[int, float]]:
-    values = {int(size): measure.of(rows.get(name, {})) for size, rows in growth["stores"].items()}
-    return [(size, value) for size, value in values.items() if value is not None]
 
 
 def _sized(rows: dict[str, Row]) -> str:

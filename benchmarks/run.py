@@ -3,7 +3,6 @@
 # dependencies = [
 #     "amplifier-core>=2.0.2,<3",
 #     "amplifier-module-tool-memory-semantic[cli]",
-#     "matplotlib>=3.10,<4",
 #     "numpy>=2",
 #     "rank-bm25>=0.2.2,<0.3",
 # ]
@@ -14,7 +13,7 @@
 # ///
 """The whole benchmark suite: `uv run benchmarks/run.py`, or `--quick` for a look.
 
-Measures in parts, saves the results after each step, and writes a page with pictures. What is saved
+Measures in parts, saves the results after each step, and writes a page. What is saved
 of the same code is not measured again, so a run that broke off goes on where it was. A full run
 says first how long it takes, most of it at 100,000 memories, and writes to docs/; the machine
 should do nothing else meanwhile.
@@ -196,7 +195,7 @@ def numbers(text: str) -> list[int]:
 
 
 def arguments() -> Options:
-    parser = argparse.ArgumentParser(description="Measure, and write a page with pictures.")
+    parser = argparse.ArgumentParser(description="Measure, and write a page.")
     add = parser.add_argument
     add("--quick", action="store_true", help="a look in three minutes, to a temporary folder")
     add("--again", action="store_true", help="measure what is saved, too")
@@ -205,7 +204,7 @@ def arguments() -> Options:
     add("--stores", action="append", metavar="NAME", help="only this store; several times")
     add("--recall-endpoint", nargs=2, metavar=("URL", "MODEL"), help="measure recall with it too")
     add("--out", type=Path, metavar="FOLDER", help="instead of docs/")
-    add("--redraw", action="store_true", help="page and pictures from the results that are there")
+    add("--redraw", action="store_true", help="the page from the results that are there")
     options = parser.parse_args()
     options.parts = options.parts.split(",") if options.parts else list(PARTS)
     if unknown := set(options.parts) - set(PARTS):

@@ -28,11 +28,6 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"
 
 
-def dollars(value: float) -> str:
-    """An amount, with as many digits as it takes to see that it is not nothing."""
-    return "$0" if not value else f"${value:,.2f}" if value >= 0.1 else f"${value:.2g}"
-
-
 def estimate_text(estimate: Sequence[float], signed: bool = False) -> str:
     """A mean with the interval that holds 95 % of what resampling gives."""
     mean, low, high = estimate
