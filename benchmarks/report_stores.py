@@ -34,10 +34,6 @@ STORES = {
     ),
     "sqlite-vec": ("SQLite with exact search", "yes: fsync of the log (`synchronous=FULL`)"),
     "Chroma": ("SQLite, and an approximate index (HNSW)", "yes: fsync of SQLite's log"),
-    "LanceDB": (
-        "columns in files, exact search without an index",
-        "**no**: no fsync; outlives the process, not always the power",
-    ),
     "Qdrant local": (
         "Qdrant's client without a server: SQLite, all vectors in memory; one process only",
         SQLITE,

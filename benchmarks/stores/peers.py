@@ -43,7 +43,6 @@ PEERS = [
     Peer("numpy float32", "with_numpy.py", ("numpy",)),
     Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
     Peer("Chroma", "with_chroma.py", ("chromadb",)),
-    Peer("LanceDB", "with_lancedb.py", ("lancedb", "pyarrow")),
     Peer("Qdrant local", "with_qdrant_local.py", ("qdrant-client", "numpy"), largest=10_000),
     Peer(
         "mcp-server-qdrant",
