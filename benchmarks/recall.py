@@ -13,10 +13,9 @@
 # pyright: reportMissingImports=false
 """Does a search find the right memory? `uv run benchmarks/recall.py`, a minute.
 
-On our own set and the four languages (see `recall/README.md`), asked through a store as its users
-have it. `--model NAME` also measures a model that was fetched to this machine, `--endpoint URL
-MODEL` one of a service that is compatible with OpenAI's. `benchmarks/run.py --parts recall` puts
-the same on the page; LoCoMo is in `published.py`.
+On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
+also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
+is compatible with OpenAI's. `benchmarks/run.py --parts recall` puts the same on the page.
 """
 
 import argparse
@@ -27,16 +26,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
-from recall_sets import Set, for_tuning, languages, own
+from recall_sets import Set, for_tuning, own
 from report_recall import section
-from scoring import DEPTH, Answer, by_kind, differences, score, scores
+from scoring import DEPTH, Answer, scores
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
 # Each adds something to the one before, and the last is the default: how much shared words count,
@@ -48,7 +46,6 @@ METHODS = {
     "and times": (LEXICAL_WEIGHT, True, True),
 }
 BUILT_IN = "built-in"
-SHOWN = 5
 
 Log = Callable[[str], None]
 Settings = dict[str, Any]
@@ -75,7 +72,6 @@ def measure(
         log(f"recall: {len(whole.texts)} memories, {len(reported.questions)} questions, {name}")
         answers = asyncio.run(asked(reported, settings, list(METHODS.values())))
         found |= {f"{name}: {what}": each for what, each in zip(METHODS, answers, strict=True)}
-    steps = [f"{BUILT_IN}: {what}" for what in METHODS]
     tries = [(weight, True, True) for weight in WEIGHTS]
     tuning = asyncio.run(asked(tuned, models[BUILT_IN], tries))
     kinds = Counter((question.kind, for_tuning(question)) for question in whole.questions)
@@ -89,18 +85,10 @@ def measure(
         },
         "methods": list(found),
         "scores": {method: scores(answers) for method, answers in found.items()},
-        "differences": [
-            {"what": step.removeprefix(f"{BUILT_IN}: and "), "kind": kind, "recall@5": gain}
-            for before, step in pairwise(steps)
-            for kind, gain in differences(found[step], found[before]).items()
-        ],
         "weight": LEXICAL_WEIGHT,
         "tuning": [
             {"weight": weight, "recall@5": scores(each)["all"]["recall@5"][0]}
             for weight, each in zip(WEIGHTS, tuning, strict=True)
-        ],
-        "languages": [
-            row for language, given in languages().items() for row in _in(language, given)
         ],
     }
 
@@ -141,20 +129,6 @@ def _bm25(given: Set) -> list[Answer]:
         texts = [given.texts[i] for i in order]
         answers.append(Answer(question, texts, float(relevance[order[0]])))
     return answers
-
-
-def _in(language: str, given: Set) -> list[dict[str, Any]]:
-    """How many questions of each kind find their memory first, and among five."""
-    [answers] = asyncio.run(asked(given, {"embedding_model": "local"}, [METHODS["and times"]]))
-    return [
-        {
-            "language": language,
-            "kind": kind,
-            "questions": len(asked),
-            "now": [sum(score(f"recall@{k}", each) > 0 for each in asked) for k in (1, SHOWN)],
-        }
-        for kind, asked in list(by_kind(answers).items())[1:]
-    ]
 
 
 def main() -> None:

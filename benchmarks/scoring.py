@@ -66,20 +66,6 @@ def by_kind(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
     return kinds
 
 
-def differences(better: Sequence[Answer], worse: Sequence[Answer]) -> dict[str, Estimate]:
-    """What one method finds more than another in recall@5, in points, question by question."""
-    pairs = zip(by_kind(better).items(), by_kind(worse).values(), strict=True)
-    return {
-        kind: estimate(
-            [
-                score("recall@5", one) - score("recall@5", other)
-                for one, other in zip(ones, others, strict=True)
-            ]
-        )
-        for (kind, ones), others in pairs
-    }
-
-
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of the values, with its interval."""
     sample = np.asarray(values, dtype=float)

@@ -21,7 +21,6 @@ from report_stores import MEASURES
 from stores import peers
 from stores.peers import Peer
 from tables import number, table
-from versions import PACKAGES, copied
 
 sys.path.append(str(Path(__file__).parent.parent / "tests/server"))
 from qdrant_node import QdrantNode
@@ -32,6 +31,17 @@ CLIENTS, SECONDS, CALLS, RUNS = (1, 8, 32), 5, 100, 3
 FILL_SECONDS, PART_SECONDS = 3_600, 600
 OURS = "amplifier-module-tool-memory-semantic"
 TIMES = [each for each in MEASURES if each.unit == "ms"]
+
+
+def copied(folder: Path, changes: dict[str, str]) -> str:
+    """The scripts of the stores in a new `folder`, with `changes`; returns the path of ours."""
+    folder.mkdir()
+    for script in peers.HERE.glob("*.py"):
+        text = script.read_text()
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        (folder / script.name).write_text(text)
+    return str(folder / "with_agent_memory.py")
 
 
 @contextmanager
@@ -68,10 +78,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         changes = {f'"{OURS}"': f'"{OURS}[server]"', "../../modules": f"{ROOT}/modules"}
         script = copied(Path(folder, "stores"), changes)
-        peers.PEERS[:] = [Peer(NAME, script, PACKAGES, "vectors")]
+        peers.PEERS[:] = [Peer(NAME, script, (OURS,), "vectors")]
         for size in options.sizes:
             with new_node(options.program) as node:
-                limits = (None, log, FILL_SECONDS, PART_SECONDS)
+                limits = (log, FILL_SECONDS, PART_SECONDS)
                 found = growth.measure([size], CALLS, RUNS, *limits)["stores"][str(size)][NAME]
                 taken = [*(each.of(found) for each in TIMES), *room(node, size)]
                 alone.append([f"{size:,}", *map(number, taken)])
