@@ -15,7 +15,8 @@
 
 On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
 also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
-is compatible with OpenAI's. `benchmarks/run.py --parts recall` puts the same on the page.
+is compatible with OpenAI's, and `--languages` the memories in four languages instead.
+`benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
 import argparse
@@ -32,9 +33,10 @@ import numpy as np
 from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
-from recall_sets import Set, for_tuning, own
+from recall_sets import ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, scores
+from scoring import DEPTH, Answer, by_kind, score, scores
+from tables import table
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
 # Each adds something to the one before, and the last is the default: how much shared words count,
@@ -57,12 +59,7 @@ def measure(
     """Everything about recall; `endpoint` is the address of an OpenAI-compatible service and the
     name of a model there, `fetched` are models on this machine.
     """
-    logging.getLogger("memory_semantic").setLevel(logging.ERROR)
-    models: dict[str, Settings] = {BUILT_IN: {"embedding_model": "local"}}
-    if endpoint:
-        models[endpoint[1]] = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
-    models |= {name: {"embedding_model": name} for name in fetched}
-    whole = own()
+    models, whole = _models(endpoint, fetched), own()
     tuned, reported = (
         whole.asking([each for each in whole.questions if for_tuning(each) is tuning])
         for tuning in (True, False)
@@ -91,6 +88,15 @@ def measure(
             for weight, each in zip(WEIGHTS, tuning, strict=True)
         ],
     }
+
+
+def _models(endpoint: tuple[str, str] | None, fetched: Sequence[str]) -> dict[str, Settings]:
+    """The built-in model and the others, by the names of tables."""
+    logging.getLogger("memory_semantic").setLevel(logging.ERROR)
+    models: dict[str, Settings] = {BUILT_IN: {"embedding_model": "local"}}
+    if endpoint:
+        models[endpoint[1]] = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
+    return models | {name: {"embedding_model": name} for name in fetched}
 
 
 async def asked(
@@ -131,13 +137,29 @@ def _bm25(given: Set) -> list[Answer]:
     return answers
 
 
+def in_languages(models: dict[str, Settings]) -> str:
+    """As Markdown, how many questions in each language find their memory first."""
+    rows = []
+    for name, settings in models.items():
+        for language, given in languages().items():
+            [answers] = asyncio.run(asked(given, settings, [METHODS["and times"]]))
+            kinds = list(by_kind(answers).values())[1:]
+            right = [sum(score("recall@1", each) > 0 for each in kind) for kind in kinds]
+            rows.append([name, language, *map(str, right)])
+    return table(["model", "language", OTHER_WORDS, ONE_WORD], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
+    parser.add_argument("--languages", action="store_true", help="in four languages")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
-    print(section(measure(endpoint, options.model)))
+    if options.languages:
+        print(in_languages(_models(endpoint, options.model)))
+    else:
+        print(section(measure(endpoint, options.model)))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def write(results: Results, folder: Path) -> None:
     text = [
         "# Benchmarks",
         "**A quick look: few calls. Not figures to quote.**" if quick else "",
-        "agent-memory beside what people would use instead. Under each heading stand the command "
+        "Under each heading stand the command "
         "that measures what follows, and the version that it was run with; "
         f"[results.json](benchmarks/results.json) holds what the tables leave out. {_where(ran)}",
         COMMANDS,

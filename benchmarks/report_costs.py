@@ -87,6 +87,6 @@ def version_1(parts: Row) -> str:
             "Medians of calls in a loop, which share an opening of the store.",
             table(["what", "target", "measured"], rows),
             "Nothing that keeps the vectors can meet V1's 2 MB: 10,000 of 1,536 numbers of 16 bits "
-            "are 31 MB. The rest is text, indexes, backup and room to grow.",
+            "are 31 MB.",
         ]
     )

@@ -25,23 +25,11 @@ from tables import number, table
 sys.path.append(str(Path(__file__).parent.parent / "tests/server"))
 from qdrant_node import QdrantNode
 
-ROOT = Path(__file__).parent.parent
 NAME = "agent-memory, server"
 CLIENTS, SECONDS, CALLS, RUNS = (1, 8, 32), 5, 100, 3
 FILL_SECONDS, PART_SECONDS = 3_600, 600
 OURS = "amplifier-module-tool-memory-semantic"
 TIMES = [each for each in MEASURES if each.unit == "ms"]
-
-
-def copied(folder: Path, changes: dict[str, str]) -> str:
-    """The scripts of the stores in a new `folder`, with `changes`; returns the path of ours."""
-    folder.mkdir()
-    for script in peers.HERE.glob("*.py"):
-        text = script.read_text()
-        for old, new in changes.items():
-            text = text.replace(old, new)
-        (folder / script.name).write_text(text)
-    return str(folder / "with_agent_memory.py")
 
 
 @contextmanager
@@ -75,24 +63,21 @@ def main() -> None:
         print(words, file=sys.stderr)
 
     alone, together = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        changes = {f'"{OURS}"': f'"{OURS}[server]"', "../../modules": f"{ROOT}/modules"}
-        script = copied(Path(folder, "stores"), changes)
-        peers.PEERS[:] = [Peer(NAME, script, (OURS,), "vectors")]
-        for size in options.sizes:
-            with new_node(options.program) as node:
-                limits = (log, FILL_SECONDS, PART_SECONDS)
-                found = growth.measure([size], CALLS, RUNS, *limits)["stores"][str(size)][NAME]
-                taken = [*(each.of(found) for each in TIMES), *room(node, size)]
-                alone.append([f"{size:,}", *map(number, taken)])
-            several.FILLED = size
-            for clients in CLIENTS:
-                with new_node(options.program):
-                    found = several.measure([clients], SECONDS, log)["processes"][str(clients)]
-                row = found[NAME]
-                times = [(row[key] or {}).get("median") for key in ("search_ms", "add_ms")]
-                cells = map(number, (clients, *times, row["calls_per_second"]))
-                together.append([f"{size:,}", *cells])
+    peers.PEERS[:] = [Peer(NAME, "with_agent_memory.py", (OURS,), "vectors")]
+    for size in options.sizes:
+        with new_node(options.program) as node:
+            limits = (log, FILL_SECONDS, PART_SECONDS)
+            found = growth.measure([size], CALLS, RUNS, *limits)["stores"][str(size)][NAME]
+            taken = [*(each.of(found) for each in TIMES), *room(node, size)]
+            alone.append([f"{size:,}", *map(number, taken)])
+        several.FILLED = size
+        for clients in CLIENTS:
+            with new_node(options.program):
+                found = several.measure([clients], SECONDS, log)["processes"][str(clients)]
+            row = found[NAME]
+            times = [(row[key] or {}).get("median") for key in ("search_ms", "add_ms")]
+            cells = map(number, (clients, *times, row["calls_per_second"]))
+            together.append([f"{size:,}", *cells])
     heads = [f"{each.name}, ms" for each in TIMES]
     print(table(["memories", *heads, "own RAM, MB", "with pages, MB", "disk, MB"], alone))
     print()

@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#     "amplifier-module-tool-memory-semantic",
+#     "amplifier-module-tool-memory-semantic[server]", # for server.py
 # ]
 #
 # [tool.uv.sources.amplifier-module-tool-memory-semantic]
