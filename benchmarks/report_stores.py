@@ -131,7 +131,7 @@ def grown(growth: Results) -> str:
 
 def _through(sizes: Iterable[dict[str, Row]], name: str, measure: Measure) -> str:
     """The figures of a store at all sizes."""
-    return ", ".join(number(measure.of(rows.get(name, {}))) for rows in sizes)
+    return "; ".join(number(measure.of(rows.get(name, {}))) for rows in sizes)
 
 
 def together(several: Results) -> str:
@@ -156,7 +156,7 @@ def together(several: Results) -> str:
             f"processes together; then, with {last}, the longest calls in milliseconds.",
             table(["store", *heads, "longest add", "longest search"], lines),
             "Calls that failed, memories that had been added and are gone, and searches that did "
-            f"not find what the same process had just added: {'' if notes else 'none.'}",
+            f"not find what the same process had just added:{'' if notes else ' none.'}",
             wrong,
         ]
     ).strip()
