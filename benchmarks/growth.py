@@ -21,25 +21,23 @@ def measure(
     sizes: list[int],
     calls: int,
     runs: int,
-    stores: list[str] | None = None,
     log: Log = print,
     fill_seconds: float = 300,
     part_seconds: float = 300,
-    everything: bool = False,
 ) -> dict[str, Any]:
-    """All figures of `stores` (all by default) at each of `sizes`, ready for JSON.
+    """All figures of all stores at each of `sizes`, ready for JSON.
 
     A search or an add is timed `calls` times in one process, a first search in each of `runs`
     processes. A store that is not filled within `fill_seconds`, or whose searches or adds take
     more than `part_seconds`, is reported as such. Peers are left out above the size that they are
-    made for (`Peer.largest`), unless `everything` is asked for.
+    made for (`Peer.largest`).
 
     `stores` in the result: by size (as text) and name, the figures of `_one_size`.
     """
     with peers.endpoint():
         ready: list[Peer] = []
         environments: dict[str, Any] = {}
-        for peer in peers.chosen(stores):
+        for peer in peers.PEERS:
             try:
                 environments[peer.name] = {
                     "versions": peers.versions(peer),
@@ -52,11 +50,7 @@ def measure(
         results = {}
         for size in sizes:
             with tempfile.TemporaryDirectory() as root:
-                wanted = [
-                    peer
-                    for peer in ready
-                    if everything or peer.largest is None or size <= peer.largest
-                ]
+                wanted = [peer for peer in ready if peer.largest is None or size <= peer.largest]
                 rows = _one_size(
                     Path(root), size, calls, runs, wanted, log, fill_seconds, part_seconds
                 )
@@ -91,9 +85,8 @@ def _one_size(
 
     fill_seconds, disk_bytes (a memory); each a `_spread`: cold_ms (a new process until its first
     answer), lone_ms (a search after a pause), search_ms (in a loop), week_ms (only the last week,
-    in a loop), lone_add_ms and add_ms (one durable memory), forget_ms (one memory); found and
-    found_week: the share of the exact nearest memories that was found; memory: after the searches.
-    What is not there has its reason in `failed`.
+    in a loop), lone_add_ms and add_ms (one durable memory), forget_ms (one memory); memory: after
+    the searches. What is not there has its reason in `failed`.
     """
     now = datetime.now(UTC).isoformat()
     rows: dict[str, Any] = {}
@@ -131,14 +124,11 @@ def _one_size(
         cold.setdefault(peer.name, []).append(taken)
         row["cold_ms"] = _spread(cold[peer.name])
 
-    answers: dict[str, dict[str, Any]] = {}
-
     def warm(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
         result = peers.run(peer, "warm", folder, size, calls, seconds=part_seconds)
         for name in ("search", "lone", "week"):
             row[f"{name}_ms"] = _spread(result[name])
         row["memory"] = result["memory"]
-        answers[peer.name] = result
 
     def add(peer: Peer, folder: Path, row: dict[str, Any]) -> None:
         result = peers.run(peer, "single", folder, size, calls, seconds=part_seconds)
@@ -152,24 +142,7 @@ def _one_size(
     each("searches", warm)
     log(f"{size:,} memories: single memories added and forgotten")
     each("adds", add)
-    if exact := answers.get("numpy float32"):
-        for name, given in answers.items():
-            if name != "agent-memory, built-in model":  # which has vectors of its own
-                rows[name]["found"] = _found(given, exact, "answers")
-                rows[name]["found_week"] = _found(given, exact, "week_answers")
     return rows
-
-
-def _found(given: dict[str, Any], exact: dict[str, Any], part: str) -> float | None:
-    """Which share of the exact answers was given; those are by the same rule of ranking."""
-    if part not in given:
-        return None
-    hits = total = 0
-    for got, right in zip(given[part], exact[part], strict=True):
-        rule = next(iter(got))
-        hits += len(set(got[rule]) & set(right[rule]))
-        total += len(right[rule])
-    return hits / total if total else None
 
 
 def _disk_bytes(folder: Path) -> int:

@@ -13,10 +13,10 @@
 # pyright: reportMissingImports=false
 """Does a search find the right memory? `uv run benchmarks/recall.py`, a minute.
 
-On our own set and the four languages (see `recall/README.md`), asked through a store as its users
-have it. `--model NAME` also measures a model that was fetched to this machine, `--endpoint URL
-MODEL` one of a service that is compatible with OpenAI's. `benchmarks/run.py --parts recall` puts
-the same on the page; LoCoMo is in `published.py`.
+On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
+also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
+is compatible with OpenAI's, and `--languages` the memories in four languages instead.
+`benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
 import argparse
@@ -27,16 +27,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
-from recall_sets import Set, for_tuning, languages, own
+from recall_sets import ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, by_kind, differences, score, scores
+from scoring import DEPTH, Answer, by_kind, score, scores
+from tables import table
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
 # Each adds something to the one before, and the last is the default: how much shared words count,
@@ -48,7 +48,6 @@ METHODS = {
     "and times": (LEXICAL_WEIGHT, True, True),
 }
 BUILT_IN = "built-in"
-SHOWN = 5
 
 Log = Callable[[str], None]
 Settings = dict[str, Any]
@@ -60,12 +59,7 @@ def measure(
     """Everything about recall; `endpoint` is the address of an OpenAI-compatible service and the
     name of a model there, `fetched` are models on this machine.
     """
-    logging.getLogger("memory_semantic").setLevel(logging.ERROR)
-    models: dict[str, Settings] = {BUILT_IN: {"embedding_model": "local"}}
-    if endpoint:
-        models[endpoint[1]] = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
-    models |= {name: {"embedding_model": name} for name in fetched}
-    whole = own()
+    models, whole = _models(endpoint, fetched), own()
     tuned, reported = (
         whole.asking([each for each in whole.questions if for_tuning(each) is tuning])
         for tuning in (True, False)
@@ -75,7 +69,6 @@ def measure(
         log(f"recall: {len(whole.texts)} memories, {len(reported.questions)} questions, {name}")
         answers = asyncio.run(asked(reported, settings, list(METHODS.values())))
         found |= {f"{name}: {what}": each for what, each in zip(METHODS, answers, strict=True)}
-    steps = [f"{BUILT_IN}: {what}" for what in METHODS]
     tries = [(weight, True, True) for weight in WEIGHTS]
     tuning = asyncio.run(asked(tuned, models[BUILT_IN], tries))
     kinds = Counter((question.kind, for_tuning(question)) for question in whole.questions)
@@ -89,20 +82,21 @@ def measure(
         },
         "methods": list(found),
         "scores": {method: scores(answers) for method, answers in found.items()},
-        "differences": [
-            {"what": step.removeprefix(f"{BUILT_IN}: and "), "kind": kind, "recall@5": gain}
-            for before, step in pairwise(steps)
-            for kind, gain in differences(found[step], found[before]).items()
-        ],
         "weight": LEXICAL_WEIGHT,
         "tuning": [
             {"weight": weight, "recall@5": scores(each)["all"]["recall@5"][0]}
             for weight, each in zip(WEIGHTS, tuning, strict=True)
         ],
-        "languages": [
-            row for language, given in languages().items() for row in _in(language, given)
-        ],
     }
+
+
+def _models(endpoint: tuple[str, str] | None, fetched: Sequence[str]) -> dict[str, Settings]:
+    """The built-in model and the others, by the names of tables."""
+    logging.getLogger("memory_semantic").setLevel(logging.ERROR)
+    models: dict[str, Settings] = {BUILT_IN: {"embedding_model": "local"}}
+    if endpoint:
+        models[endpoint[1]] = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
+    return models | {name: {"embedding_model": name} for name in fetched}
 
 
 async def asked(
@@ -143,27 +137,29 @@ def _bm25(given: Set) -> list[Answer]:
     return answers
 
 
-def _in(language: str, given: Set) -> list[dict[str, Any]]:
-    """How many questions of each kind find their memory first, and among five."""
-    [answers] = asyncio.run(asked(given, {"embedding_model": "local"}, [METHODS["and times"]]))
-    return [
-        {
-            "language": language,
-            "kind": kind,
-            "questions": len(asked),
-            "now": [sum(score(f"recall@{k}", each) > 0 for each in asked) for k in (1, SHOWN)],
-        }
-        for kind, asked in list(by_kind(answers).items())[1:]
-    ]
+def in_languages(models: dict[str, Settings]) -> str:
+    """As Markdown, how many questions in each language find their memory first."""
+    rows = []
+    for name, settings in models.items():
+        for language, given in languages().items():
+            [answers] = asyncio.run(asked(given, settings, [METHODS["and times"]]))
+            kinds = list(by_kind(answers).values())[1:]
+            right = [sum(score("recall@1", each) > 0 for each in kind) for kind in kinds]
+            rows.append([name, language, *map(str, right)])
+    return table(["model", "language", OTHER_WORDS, ONE_WORD], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
+    parser.add_argument("--languages", action="store_true", help="in four languages")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
-    print(section(measure(endpoint, options.model)))
+    if options.languages:
+        print(in_languages(_models(endpoint, options.model)))
+    else:
+        print(section(measure(endpoint, options.model)))
 
 
 if __name__ == "__main__":

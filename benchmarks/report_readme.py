@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import report_stores as stores
-from tables import NONE, OURS, Row, default_method, number, strong, table
+from tables import NONE, Row, default_method, number, table
 
 Results = dict[str, Any]
 
@@ -18,45 +18,43 @@ def put(text: str, file: Path) -> None:
         file.write_text(f"{before}{BEGIN}{text}\n{END}{rest.partition(END)[2]}")
 
 
+def title_of(results: Results) -> str:
+    """What the table is about."""
+    size = stores.shown_size(results["parts"].get("growth"))
+    return f"Among {int(size or 0):,} memories"
+
+
 def table_of(results: Results) -> str:
     """README's table, with the sentence above it that names who is better; empty without ours."""
     growth, recall = (results["parts"].get(part) for part in ("growth", "recall"))
     if not growth or not (size := stores.shown_size(growth)):
         return ""
-    rows = {
-        name: row
-        for name, row in growth["stores"][size].items()
-        if name != stores.LIMIT and row.get("search_ms")
-    }
+    rows = {name: row for name, row in growth["stores"][size].items() if row.get("search_ms")}
     count, final = stores.most_processes(results["parts"].get("several"))
     together = {name: row for name, row in final.items() if name in rows}
     better = [
-        f"{each.name} ({', '.join(name for name, _ in found)})"
+        f"{each.name} ({', '.join(found)})"
         for each in stores.MEASURES
         if (found := [*stores.less(rows, each.of)])
     ]
     if more := [*stores.less(together, stores.rate)]:
-        better.append(f"calls of {count} processes ({', '.join(name for name, _ in more)})")
-    heads = [
-        each.name + (f", {each.unit}" if each.unit != "ms" else "") for each in stores.MEASURES
-    ]
-    heads += [f"{count} processes, calls/s", "failed + lost"] if together else []
+        better.append(f"calls of {count} processes ({', '.join(more)})")
+    heads = [f"{count} processes, calls/s", "failed + lost"] if together else []
     cells = (
         [
-            strong(name),
-            *(number(each.of(row)) for each in stores.MEASURES),
+            *cells,
             number(together.get(name, {}).get("calls_per_second")),
             _failed_and_lost(together.get(name, {})),
-        ]
-        for name, row in rows.items()
+        ][: 1 + len(stores.HEADS) + len(heads)]
+        for name, cells in zip(rows, stores.cells_of(rows), strict=True)
     )
     text = [
-        f"Among {int(size):,} memories of {growth['dimensions']:,} dimensions, version "
-        f"{version(results, 'growth')} on {results['ran']['growth']['started'][:10]}, beside what "
-        "people would use instead. Times are medians in milliseconds; a call alone comes after a "
-        "pause, in which ours closes its store. **Others are better** at: "
-        f"{'; '.join(better) or 'nothing'}.",
-        table(["", *heads], (row[: len(heads) + 1] for row in cells)),
+        f"{title_of(results)} of {growth['dimensions']:,} dimensions, "
+        f"{when(results['ran']['growth'])}, beside what people would use instead. Times are "
+        "medians in milliseconds; a call alone comes after a pause, in which ours closes its "
+        f"store. **Others are better** at: {'; '.join(better) or 'nothing'}. Who asks a service "
+        "for its vectors is compared with ours that does.",
+        table(["", *stores.HEADS, *heads], cells),
     ]
     if recall:
         scores = recall["scores"]
@@ -69,12 +67,9 @@ def table_of(results: Results) -> str:
     return "\n\n".join(text)
 
 
-def version(results: Results, part: str) -> str:
-    """The version of this project that a part was measured with."""
-    environments = results["parts"].get("growth", {}).get("environments", {})
-    package = environments.get(OURS, {}).get("versions", {})
-    known = package.get("amplifier-module-tool-memory-semantic", NONE) if part == "growth" else NONE
-    return results["ran"][part].get("version", known)
+def when(ran: Row) -> str:
+    """The version of this project that a part was measured with, and the day."""
+    return f"version {ran['version']} on {ran['started'][:10]}"
 
 
 def _failed_and_lost(row: Row) -> str:

@@ -3,58 +3,24 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tables import (
-    NONE,
-    OURS,
-    Row,
-    bullets,
-    cell,
-    is_ours,
-    number,
-    strong,
-    table,
-)
+from tables import OURS, Row, bullets, cell, is_ours, number, strong, table
 
 Results = dict[str, Any]
 
 SHOWN = 10_000  # memories: the largest size that all stores are made for
-LIMIT = "numpy float32"  # which nobody would use instead
 ASKING = "agent-memory, endpoint"
 # What does the same work as a variant of ours: these ask a service for their vectors, too.
 LIKE = {"mem0": ASKING, "mcp-memory-service": ASKING}
-FSYNC = "yes: fsync before the call returns"
-SQLITE = "yes: fsync by SQLite"
 STORES = {
-    OURS: ("this project, vectors given", FSYNC),
-    ASKING: ("the same, vectors from an embeddings service", FSYNC),
-    "agent-memory, built-in model": ("the same, with its built-in model of 256 dimensions", FSYNC),
-    LIMIT: (
-        "two files and a dot product, nothing else: the physical limit",
-        "yes: fsync of both files",
-    ),
-    "sqlite-vec": ("SQLite with exact search", "yes: fsync of the log (`synchronous=FULL`)"),
-    "Chroma": ("SQLite, and an approximate index (HNSW)", "yes: fsync of SQLite's log"),
-    "LanceDB": (
-        "columns in files, exact search without an index",
-        "**no**: no fsync; outlives the process, not always the power",
-    ),
-    "Qdrant local": (
-        "Qdrant's client without a server: SQLite, all vectors in memory; one process only",
-        SQLITE,
-    ),
-    "mcp-server-qdrant": (
-        "the class behind that server's tools, on Qdrant local; MCP itself is not measured",
-        SQLITE,
-    ),
-    "mcp-memory-service": (
-        "the class behind that server's tools, on SQLite with sqlite-vec; vectors from an "
-        "embeddings service",
-        "**no**: `synchronous=NORMAL`; outlives the process, not always the power",
-    ),
-    "mem0": (
-        "on Qdrant local, without a language model; vectors from an embeddings service",
-        f"{SQLITE}, twice",
-    ),
+    OURS: "this project, vectors given",
+    ASKING: "the same, asks a service for embeddings",
+    "agent-memory, built-in model": "the same, with its built-in model, 256 dimensions",
+    "sqlite-vec": "SQLite with exact search",
+    "Chroma": "SQLite, and an approximate index (HNSW)",
+    "Qdrant local": "Qdrant's client without a server, for one process only",
+    "mcp-server-qdrant": "the class behind that server's tools, on Qdrant local",
+    "mcp-memory-service": "the class behind that server's tools, on sqlite-vec, asks a service",
+    "mem0": "on Qdrant local, without a language model, asks a service",
 }
 
 
@@ -75,6 +41,8 @@ class Measure(NamedTuple):
 
 SEARCH = Measure("search_ms", "median", "search in a loop", "ms")
 ADD = Measure("add_ms", "median", "store in a loop", "ms")
+MEMORY = Measure("memory_mb", "rss", "memory", "MB")
+DISK = Measure("disk_bytes", None, "disk for each", "kB")
 MEASURES = [
     Measure("cold_ms", "median", "first answer", "ms"),
     Measure("lone_ms", "median", "search alone", "ms"),
@@ -83,15 +51,24 @@ MEASURES = [
     Measure("lone_add_ms", "median", "store alone", "ms"),
     ADD,
     Measure("forget_ms", "median", "forget one", "ms"),
-    Measure("memory_mb", "rss", "memory", "MB"),
-    Measure("disk_bytes", None, "disk for each", "kB"),
+    MEMORY,
+    DISK,
 ]
+GROWING = ("lone_ms", "lone_add_ms", "forget_ms", "memory_mb")  # shown at every size
+HEADS = [each.name + (f", {each.unit}" if each.unit != "ms" else "") for each in MEASURES]
 
 
-def shown_size(growth: Results) -> str | None:
+def shown_size(growth: Results | None) -> str | None:
     """The size of README's table: the largest up to SHOWN at which ours has figures."""
-    sizes = [size for size, rows in growth["stores"].items() if SEARCH.of(rows.get(OURS, {}))]
+    stores = growth["stores"] if growth else {}
+    sizes = [size for size, rows in stores.items() if SEARCH.of(rows.get(OURS, {}))]
     return max((size for size in sizes if int(size) <= SHOWN), key=int, default=None)
+
+
+def cells_of(rows: dict[str, Row]) -> Iterator[list[str]]:
+    """The name of each store and its figures."""
+    for name, row in rows.items():
+        yield [strong(name), *(number(each.of(row)) for each in MEASURES)]
 
 
 def rate(row: Row) -> float | None:
@@ -104,7 +81,7 @@ def most_processes(several: Results | None) -> tuple[str, dict[str, Row]]:
     return list(several["processes"].items())[-1] if several else ("", {})
 
 
-def less(rows: dict[str, Row], of: Callable[[Row], float | None]) -> Iterator[tuple[str, float]]:
+def less(rows: dict[str, Row], of: Callable[[Row], float | None]) -> Iterator[str]:
     """Who has less than ours, or than the variant of ours that does the same work."""
     ours = {name: of(row) for name, row in rows.items() if is_ours(name)}
     if (least := ours.get(OURS)) is None:
@@ -112,67 +89,49 @@ def less(rows: dict[str, Row], of: Callable[[Row], float | None]) -> Iterator[tu
     for name, row in rows.items():
         like, value = ours.get(LIKE.get(name, OURS)), of(row)
         if not is_ours(name) and value is not None and value < max(least, like or least):
-            yield name, value
+            yield name
 
 
-def grown(growth: Results, plots: Any) -> str:
-    """As Markdown, of what `growth.measure` found."""
-    names = list(dict.fromkeys(name for rows in growth["stores"].values() for name in rows))
-    versions = {
-        name: ", ".join(f"{package} {each}" for package, each in found.get("versions", {}).items())
+def grown(growth: Results) -> str:
+    """As Markdown, of what `growth.measure` found: what the stores are, and how they grow."""
+    sizes = growth["stores"]
+    names = list(dict.fromkeys(name for rows in sizes.values() for name in rows))
+    engines = {
+        name: [
+            f"{package} {each}"
+            for package, each in found.get("versions", {}).items()
+            if package not in ("python", "amplifier-module-tool-memory-semantic")
+        ]
         for name, found in growth["environments"].items()
     }
-    panels = {
-        f"{each.name.capitalize()}, {each.unit}": {
-            name: points for name in names if (points := _points(growth, name, each))
-        }
-        for each in (SEARCH, ADD)
-    }
+    shown = [each for each in MEASURES if each.key in GROWING]
+    lines = (
+        [strong(name), STORES.get(name, ""), *engines.get(name, [""])[:1]]
+        + [_through(sizes.values(), name, each) for each in shown]
+        for name in names
+    )
     return "\n\n".join(
         [
-            f"All hold the same memories: {growth['characters']} characters, vectors of "
-            f"{growth['dimensions']:,} dimensions that cost next to nothing, times spread over two "
-            "years. Each store runs in its own environment and process.",
+            f"Among {', then '.join(f'{int(size):,}' for size in sizes)} memories of "
+            f"{growth['characters']} characters, the same for all and spread over two years; "
+            f"medians of {growth['calls']} calls in a loop, of fewer that come alone, and of "
+            f"{growth['runs']} first answers, each of a new process. To forget one is to remove it "
+            "so that no search finds it; ours also erases it from the disk. Memory is what a "
+            "process has more than a bare Python. What a call stored is on the disk when it "
+            "returns, but with mcp-memory-service (`synchronous=NORMAL`) a loss of power can come "
+            "first.",
             table(
-                ["store", "what it is", "a memory is on disk when `add` returns", "version"],
-                ([strong(n), *STORES.get(n, ("", "")), versions.get(n, "")] for n in names),
+                ["", "what it is", "with", *(f"{each.name}, {each.unit}" for each in shown)],
+                lines,
                 words=True,
-            ),
-            plots.lines("time", panels, "memories") if any(panels.values()) else "",
-            f"Below, medians with the 95th percentile in brackets: of {growth['calls']} calls in a "
-            "loop, of fewer that come alone, after a pause in which ours closes its store, and of "
-            f"{growth['runs']} first answers, each of a new process with all that it imports. To "
-            "forget one is to remove it so that no search finds it; ours also erases it from the "
-            "disk. Memory is what the process has more than a bare Python after its searches; "
-            "`own` is the part that is no page of a file, which the system cannot take back. Found "
-            "is the share of the exactly nearest memories, each by its own rule of ranking; the "
-            "second is that of the last week.",
-            *(
-                f"### Among {int(size):,} memories\n\n{_sized(rows)}"
-                for size, rows in growth["stores"].items()
             ),
         ]
     )
 
 
-def _points(growth: Results, name: str, measure: Measure) -> list[tuple[int, float]]:
-    values = {int(size): measure.of(rows.get(name, {})) for size, rows in growth["stores"].items()}
-    return [(size, value) for size, value in values.items() if value is not None]
-
-
-def _sized(rows: dict[str, Row]) -> str:
-    lines = []
-    for name, row in rows.items():
-        if "disk_bytes" not in row:
-            continue
-        cells = [strong(name)]
-        for each in MEASURES:
-            late = each._replace(part="p95").of(row) if each.part == "median" else None
-            cells.append(number(each.of(row)) + (f" ({number(late)})" if late else ""))
-        cells += [number((row.get("memory_mb") or {}).get("anon")), number(row["fill_seconds"])]
-        lines.append(cells + [_share(row.get(key)) for key in ("found", "found_week")])
-    heads = [f"{each.name}, {each.unit}" for each in MEASURES]
-    return table(["store", *heads, "own, MB", "fill, s", "found", "found, week"], lines)
+def _through(sizes: Iterable[dict[str, Row]], name: str, measure: Measure) -> str:
+    """The figures of a store at all sizes."""
+    return "; ".join(number(measure.of(rows.get(name, {}))) for rows in sizes)
 
 
 def together(several: Results) -> str:
@@ -180,44 +139,33 @@ def together(several: Results) -> str:
     processes = several["processes"]
     last, final = most_processes(several)
     lines = []
-    for name in final:
-        rates = (rows.get(name, {}).get("calls_per_second") for rows in processes.values())
-        row, cells = final[name], [strong(name), *map(number, rates)]
-        for spread in (row.get("add_ms"), row.get("search_ms")):
-            most = f"{number(spread['median'])} (most {number(spread['max'])})" if spread else NONE
-            cells.append(most)
-        failed = sum(row["failures"].values()) if "failures" in row else None
-        lines.append(
-            cells + [number(each) for each in (failed, row.get("lost"), row.get("missed"))]
-        )
-    notes = [
-        f"{name}, processes: {count}: {cell(note)}"
-        for count, rows in processes.items()
-        for name, row in rows.items()
-        for note in _troubles(row)
-    ]
-    heads = [f"calls/s, processes: {count}" for count in processes]
+    for name, row in final.items():
+        rates = [rows.get(name, {}).get("calls_per_second") for rows in processes.values()]
+        longest = [(row.get(key) or {}).get("max") for key in ("add_ms", "search_ms")]
+        lines.append([strong(name), *map(number, rates + longest)])
+    notes: dict[str, list[str]] = {}
+    for name, row in final.items():
+        for note in _troubles(row):
+            notes.setdefault(cell(note), []).append(name)
+    wrong = bullets(f"{', '.join(names)}: {note}" for note, names in notes.items())
+    heads = [f"calls/s of {count}" for count in processes]
     return "\n\n".join(
         [
             f"Each process adds a memory, asks for it, and so on for {several['seconds']} s, on a "
             f"store of {several['memories_before']:,} memories. Calls that returned, of all "
-            f"processes together; then, with {last}, the median and the longest milliseconds, "
-            "calls that failed, memories whose adding had returned and that a fresh process does "
-            "not find, and searches that did not find what the same process had just added.",
-            table(["store", *heads, "add ms", "search ms", "failed", "lost", "missed"], lines),
-            *([f"What went wrong:\n\n{bullets(notes)}"] if notes else []),
+            f"processes together; then, with {last}, the longest calls in milliseconds.",
+            table(["store", *heads, "longest add", "longest search"], lines),
+            "Calls that failed, memories that had been added and are gone, and searches that did "
+            f"not find what the same process had just added:{'' if notes else ' none.'}",
+            wrong,
         ]
-    )
+    ).strip()
 
 
 def _troubles(row: Row) -> Iterable[str]:
     if "failed" in row:
         return [row["failed"]]
-    found = [f"{count:,} x {what}" for what, count in row["failures"].items()]
+    found = [f"{count:,} x {what.split('. ')[0]}" for what, count in row["failures"].items()]
     found += [f"{row['lost']:,} memories lost"] if row["lost"] else []
     found += [f"{row['missed']:,} searches missed what was added"] if row["missed"] else []
     return found + row["ended_badly"]
-
-
-def _share(value: float | None) -> str:
-    return NONE if value is None else f"{value:.0%}"

@@ -1,4 +1,4 @@
-"""How good a ranking is: recall, MRR and nDCG, with intervals from resampling the questions."""
+"""How good a ranking is: recall, with intervals from resampling the questions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 DEPTH = 10  # results looked at
-METRICS = ("recall@1", "recall@5", "MRR", "nDCG@10")
+METRICS = ("recall@1", "recall@5")
 _RESAMPLES = 10_000
 
 
@@ -31,19 +31,9 @@ Estimate = list[float]
 
 
 def score(metric: str, answer: Answer) -> float:
-    """From 0 to 100. recall@k is the share of the answers, of at most k of them, among the first
-    k; MRR is 100 / the place of the first; nDCG@10 weighs each by 1 / log2(place + 1).
-    """
-    wanted = answer.question.answers
-    hits = np.zeros(DEPTH, dtype=bool)
-    hits[: len(answer.texts)] = [text in wanted for text in answer.texts[:DEPTH]]
-    if metric.startswith("recall@"):
-        k = int(metric.removeprefix("recall@"))
-        return 100 * float(hits[:k].sum()) / min(k, len(wanted))
-    if metric == "MRR":
-        return 100 / (1 + int(hits.argmax())) if hits.any() else 0.0
-    gains = 1 / np.log2(np.arange(2, DEPTH + 2))
-    return 100 * float((hits * gains).sum() / gains[: len(wanted)].sum())
+    """From 0 to 100: recall@k is the share of the answers, of at most k, among the first k."""
+    wanted, k = answer.question.answers, int(metric.removeprefix("recall@"))
+    return 100 * sum(text in wanted for text in answer.texts[:k]) / min(k, len(wanted))
 
 
 def scores(answers: Iterable[Answer]) -> dict[str, Any]:
@@ -64,20 +54,6 @@ def by_kind(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
     for answer in answered:
         kinds.setdefault(answer.question.kind, []).append(answer)
     return kinds
-
-
-def differences(better: Sequence[Answer], worse: Sequence[Answer]) -> dict[str, Estimate]:
-    """What one method finds more than another in recall@5, in points, question by question."""
-    pairs = zip(by_kind(better).items(), by_kind(worse).values(), strict=True)
-    return {
-        kind: estimate(
-            [
-                score("recall@5", one) - score("recall@5", other)
-                for one, other in zip(ones, others, strict=True)
-            ]
-        )
-        for (kind, ones), others in pairs
-    }
 
 
 def estimate(values: Sequence[float]) -> Estimate:

@@ -21,12 +21,10 @@ from report_stores import MEASURES
 from stores import peers
 from stores.peers import Peer
 from tables import number, table
-from versions import PACKAGES, copied
 
 sys.path.append(str(Path(__file__).parent.parent / "tests/server"))
 from qdrant_node import QdrantNode
 
-ROOT = Path(__file__).parent.parent
 NAME = "agent-memory, server"
 CLIENTS, SECONDS, CALLS, RUNS = (1, 8, 32), 5, 100, 3
 FILL_SECONDS, PART_SECONDS = 3_600, 600
@@ -65,24 +63,21 @@ def main() -> None:
         print(words, file=sys.stderr)
 
     alone, together = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        changes = {f'"{OURS}"': f'"{OURS}[server]"', "../../modules": f"{ROOT}/modules"}
-        script = copied(Path(folder, "stores"), changes)
-        peers.PEERS[:] = [Peer(NAME, script, PACKAGES, "vectors")]
-        for size in options.sizes:
-            with new_node(options.program) as node:
-                limits = (None, log, FILL_SECONDS, PART_SECONDS)
-                found = growth.measure([size], CALLS, RUNS, *limits)["stores"][str(size)][NAME]
-                taken = [*(each.of(found) for each in TIMES), *room(node, size)]
-                alone.append([f"{size:,}", *map(number, taken)])
-            several.FILLED = size
-            for clients in CLIENTS:
-                with new_node(options.program):
-                    found = several.measure([clients], SECONDS, log)["processes"][str(clients)]
-                row = found[NAME]
-                times = [(row[key] or {}).get("median") for key in ("search_ms", "add_ms")]
-                cells = map(number, (clients, *times, row["calls_per_second"]))
-                together.append([f"{size:,}", *cells])
+    peers.PEERS[:] = [Peer(NAME, "with_agent_memory.py", (OURS,), "vectors")]
+    for size in options.sizes:
+        with new_node(options.program) as node:
+            limits = (log, FILL_SECONDS, PART_SECONDS)
+            found = growth.measure([size], CALLS, RUNS, *limits)["stores"][str(size)][NAME]
+            taken = [*(each.of(found) for each in TIMES), *room(node, size)]
+            alone.append([f"{size:,}", *map(number, taken)])
+        several.FILLED = size
+        for clients in CLIENTS:
+            with new_node(options.program):
+                found = several.measure([clients], SECONDS, log)["processes"][str(clients)]
+            row = found[NAME]
+            times = [(row[key] or {}).get("median") for key in ("search_ms", "add_ms")]
+            cells = map(number, (clients, *times, row["calls_per_second"]))
+            together.append([f"{size:,}", *cells])
     heads = [f"{each.name}, ms" for each in TIMES]
     print(table(["memories", *heads, "own RAM, MB", "with pages, MB", "disk, MB"], alone))
     print()

@@ -27,15 +27,13 @@ START_SECONDS = 120.0
 END_SECONDS = 60.0
 
 
-def measure(
-    processes: list[int], seconds: float, log: Log = print, stores: list[str] | None = None
-) -> dict[str, Any]:
+def measure(processes: list[int], seconds: float, log: Log = print) -> dict[str, Any]:
     """For each number of processes and each store, the figures of `_together`, ready for JSON."""
     results: dict[str, Any] = {}
     with peers.endpoint():
         for number in processes:
             rows = results[str(number)] = {}
-            for peer in peers.chosen(stores):
+            for peer in peers.PEERS:
                 log(f"processes: {number}, {peer.name}")
                 try:
                     rows[peer.name] = _together(peer, number, seconds)

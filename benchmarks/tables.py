@@ -28,17 +28,10 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"
 
 
-def dollars(value: float) -> str:
-    """An amount, with as many digits as it takes to see that it is not nothing."""
-    return "$0" if not value else f"${value:,.2f}" if value >= 0.1 else f"${value:.2g}"
-
-
-def estimate_text(estimate: Sequence[float], signed: bool = False) -> str:
+def estimate_text(estimate: Sequence[float]) -> str:
     """A mean with the interval that holds 95 % of what resampling gives."""
     mean, low, high = estimate
-    sign = "+" if signed else ""
-    between = " to " if signed or low < 0 else NONE
-    return f"{mean:{sign}.1f} ({low:{sign}.0f}{between}{high:{sign}.0f})"
+    return f"{mean:.1f} ({low:.0f}{NONE}{high:.0f})"
 
 
 def strong(name: str, emphasised: str = OURS) -> str:
@@ -58,5 +51,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
     """A table in Markdown; all columns but the first are numbers unless it is of `words`."""
-    lines = [heads, ["---", *["---" if words else "--:"] * (len(heads) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    head, *lines = ["| " + " | ".join(line) + " |" for line in (heads, *rows)]
+    return "\n".join(
+        [head, "|---" + ("|---" if words else "|--:") * (len(heads) - 1) + "|", *lines]
+    )

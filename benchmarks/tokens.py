@@ -56,7 +56,7 @@ def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
     """What is read on every request, and in each call at each of `sizes`; ready for JSON.
 
     every_request: of each tool's specification and of the instructions. calls: the rows of
-    `_calls`. tokens_per_word: of real memories.
+    `_calls`.
     """
     with tempfile.TemporaryDirectory() as root:
         calls: list[dict[str, Any]] = []
@@ -68,7 +68,6 @@ def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
         "tokenizer": f"Llama 2 (in wordllama {version('wordllama')})",
         "every_request": _every_request(),
         "calls": calls,
-        "tokens_per_word": count(" ".join(_words())) / len(_words()),
     }
 
 

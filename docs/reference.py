@@ -4,12 +4,10 @@ A block in a page calls a function of this file, and cog puts what it returns be
 `.ci/run docs` writes all pages, `.ci/run lint` fails where one is out of date.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from inspect import getsource
-from pathlib import Path
 from typing import Any
 
 import click
@@ -31,8 +29,6 @@ DEFAULTS = {
     "qdrant_write_consistency": "more than half of the copies",
 }
 MIB = 1024 * 1024
-PUBLISHED = Path(__file__).parent / "benchmarks/published.json"
-COUNTED = ("share", "any", "all")  # of the evidence, among the first so many
 
 
 def settings(config: type) -> str:
@@ -69,27 +65,6 @@ def recalled() -> str:
     text = "We chose PostgreSQL for the users table."
     memory = Memory(id="mem-a3f2b8c1d4e5", agent_id="sam", content=text, timestamp=stored)
     return "\n" + _fenced(block([memory], 500, None, HEAD, masked=True)[0])
-
-
-def published(name: str) -> str:
-    """The tables of a set of others, as `benchmarks/published.py` found them."""
-    tables = json.loads(PUBLISHED.read_text())[name]["tables"]
-    return "".join(_counts(title, rows) for title, rows in tables.items())
-
-
-def _counts(title: str, rows: Mapping[str, Mapping[str, int]]) -> str:
-    """The shares of the questions, in percent: of all the mean, of those with evidence the rest."""
-    head = [title, *(f"{what} of 5" for what in COUNTED), *(f"{what} of 10" for what in COUNTED)]
-    body = [
-        [method]
-        + [
-            f"{100 * row[f'{key}@{k}'] / (1 if key == 'share' else row['with evidence']):.1f}"
-            for k in (5, 10)
-            for key in COUNTED
-        ]
-        for method, row in rows.items()
-    ]
-    return _table(head, body)
 
 
 def commands() -> str:

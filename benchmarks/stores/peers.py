@@ -23,8 +23,8 @@ NOT_TRIED = "not tried above"
 class Peer:
     """A store, by the name that tables have for it.
 
-    `packages` are those whose versions matter. Above `largest` memories it is only measured on
-    request, because filling it or searching in it takes too long.
+    `packages` are those whose versions matter. Above `largest` memories it is not measured,
+    because filling it or searching in it takes too long.
     """
 
     name: str
@@ -40,10 +40,8 @@ PEERS = [
     Peer("agent-memory", "with_agent_memory.py", _OURS, "vectors"),
     Peer("agent-memory, endpoint", "with_agent_memory.py", _OURS, "endpoint", largest=10_000),
     Peer("agent-memory, built-in model", "with_agent_memory.py", _OURS, "local"),
-    Peer("numpy float32", "with_numpy.py", ("numpy",)),
     Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
     Peer("Chroma", "with_chroma.py", ("chromadb",)),
-    Peer("LanceDB", "with_lancedb.py", ("lancedb", "pyarrow")),
     Peer("Qdrant local", "with_qdrant_local.py", ("qdrant-client", "numpy"), largest=10_000),
     Peer(
         "mcp-server-qdrant",
@@ -63,14 +61,6 @@ PEERS = [
 
 class Failed(Exception):
     """Why a store gave no result, in words for a table."""
-
-
-def chosen(names: list[str] | None) -> list[Peer]:
-    """The peers of these names, or all of them. Raises ValueError for a name that is none."""
-    by_name = {peer.name: peer for peer in PEERS}
-    if unknown := set(names or ()) - by_name.keys():
-        raise ValueError(f"No such store: {', '.join(sorted(unknown))}. There are: {list(by_name)}")
-    return [by_name[name] for name in names] if names else PEERS
 
 
 @cache

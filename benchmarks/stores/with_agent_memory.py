@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#     "amplifier-module-tool-memory-semantic",
+#     "amplifier-module-tool-memory-semantic[server]", # for server.py
 # ]
 #
 # [tool.uv.sources.amplifier-module-tool-memory-semantic]
@@ -42,8 +42,6 @@ class Vectors(EmbeddingGenerator):
 
 
 class AgentMemory(worker.Store):
-    ranking = "boosted"
-
     def __init__(self, variant: str) -> None:
         self._variant = variant
 
@@ -66,7 +64,7 @@ class AgentMemory(worker.Store):
             return
         memories = [
             Memory(
-                id=f"mem-{worker.number_of(item.text):08x}",
+                id=f"mem-{worker.number_of(item.text):012x}",
                 agent_id=AGENT,
                 content=item.text,
                 timestamp=item.timestamp,
@@ -80,7 +78,7 @@ class AgentMemory(worker.Store):
         return [memory.content for memory in found]
 
     def forget(self, found: int) -> None:
-        self._runner.run(self._storage.delete([f"mem-{found:08x}"]))
+        self._runner.run(self._storage.delete([f"mem-{found:012x}"]))
 
     def texts(self) -> list[str]:
         return [memory.content for memory in self._runner.run(self._storage.get_recent(10**9))]

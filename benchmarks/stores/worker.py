@@ -25,8 +25,6 @@ DIMENSIONS = 1536
 CHARACTERS = 300
 LIMIT = 5
 WARM_UP = 3
-# How many questions are compared with the exact answers.
-COMPARED = 20
 # A loop of calls ends early after so long, because one slow store must not stop the comparison.
 LOOP_SECONDS = 60.0
 LEAST_CALLS = 5
@@ -74,8 +72,6 @@ class Item(NamedTuple):
 class Store:
     """One store in one folder. Each peer overrides what it can do."""
 
-    # Whose exact answers its own are compared with: see `answers` in with_numpy.py.
-    ranking = "plain"
     # How many memories one `add` takes when a store is filled.
     batch = 1_000
     can_forget = True
@@ -109,10 +105,6 @@ class Store:
 
     def close(self) -> None:
         """Let go of the store."""
-
-    def answers(self, question: Item, since: datetime | None) -> dict[str, list[str]]:
-        """The nearest memories, by the rule that ranks them."""
-        return {self.ranking: self.search(question, LIMIT, since)}
 
 
 def text(number: int) -> str:
@@ -250,9 +242,6 @@ def warm(store: Store, folder: Path, size: str, calls: str) -> None:
     result["week"] = timed(search_week, items, int(calls))
     result["memory"] = used_memory()
     result["lone"] = timed(search, items, min(int(calls), LONE_CALLS), PAUSE)
-    questions = [items(index) for index in range(COMPARED)]
-    result["answers"] = [store.answers(each, None) for each in questions]
-    result["week_answers"] = [store.answers(each, each.timestamp - WEEK) for each in questions]
     store.close()
     _print(result)
 

@@ -1,11 +1,19 @@
-"""What the benchmarks measure again, and that README's table says who is better."""
+"""What the benchmarks count and save, and that README's table says who is better."""
 
+import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import locomo
+import pytest
+import report
 import report_readme as readme
 import report_stores as stores
-from results import code_of, is_empty, is_kept, joined, lacking, load, save
+from results import is_empty, load, our_failures, save
+from scripted import REPOSITORY
+from tables import NONE, Row
 
 
 def spread(median: float) -> dict[str, float]:
@@ -18,8 +26,8 @@ def row(search: float, add: float) -> dict[str, Any]:
 
 def results(**rows: dict[str, Any]) -> dict[str, Any]:
     growth = {"dimensions": 3, "stores": {"1000": rows}, "environments": {}}
-    ran = {"growth": {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00"}}
-    return {"parts": {"growth": growth}, "ran": ran}
+    ran = {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00"}
+    return {"parts": {"growth": growth}, "ran": {"growth": ran}}
 
 
 OURS = {"agent-memory": row(10, 20), "agent-memory, endpoint": row(30, 40)}
@@ -28,15 +36,40 @@ OURS = {"agent-memory": row(10, 20), "agent-memory, endpoint": row(30, 40)}
 def test_the_sentence_above_the_table_names_who_is_better_and_at_what() -> None:
     others = {"sqlite-vec": row(5, 25), "Chroma": row(11, 19)}
     text = readme.table_of(results(**OURS, **others))
-    assert "version 9.8.7 on 2026-11-25" in text
+    assert "Among 1,000 memories" in text and "version 9.8.7 on 2026-11-25" in text
     assert "at: search in a loop (sqlite-vec); store in a loop (Chroma)." in text
-    assert "| **agent-memory** |" in text and "| sqlite-vec |" in text
+    assert "| **agent-memory** | ? | ? | 10 | ? | ? | 20 | ? | ? | 4.0 |".replace("?", NONE) in text
+    assert "| sqlite-vec |" in text
 
 
-def test_who_asks_a_service_is_compared_with_ours_that_asks_one() -> None:
+@pytest.mark.parametrize(
+    ("of", "better"),
+    [
+        (stores.SEARCH.of, ["mem0"]),
+        (stores.ADD.of, []),
+        (stores.rate, ["Chroma"]),
+    ],
+)
+def test_who_asks_a_service_is_compared_with_ours_that_asks_one(
+    of: Callable[[Row], float | None], better: list[str]
+) -> None:
     rows = {**OURS, "mem0": row(29, 41), "Chroma": row(29, 41)}
-    assert list(stores.less(rows, stores.SEARCH.of)) == [("mem0", 29)]
-    assert list(stores.less(rows, stores.ADD.of)) == []
+    rates = {"agent-memory": 8, "agent-memory, endpoint": 5, "mem0": 5, "Chroma": 9}
+    with_rates = {name: {**each, "calls_per_second": rates[name]} for name, each in rows.items()}
+    assert list(stores.less(with_rates, of)) == better
+
+
+def test_several_processes_say_what_failed_was_lost_and_missed() -> None:
+    failed = {"open: RuntimeError: is locked. And more": 3}
+    well = {"calls_per_second": 8.0, "failures": {}, "lost": 0, "missed": 0, "ended_badly": []}
+    badly = {**well, "failures": failed, "lost": 2, "missed": 1, "add_ms": {"max": 99.0}}
+    processes = {"8": {"agent-memory": well, "mem0": badly}}
+    text = stores.together({"seconds": 5, "memories_before": 10, "processes": processes})
+    assert f"| mem0 | 8.0 | 99 | {NONE} |" in text
+    for note in ("3 x open: RuntimeError: is locked", "2 memories lost", "1 searches missed"):
+        assert f"- mem0: {note}" in text
+    fine = {"seconds": 5, "memories_before": 10, "processes": {"8": {"agent-memory": well}}}
+    assert stores.together(fine).endswith("had just added: none.")
 
 
 def test_the_table_replaces_what_is_between_the_markers_alone(tmp_path: Path) -> None:
@@ -46,45 +79,98 @@ def test_the_table_replaces_what_is_between_the_markers_alone(tmp_path: Path) ->
     assert file.read_text() == f"before\n{readme.BEGIN}new\n{readme.END}\nafter\n"
 
 
-def test_the_readme_has_a_place_for_the_table() -> None:
-    whole = (Path(__file__).parents[2] / "README.md").read_text()
-    assert whole.count(readme.BEGIN) == whole.count(readme.END) == 1
+def test_page_and_readme_are_what_the_results_say(tmp_path: Path) -> None:
+    """Each figure on the page has its command and version, and README's table is the page's."""
+    docs, saved = tmp_path / "docs", load(REPOSITORY / "docs")
+    docs.mkdir()
+    text = (REPOSITORY / "README.md").read_text()
+    assert text.count(readme.BEGIN) == text.count(readme.END) == 1
+    (tmp_path / "README.md").write_text(text)
+    report.write(saved, docs)
+    page = (docs / "benchmarks.md").read_text()
+    assert page == (REPOSITORY / "docs/benchmarks.md").read_text()
+    assert (tmp_path / "README.md").read_text() == text
+    for section in page.split("\n## ")[1:-1]:
+        part = re.search(r"\n\n`uv run benchmarks/run.py --parts (\w+)", section)
+        assert part and f"version {saved['ran'][part[1]]['version']} on" in section, section
 
 
-def test_a_run_that_broke_off_goes_on_with_what_is_missing() -> None:
-    names, steps = ["Chroma", "mem0"], [100, 1_000]
-    assert lacking({}, "growth", steps, names) == {100: names, 1_000: names}
-    first = {"stores": {"1000": {"Chroma": {"n": 1}}}, "environments": {"Chroma": {}}}
-    done = joined({}, first, "growth")
-    assert lacking(done, "growth", steps, names) == {100: names, 1_000: ["mem0"]}
-    more = {"stores": {"1000": {"mem0": {"n": 2}}}, "environments": {"mem0": {}}}
-    done = joined(done, more, "growth")
-    assert done["stores"] == {"1000": {"Chroma": {"n": 1}, "mem0": {"n": 2}}}
-    assert done["environments"].keys() == {"Chroma", "mem0"}
-    small = {"stores": {"100": {name: {"n": 3} for name in names}}, "environments": {}}
-    done = joined(done, small, "growth")
-    assert list(done["stores"]) == ["100", "1000"]
-    assert lacking(done, "growth", steps, names) == {}
+def test_a_part_that_failed_says_so(tmp_path: Path) -> None:
+    broken = results(**OURS)
+    broken["ran"]["growth"] |= {"quick": True, "machine": "m", "failed": "ValueError: a | b"}
+    del broken["parts"]["growth"]
+    report.write(broken, tmp_path)
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert "**This part is not complete: ValueError: a \\| b.**" in page
+    assert "This part was not run." in page and "Not figures to quote" in page
 
 
-def test_what_other_code_or_a_quick_look_measured_is_not_kept(tmp_path: Path) -> None:
-    ran = {"code": "abc", "quick": False}
-    save({"parts": {"tokens": {"calls": [1]}}, "ran": {"tokens": ran}}, tmp_path)
-    saved = load(tmp_path)
-    assert is_kept(saved, "tokens", "abc", quick=False)
-    assert not is_kept(saved, "tokens", "other", quick=False)
-    assert not is_kept(saved, "tokens", "abc", quick=True)
-    assert not is_kept(saved, "recall", "abc", quick=False)
-    ran["failed"] = "interrupted"
-    assert not is_kept({**saved, "ran": {"tokens": ran}}, "tokens", "abc", quick=False)
+def test_what_is_saved_is_loaded_without_places_and_addresses(tmp_path: Path) -> None:
+    note = f"{REPOSITORY}/x and https://127.0.0.1:8/v1"
+    save({"parts": {"tokens": {"calls": [1, 2], "note": note}}, "ran": {}}, tmp_path)
+    assert '"calls": [1, 2]' in (tmp_path / "benchmarks/results.json").read_text()
+    assert load(tmp_path)["parts"]["tokens"]["note"] == "PROJECT/x and https://…"
+    assert load(tmp_path / "none") == {"parts": {}, "ran": {}}
 
 
-def test_the_code_of_a_part_is_that_of_its_own_files_and_of_the_product() -> None:
-    assert code_of("growth.py stores") == code_of("growth.py stores")
-    assert code_of("growth.py stores") != code_of("tokens.py")
-
-
-def test_a_part_without_figures_is_no_result() -> None:
+def test_a_part_without_figures_and_a_failure_of_ours_are_no_result() -> None:
     assert is_empty({}) and is_empty(None)
     assert is_empty({"stores": {"1000": {}}}) and is_empty({"calls": []})
     assert not is_empty({"stores": {"1000": {"Chroma": {"failures": {}}}}, "seconds": 0})
+    rows = {"agent-memory": {"failed": "adds: no"}, "mem0": {"failed": "no"}}
+    rows["agent-memory, endpoint"] = {"failed": "not tried above 10,000"}
+    broken = results(**rows)
+    broken["ran"]["tokens"] = {"failed": "ValueError"}
+    assert [*our_failures(broken)] == ["tokens", "agent-memory"]
+
+
+def talk(*texts: str, session: int = 1) -> dict[str, Any]:
+    turns = [
+        {"speaker": "Ann", "dia_id": f"D{session}:{n}", "text": text}
+        for n, text in enumerate(texts, 1)
+    ]
+    return {
+        f"session_{session}_date_time": f"1:56 pm on {session} May, 2023",
+        f"session_{session}": turns,
+    }
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    qa = [
+        {"question": "Which dog?", "category": 4, "evidence": ["D1:1", "D2:1"]},
+        {"question": "Which cat?", "category": 1, "evidence": ["D1:2", "D9:9"]},
+        {"question": "Which cow?", "category": 5, "evidence": []},
+    ]
+    conversation = talk("My dog is Rex.", "My cat is Tom.") | talk("Rex barks.", session=2)
+    file = tmp_path / "locomo10.json"
+    file.write_text(json.dumps([{"conversation": conversation, "qa": qa}]))
+    return file
+
+
+def test_locomo_by_session_and_by_turn(file: Path) -> None:
+    [by_session] = locomo.conversations(file, "session")
+    assert [document.name for document in by_session.documents] == ["D1", "D2"]
+    assert by_session.documents[0].text == 'Ann said, "My dog is Rex."\nAnn said, "My cat is Tom."'
+    assert [sorted(asked.evidence) for asked in by_session.questions] == [["D1", "D2"], ["D1"], []]
+    assert by_session.now.isoformat() == "2023-05-03T13:56:00+00:00"
+    [by_turn] = locomo.conversations(file, "turn")
+    assert [(len(asked.evidence), asked.cited) for asked in by_turn.questions] == [
+        (2, 2),
+        (1, 2),  # one turn that they cite does not exist
+        (0, 0),
+    ]
+
+
+def test_what_a_store_finds_of_locomo_is_counted(file: Path) -> None:
+    rows = locomo.measure(file)
+    assert (rows["by turn"]["questions"], rows["by turn"]["with evidence"]) == (3, 2)
+    assert (rows["by turn"]["any@10"], rows["by turn"]["all@10"]) == (2, 1)
+    assert rows["by turn"]["share@10"] == pytest.approx((1 + 0.5 + 1) / 3, abs=1e-4)
+    assert rows["by session"]["any@5"] == 2
+
+
+async def test_a_search_that_finds_nothing_is_an_error(file: Path) -> None:
+    [given] = locomo.conversations(file, "turn")
+    with pytest.raises(ValueError, match="found nothing"):
+        await locomo.by_store(given._replace(documents=[]))
