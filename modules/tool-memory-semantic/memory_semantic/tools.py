@@ -251,15 +251,15 @@ async def _masked(
 
 
 def _missed(query: str, memories: list[Memory]) -> str:
-    """Says so if the question names a time beyond doubt, and no memory is from then."""
+    """Says so if the question names a time, and no memory is from then."""
     from .times import named
 
     span = named(query, utc_now())
-    if not (span and span.sure and memories):
+    if not (span and memories):
         return ""
     if any(span.has(memory.timestamp) for memory in memories):
         return ""
-    first, last = (f"{moment.astimezone():%Y-%m-%d}" for moment in span[:2])
+    first, last = (f"{moment.astimezone():%Y-%m-%d}" for moment in span)
     return f" None is from {first if first == last else f'{first} to {last}'}."
 
 
