@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from agent_memory.recalled import Recalled, UsageStats
+from memory_semantic import Search
 from page_in_browser import NOW, TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
 from playwright.sync_api import expect
 
@@ -118,10 +118,9 @@ def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
 
 
 def test_says_how_often_a_memory_was_recalled(look: Look) -> None:
-    numbers = zip(ids(0, 1), (1200, 1), strict=True)
-    recalled = [Recalled(id=id, times=times, last=NOW) for id, times in numbers]
-    usage = UsageStats(first=NOW - timedelta(days=40), searches={}, recalled=recalled)
-    page = look(TEAM, anchor="#mem-00000000", usage=usage)
+    searches = [Search(time=NOW - timedelta(days=40), ms=1, ids=ids(0) * 1199)]
+    searches.append(Search(time=NOW, ms=1, ids=ids(0, 1)))
+    page = look(TEAM, anchor="#mem-00000000", searches=searches)
     line = page.locator("#recalled")
     expect(line).to_have_text("Recalled 1,200 times, last on Monday, 15 June 2026 at 14:00")
     page.evaluate("location.hash = '#mem-00000001'")

@@ -213,7 +213,7 @@ async def test_only_ones_own_log_records_what_is_recalled(
     await make_storage("team").store(TEAM)
     also = {"also_search": ["team"]}
     await converse({**memory, "usage": True}, QUESTION, hooks={NAME: also})
-    assert [search.ids for search in old.searches() or []] == [[own]]
+    assert [search.ids for search in old.searches()] == [[own]]
     assert [log.parent.name for log in root.rglob("usage.jsonl")] == ["sam"]
 
 
@@ -261,7 +261,7 @@ async def test_only_what_the_model_reads_counts_as_recalled(
 ) -> None:
     id, *_ = await old.store_many([DECISION, *OTHERS])
     await converse({**memory, "usage": True}, QUESTION)
-    assert [search.ids for search in old.searches() or []] == [[id]]
+    assert [search.ids for search in old.searches()] == [[id]]
 
 
 async def test_other_projects_contribute_only_what_is_close(
