@@ -57,7 +57,7 @@ USERS = {
     "memory_server": {"storage", "config", "agent_memory.foreign.qdrant"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
-        *("memory_hooks.recall", "memory_hooks.settings", "agent_memory.commands.share"),
+        "agent_memory.commands.share",
         "amplifier_module_tool_memory_semantic_sharing",
     },
     "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
