@@ -69,7 +69,7 @@ def remember(*items: str | tuple[str, list[str]], apart: timedelta) -> list[Memo
     pairs = [(item, []) if isinstance(item, str) else item for item in items]
     return [
         Memory(
-            id=f"mem-{index:08x}",
+            id=f"mem-{index:012x}",
             agent_id="sam",
             content=content,
             tags=tags,
@@ -168,7 +168,7 @@ def listed(page: Page) -> list[str]:
 
 
 def ids(*numbers: int) -> list[str]:
-    return [f"mem-{number:08x}" for number in numbers]
+    return [f"mem-{number:012x}" for number in numbers]
 
 
 def points(page: Page) -> list[Point]:

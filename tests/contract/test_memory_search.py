@@ -101,7 +101,7 @@ async def test_a_query_that_is_an_id_reads_that_memory_whole(tools: Tools) -> No
     output = await tools.call("memory_search", query=f" {stored['memory_id']} ")
     [memory] = output["memories"]
     assert memory["content"] == content.strip() and memory.keys() == {"id", "content", "timestamp"}
-    assert (await tools.call("memory_search", query="mem-00000000"))["memories"] == []
+    assert (await tools.call("memory_search", query="mem-000000000000"))["memories"] == []
 
 
 async def test_reading_by_id_asks_no_model(server: Any, make_storage: MakeStorage) -> None:

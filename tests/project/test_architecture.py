@@ -45,7 +45,6 @@ OUTSIDE = {
     "amplifier_module_tool_memory_semantic": {"tools"},
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
-    "amplifier_module_hooks_memory_semantic_context": set[str](),
     "amplifier_module_hooks_memory_semantic_recall": set[str](),
     "memory_daemon": {"", "times"},
 }

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic.identity import RECALL_MODULE, RECALL_MODULES, module_config, project_of
+from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
@@ -81,14 +81,9 @@ _TAIL = "</system-reminder>"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
-    """Let the session of `coordinator` recall, once if it has the module by both of its names.
-    Opens and contacts nothing.
-    """
-    if NAME in coordinator.hooks.list_handlers("prompt:submit")["prompt:submit"]:
-        return lambda: None
+    """Let the session of `coordinator` recall. Opens and contacts nothing."""
     coordinator.register_contributor("observability.events", NAME, lambda: list(EVENTS))
-    named = [module_config(coordinator, name, "hooks") for name in reversed(RECALL_MODULES)]
-    recall = Recall(coordinator, {**named[0], **named[1], **(config or {})})
+    recall = Recall(coordinator, config or {})
     undo = [
         coordinator.hooks.register("prompt:submit", recall, priority=PRIORITY, name=NAME),
         coordinator.hooks.register("provider:request", recall.on_request, name=f"{NAME}:injected"),

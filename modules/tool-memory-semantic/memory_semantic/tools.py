@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import AgentMemoryError, InputError
-from .identity import RECALL_MODULES, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
+from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
@@ -236,7 +236,7 @@ def failure(error: Exception, what: str) -> str:
 
 def _recalls(coordinator: Any) -> bool:
     hooks = (coordinator.config or {}).get("hooks") or ()
-    return any(each.get("module") in RECALL_MODULES for each in hooks)
+    return any(each.get("module") == RECALL_MODULE for each in hooks)
 
 
 async def _masked(
