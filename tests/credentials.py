@@ -220,7 +220,7 @@ HARMLESS = [
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "md5 d41d8cd98f00b204e9800998ecf8427e of the empty file",
     "integrity sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeo",
-    "mem-a3f2b8c1",
+    "mem-0000a3f2b8c1",
     "trace 4bf92f3577b34da6a3ce929d0e0e4736, span 00f067aa0ba902b7",
     "arn:aws:iam::123456789012:role/deploy",
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl bob@laptop",

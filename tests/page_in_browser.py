@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from agent_memory.page import write_page
-from agent_memory.recalled import UsageStats
-from memory_semantic.memory import Memory
+from memory_semantic import Memory, Search
 from playwright.sync_api import Browser, Page, sync_playwright
 
 Look = Callable[..., Page]
@@ -70,7 +69,7 @@ def remember(*items: str | tuple[str, list[str]], apart: timedelta) -> list[Memo
     pairs = [(item, []) if isinstance(item, str) else item for item in items]
     return [
         Memory(
-            id=f"mem-{index:08x}",
+            id=f"mem-{index:012x}",
             agent_id="sam",
             content=content,
             tags=tags,
@@ -117,13 +116,13 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
         agent: str = "sam",
         model: str = "local",
         anchor: str = "",
-        usage: UsageStats | None = None,
+        searches: Sequence[Search] = (),
         **settings: Any,
     ) -> Page:
         file = tmp_path / "page.html"
         if with_map and places is None:
             places = spiral(len(memories))
-        write_page(str(file), agent, model, memories, places, usage)
+        write_page(str(file), agent, model, memories, places, searches)
         context = browser.new_context(
             **{
                 "viewport": {"width": 1440, "height": 900},
@@ -169,7 +168,7 @@ def listed(page: Page) -> list[str]:
 
 
 def ids(*numbers: int) -> list[str]:
-    return [f"mem-{number:08x}" for number in numbers]
+    return [f"mem-{number:012x}" for number in numbers]
 
 
 def points(page: Page) -> list[Point]:

@@ -20,7 +20,6 @@ MEMORY_MODULES = (
     MEMORY_MODULE.name,
     "tool-memory-semantic-sharing",
     "hooks-memory-semantic-recall",
-    "hooks-memory-semantic-context",
     "hooks-memory-semantic-capture",
 )
 # Amplifier's own orchestrators are in no package registry. Sessions can also use those whose

@@ -222,7 +222,9 @@ class TestErrors:
 
     def test_an_unknown_id(self, command: Command) -> None:
         command.run("store", "one")
-        assert "no memory mem-00000000" in command.run("show", "mem-00000000", code=1).stderr
+        assert (
+            "no memory mem-000000000000" in command.run("show", "mem-000000000000", code=1).stderr
+        )
         assert "looks like mem-" in command.run("show", "nonsense", code=2).stderr
 
     @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ class TestErrors:
             ["store", "x" * 10_001],
             ["frobnicate"],
             ["forget"],
-            ["forget", "mem-00000000", "--tag", "x"],
+            ["forget", "mem-000000000000", "--tag", "x"],
             ["forget", "--before", "0d", "--yes"],
             ["list", "--since", "0h"],
         ],

@@ -14,7 +14,7 @@ HALF = ["half a pair \ud800", "\ud83d\ude00"]
 NO_TEXT = [None, 7, ["x"], {"a": 1}]
 NO_MOMENT = ["yesterday", "", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
 NO_LIMIT = [0, -1, 2.5, "5", True, math.nan, math.inf, [5]]
-NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-000000001"]
+NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-00000001"]
 LONG = "x" * 10_001
 
 
@@ -83,7 +83,7 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
-    ("delete", ["mem-00000000", None, 7], "list of ids"),
+    ("delete", ["mem-000000000000", None, 7], "list of ids"),
     ("search", ["", 7], "query "),
     ("get_recent", [limit for limit in NO_LIMIT if limit != "5"], "whole number of 1 or more"),
 ]

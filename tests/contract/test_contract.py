@@ -220,8 +220,8 @@ async def test_an_empty_place_finds_nothing_and_creates_nothing(
     make: MakeStorage, place: Place
 ) -> None:
     assert await make().search("anything") == await make().get_recent() == []
-    assert await make().count() == await make().delete(["mem-00000000"]) == 0
-    assert await make().get("mem-00000000") is None
+    assert await make().count() == await make().delete(["mem-000000000000"]) == 0
+    assert await make().get("mem-000000000000") is None
     assert await make().info() is None
     assert await make().check() == []
     assert place.there() == []
@@ -435,7 +435,7 @@ async def test_times_and_tags_filter_what_is_found(plain: MemoryStorage, clock: 
 
 async def test_deleted_memories_are_gone(plain: MemoryStorage) -> None:
     ids = await plain.store_many([("one", ["old"]), "two", "three"])
-    assert await plain.delete([ids[0], ids[2], ids[0], "mem-00000000"]) == 2
+    assert await plain.delete([ids[0], ids[2], ids[0], "mem-000000000000"]) == 2
     assert await plain.delete([ids[0], ids[2]]) == await plain.delete([]) == 0
     assert await plain.get(ids[0]) is None
     [left] = await plain.search("one")
@@ -474,13 +474,17 @@ async def test_restored_memories_keep_their_ids_and_times(
     taken = await plain.store("one", ["a"])
     before = clock.now - timedelta(days=400, microseconds=1)
     given = [
-        Memory(id="mem-00000001", agent_id="alice", content="two", timestamp=before, tags=["b"]),
+        Memory(
+            id="mem-000000000001", agent_id="alice", content="two", timestamp=before, tags=["b"]
+        ),
         Memory(id=taken, agent_id="alice", content="three", timestamp=before),
-        Memory(id="mem-00000002", agent_id="alice", content="one", timestamp=before, tags=["b"]),
+        Memory(
+            id="mem-000000000002", agent_id="alice", content="one", timestamp=before, tags=["b"]
+        ),
     ]
     two, three, one = await plain.restore(given)
-    assert two.id == "mem-00000001" and one.id == taken
-    assert three.id not in (taken, "mem-00000001", "mem-00000002")
+    assert two.id == "mem-000000000001" and one.id == taken
+    assert three.id not in (taken, "mem-000000000001", "mem-000000000002")
     assert [each.known for each in (two, three, one)] == [False, False, True]
     memories = await whole(plain)
     assert memories["two"].timestamp == memories["three"].timestamp == before
@@ -591,7 +595,7 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
             assert math.hypot(*record.vector) == pytest.approx(1, abs=2e-3)
         for tags, number in (("a",), 2), (("b",), 1), (("a", "b"), 2), (("c",), 0), ((), 3):
             assert store.count(Where(tags=tags)) == number
-        of_ids = store.newest(5, Where(ids=(ids["?!"], ids[texts[0]], "mem-00000000")))
+        of_ids = store.newest(5, Where(ids=(ids["?!"], ids[texts[0]], "mem-000000000000")))
         assert {memory.content for memory in of_ids} == {"?!", texts[0]}
         assert len(store.newest(2, EVERYWHERE)) == 2
         assert store.get([point_id("unknown")]) == store.get([]) == {}

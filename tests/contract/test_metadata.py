@@ -34,7 +34,7 @@ async def test_the_latest_writer_sets_the_metadata(make_storage: MakeStorage, cl
         await storage.restore([old])
 
 
-def test_a_payload_of_an_older_version_is_a_memory_without_metadata() -> None:
+def test_a_payload_without_metadata_is_a_memory_without_it() -> None:
     payload = Memory(agent_id="sam", content="We use tabs.").dict_for_storage()
     assert "metadata" not in payload
     assert Memory.from_storage(payload).metadata == {}

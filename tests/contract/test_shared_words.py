@@ -75,7 +75,7 @@ async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> N
 
 
 class TestAMemoryMadeWithoutWords:
-    """A store as older versions created it."""
+    """A store that was created with `lexical_weight: 0`."""
 
     @pytest.fixture(autouse=True)
     async def old(self, make_storage: MakeStorage) -> None:

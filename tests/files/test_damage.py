@@ -92,17 +92,21 @@ async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: 
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("format", 5), ("engine", "qdrant-edge 0.10"), ("engine", "qdrant-edge 0.8")],
+    ("field", "value", "remedy"),
+    [
+        ("format", 5, "Upgrade"),
+        ("format", 3, r"of an older version.*agent-memory doctor"),
+        ("engine", "qdrant-edge 0.10", "doctor --repair"),
+        ("engine", "qdrant-edge 0.8", "doctor --repair"),
+    ],
 )
-async def test_a_store_of_a_newer_version_or_another_engine_is_refused_with_the_remedy(
-    make_storage: MakeStorage, database: Path, field: str, value: object
+async def test_a_store_of_another_format_or_engine_is_refused_with_the_remedy(
+    make_storage: MakeStorage, database: Path, field: str, value: object, remedy: str
 ) -> None:
     manifest = json.loads((database / "manifest.json").read_text())
     text = json.dumps({**manifest, field: value})
     (database / "manifest.json").write_text(text)
     for call in (make_storage().store("x"), make_storage().search("x")):
-        remedy = "Upgrade" if field == "format" else "doctor --repair"
         with pytest.raises(StorageError, match=remedy):
             await call
     assert (database / "manifest.json").read_text() == text

@@ -99,8 +99,8 @@ def test_dates_follow_the_local_clock(
 
 def test_one_unknown_id_and_nothing_is_deleted(command: Command) -> None:
     stored = command.json("store", "kept")
-    result = command.run("forget", stored["memory_id"], "mem-00000000", "--yes", code=1)
-    assert "no memory mem-00000000" in result.stderr
+    result = command.run("forget", stored["memory_id"], "mem-000000000000", "--yes", code=1)
+    assert "no memory mem-000000000000" in result.stderr
     assert len(command.json("list")) == 1
 
 

@@ -21,7 +21,7 @@ def run(*arguments: str, code: int) -> "subprocess.CompletedProcess[str]":
 OF_AN_AGENT = [
     ("list",),
     ("search", "x"),
-    ("show", "mem-00000000"),
+    ("show", "mem-000000000000"),
     ("stats",),
     ("export", "-"),
     ("forget", "--tag", "x"),

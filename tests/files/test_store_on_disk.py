@@ -263,7 +263,7 @@ async def test_erased_is_erased_from_the_disk(make_storage: MakeStorage, root: P
     before = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}
     secret = await storage.store("The unforgettable zanzibar incident.")
     assert b"zanzibar" in bytes_of(root)
-    assert await storage.delete([secret, "mem-00000000"]) == 1
+    assert await storage.delete([secret, "mem-000000000000"]) == 1
     assert b"zanzibar" not in bytes_of(root)
     assert await storage.get(secret) is None
     after = {memory.id: memory for memory in await storage.search("kept fact", limit=20)}

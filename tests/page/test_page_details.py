@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from agent_memory.recalled import Recalled, UsageStats
+from memory_semantic import Search
 from page_in_browser import NOW, TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
 from playwright.sync_api import expect
 
@@ -17,8 +17,8 @@ def test_opening_from_the_list(look: Look) -> None:
     page.click(".entry >> nth=0")
     assert opened(page) == TEAM[0].content
     assert "\nMySQL" in page.locator("#text").inner_text()  # the line break is seen
-    assert page.url.endswith("#mem-00000000")
-    expect(page.locator("#id")).to_have_text("mem-00000000")
+    assert page.url.endswith("#mem-000000000000")
+    expect(page.locator("#id")).to_have_text("mem-000000000000")
     expect(page.locator("#tags bdi")).to_have_text(["database"])
     expect(page.locator("#when")).to_have_text(
         "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # local, in Berlin
@@ -51,7 +51,7 @@ def test_opening_a_point_of_the_map(look: Look) -> None:
 
 
 def test_a_point_still_opens_after_a_zoom(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000002")
+    page = look(TEAM, anchor="#mem-000000000002")
     before = points(page)
     page.click("#zoom-in")
     after = points(page)
@@ -81,13 +81,13 @@ def test_the_map_is_zoomed_and_moved_with_the_mouse(look: Look) -> None:
 
 
 def test_the_address_opens(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000003")
+    page = look(TEAM, anchor="#mem-000000000003")
     assert opened(page) == TEAM[3].content
-    page.evaluate("location.hash = '#mem-00000004'")
+    page.evaluate("location.hash = '#mem-000000000004'")
     assert opened(page) == TEAM[4].content
     page.go_back()
     assert opened(page) == TEAM[3].content
-    for nothing in ("#mem-ffffffff", "#%", "#constructor", ""):
+    for nothing in ("#mem-ffffffffffff", "#%", "#constructor", ""):
         page.evaluate("to => { location.hash = to }", nothing)
         assert opened(page) is None
 
@@ -95,7 +95,7 @@ def test_the_address_opens(look: Look) -> None:
 def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
     memories = remember(*[f"text {n}" for n in range(20)], apart=timedelta(days=1))
     places = np.column_stack([np.arange(20.0), np.zeros(20)])
-    page = look(memories, places, anchor="#mem-00000007")
+    page = look(memories, places, anchor="#mem-000000000007")
     links = page.locator("#near a")
     near = links.evaluate_all("all => all.map(link => link.hash.slice(1))")
     assert sorted(near[:4]) == ids(5, 6, 8, 9) and len(near) == 5
@@ -104,35 +104,34 @@ def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
 
 
 def test_the_id_is_copied(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000003", permissions=["clipboard-read", "clipboard-write"])
+    page = look(TEAM, anchor="#mem-000000000003", permissions=["clipboard-read", "clipboard-write"])
     page.click("#copy")
     expect(page.locator("#copy")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == "mem-00000003"
+    assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000003"
 
 
 def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000002")
+    page = look(TEAM, anchor="#mem-000000000002")
     page.locator("#tags .chip", has_text="backup").click()
     assert listed(page) == ids(2)
     expect(page.locator("#tags .chip", has_text="backup")).to_have_attribute("aria-pressed", "true")
 
 
 def test_says_how_often_a_memory_was_recalled(look: Look) -> None:
-    numbers = zip(ids(0, 1), (1200, 1), strict=True)
-    recalled = [Recalled(id=id, times=times, last=NOW) for id, times in numbers]
-    usage = UsageStats(first=NOW - timedelta(days=40), searches={}, recalled=recalled)
-    page = look(TEAM, anchor="#mem-00000000", usage=usage)
+    searches = [Search(time=NOW - timedelta(days=40), ms=1, ids=ids(0) * 1199)]
+    searches.append(Search(time=NOW, ms=1, ids=ids(0, 1)))
+    page = look(TEAM, anchor="#mem-000000000000", searches=searches)
     line = page.locator("#recalled")
     expect(line).to_have_text("Recalled 1,200 times, last on Monday, 15 June 2026 at 14:00")
-    page.evaluate("location.hash = '#mem-00000001'")
+    page.evaluate("location.hash = '#mem-000000000001'")
     expect(line).to_have_text("Recalled once, last on Monday, 15 June 2026 at 14:00")
-    page.evaluate("location.hash = '#mem-00000002'")
+    page.evaluate("location.hash = '#mem-000000000002'")
     expect(line).to_have_text("Not recalled since 6 May 2026")
     assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
 
 
 def test_says_nothing_of_recalls_if_they_are_not_recorded(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000000")
+    page = look(TEAM, anchor="#mem-000000000000")
     assert opened(page) == TEAM[0].content
     expect(page.locator("#recalled")).to_be_hidden()
     assert "ecalled" not in str(page.locator("#spoken").text_content())

@@ -205,7 +205,7 @@ def test_a_period_by_keyboard(look: Look) -> None:
 
 
 def test_a_tag_of_the_opened_memory_keeps_the_focus(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000002")
+    page = look(TEAM, anchor="#mem-000000000002")
     tag = page.locator("#tags .chip", has_text="backup")
     tag.focus()
     page.keyboard.press("Space")

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_dark_mode_changes_the_colours_at_once(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-00000000")
+    page = look(TEAM, anchor="#mem-000000000000")
     looked_at = """() => [
         ...["body", ".card", "#text", "#chips .dot"].map((of) => {
             const style = getComputedStyle(document.querySelector(of));
@@ -40,7 +40,7 @@ def test_nothing_moves_for_those_who_prefer_less_motion(look: Look, wanted: str)
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(look: Look, scheme: str) -> None:
-    page = look(TEAM, anchor="#mem-00000000", color_scheme=scheme)
+    page = look(TEAM, anchor="#mem-000000000000", color_scheme=scheme)
     colours = page.evaluate(
         """() => Object.fromEntries(["ink", "soft", "card", "ground", "hover", "mark"].map((name) =>
             [name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()]
@@ -75,7 +75,7 @@ def test_nothing_is_wider_than_the_window(look: Look, width: int) -> None:
         memories,
         agent="a" * 64,
         model=long,
-        anchor="#mem-00000000",
+        anchor="#mem-000000000000",
         viewport={"width": width, "height": 844},
     )
     page.click("#all-chips")

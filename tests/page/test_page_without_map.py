@@ -34,7 +34,7 @@ def test_it_is_not_wider_than_the_window(look: Look, width: int) -> None:
     page = look(
         TEAM,
         with_map=False,
-        anchor="#mem-00000000",
+        anchor="#mem-000000000000",
         viewport={"width": width, "height": 844},
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= width

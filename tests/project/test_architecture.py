@@ -45,7 +45,6 @@ OUTSIDE = {
     "amplifier_module_tool_memory_semantic": {"tools"},
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
-    "amplifier_module_hooks_memory_semantic_context": set[str](),
     "amplifier_module_hooks_memory_semantic_recall": set[str](),
     "memory_daemon": {"", "times"},
 }
@@ -57,7 +56,7 @@ USERS = {
     "memory_server": {"storage", "config", "agent_memory.foreign.qdrant"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
-        *("memory_hooks.recall", "memory_hooks.settings", "agent_memory.commands.share"),
+        "agent_memory.commands.share",
         "amplifier_module_tool_memory_semantic_sharing",
     },
     "memory_models": {"embeddings.optional", "agent_memory.commands.model"},

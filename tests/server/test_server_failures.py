@@ -142,7 +142,11 @@ async def test_a_redirect_is_not_followed(
     with QdrantServer() as other:
         away = {"location": f"{other.url.replace('://', '://me:pw@')}/x?token=t0ken"}
         qdrant.rules.append(Rule(99, answer=(status, away, b"")))
-        for call in (storage.store(TEXT), storage.search(TEXT), storage.delete(["mem-12345678"])):
+        for call in (
+            storage.store(TEXT),
+            storage.search(TEXT),
+            storage.delete(["mem-000012345678"]),
+        ):
             said = str(await error_of(call))
             assert f"redirects to {other.url} (HTTP {status})" in said and "set qdrant_url" in said
             assert "me:pw" not in said and "t0ken" not in said
@@ -381,7 +385,7 @@ async def test_a_server_that_is_new_enough(
 
 
 GOOD = {
-    "format": 1,
+    "format": 2,
     "agent": "sam",
     "embedding": ["local", "wordllama 0.4", 256],
     "created": "2026-01-01T00:00:00Z",
@@ -390,8 +394,9 @@ STRANGE: list[tuple[Any, type[StorageError], str]] = [
     *((found, StorageError, "does not say what it is") for found in (None, {}, {"other": 1})),
     *(
         ({"agent_memory": found}, StorageError, "does not say what it is")
-        for found in (7, None, [], {}, {"format": "x"}, {"format": 1}, {**GOOD, "shard": "../x"})
+        for found in (7, None, [], {}, {"format": "x"}, {"format": 2}, {**GOOD, "shard": "../x"})
     ),
+    ({"agent_memory": {**GOOD, "format": 1}}, StorageError, "does not say what it is"),
     ({"agent_memory": {**GOOD, "agent": "alice"}}, StorageError, "belongs to 'alice'"),
     ({"agent_memory": {**GOOD, "format": 3}}, NewerStoreError, "newer version .*Upgrade"),
     ({"agent_memory": {"format": 99, "unheard": "of"}}, NewerStoreError, "newer version"),
@@ -416,9 +421,9 @@ async def test_a_collection_that_is_not_the_agents_store_is_left_alone(
     calls = (
         storage.store(TEXT),
         storage.search(TEXT),
-        storage.get("mem-00000000"),
+        storage.get("mem-000000000000"),
         storage.count(),
-        storage.delete(["mem-00000000"]),
+        storage.delete(["mem-000000000000"]),
         storage.info(),
     )
     for call in calls:

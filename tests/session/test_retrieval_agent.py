@@ -59,7 +59,7 @@ async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_par
         [{"tool": "memory_search", "arguments": {"query": q}}] for q in ("PostgreSQL", "17")
     ]
     merged = {**parent, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
-    answer = "PostgreSQL 17 (mem-00000000)."
+    answer = "PostgreSQL 17 (mem-000000000000)."
     async with scripted_session([*searches, answer], merged, parent_id="parent") as child:
         assert await child.execute("Everything about PostgreSQL?") == answer
         requests = child.coordinator.get("providers")["scripted"].requests

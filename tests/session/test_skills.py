@@ -5,7 +5,6 @@ tell the model to do is played by a script, after the prompts that Amplifier wri
 """
 
 import re
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,14 +18,13 @@ from scripted import REPOSITORY
 from tokens import count
 
 NAMES = ("forget", "memory", "remember")
-FOLDERS = {"skills": "", "skills-beside": "agent-memory:"}
-FILES = [REPOSITORY / folder / name / "SKILL.md" for folder in FOLDERS for name in NAMES]
 SAID = "The staging server is at 10.0.0.9."
 WRONG = "The staging server is at 10.0.0.7."
 
 
-def parts(file: Path) -> tuple[dict[str, Any], str]:
+def parts(name: str) -> tuple[dict[str, Any], str]:
     """What a skill says about itself, and what it tells the model."""
+    file = REPOSITORY / "skills" / name / "SKILL.md"
     _, header, body = file.read_text().split("---\n", 2)
     return yaml.safe_load(header), body
 
@@ -45,33 +43,24 @@ def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
     return [{"tool": tool, "arguments": arguments}]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: "/".join(file.parts[-3:-1]))
-def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(file: Path) -> None:
-    header, body = parts(file)
-    assert header["name"] == FOLDERS[file.parts[-3]] + file.parent.name
+@pytest.mark.parametrize("name", NAMES)
+def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(name: str) -> None:
+    header, body = parts(name)
+    assert header["name"] == name
     assert header["user-invocable"] is header["disable-model-invocation"] is True
     assert header["description"] and "$ARGUMENTS" in body
     assert not re.search("!`", body)  # would be run by a shell
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_skills_together_cost_at_most_60_tokens_a_request(folder: str) -> None:
-    headers = [parts(REPOSITORY / folder / name / "SKILL.md")[0] for name in NAMES]
+def test_the_skills_together_cost_at_most_50_tokens_a_request() -> None:
+    headers = [parts(name)[0] for name in NAMES]
     listed = "".join(f"- **{each['name']}**: {each['description']}\n" for each in headers)
-    assert count(listed) <= 60
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_beside_another_bundle_only_the_names_differ(name: str) -> None:
-    own, beside = (parts(REPOSITORY / folder / name / "SKILL.md")[1] for folder in FOLDERS)
-    for each in NAMES:
-        own = own.replace(f"/{each}", f"/agent-memory:{each}")
-    assert beside.split() == own.split()
+    assert count(listed) <= 50
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_commands_that_a_skill_shows_exist_and_none_skips_the_question(name: str) -> None:
-    _, body = parts(REPOSITORY / "skills" / name / "SKILL.md")
+    _, body = parts(name)
     shown = re.findall(r"agent-memory ([a-z]+)([^`\n]*)", body)
     assert shown
     for command, rest in shown:
@@ -82,18 +71,17 @@ def test_the_commands_that_a_skill_shows_exist_and_none_skips_the_question(name:
 
 
 def test_forget_finds_and_shows_and_leaves_deleting_to_the_person() -> None:
-    _, body = parts(REPOSITORY / "skills/forget/SKILL.md")
+    _, body = parts("forget")
     assert "Never run the command yourself, and never add `--yes`" in body
     assert "memory_store" not in body
 
 
-@pytest.mark.parametrize("skill", ["remember", "agent-memory:remember"])
 async def test_what_follows_remember_is_said_by_the_user(
-    memory: dict[str, Any], sam: MemoryStorage, skill: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     rule = "Never deploy on Fridays."
     turns = [call("memory_search", query=rule), call("memory_store", content=rule, pin=True)]
-    await converse("", memory, prompt(skill, rule), turns=turns, hooks={})
+    await converse("", memory, prompt("remember", rule), turns=turns, hooks={})
     [kept] = await sam.get_recent()
     assert kept.said_by == "user" and kept.pinned
 

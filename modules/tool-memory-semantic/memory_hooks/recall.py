@@ -14,13 +14,12 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic.identity import RECALL_MODULE, RECALL_MODULES, module_config, project_of
+from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.plaintext import without_tags
 from memory_semantic.tokens import estimate_tokens
-from memory_sharing.settings import MODULE as SHARING_MODULE
 
 from .display import show
 from .pause import Pause
@@ -46,9 +45,6 @@ MAX_QUERY_CHARS = 2_000
 _MASKED_CHARS = 20_000
 # How much of a memory is shown; longer ones are cut.
 MAX_SHOWN_CHARS = 600
-# With what another agent's store is opened: a log of searches is its own agent's, and one that is
-# busy is left out rather than waited for.
-_OF_OTHERS = {"usage": False, "lock_timeout": 0.5}
 # How many memories of the last days are looked through for those of the project.
 _RECENT_LOOKED_THROUGH = 100
 
@@ -85,14 +81,9 @@ _TAIL = "</system-reminder>"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
-    """Let the session of `coordinator` recall, once if it has the module by both of its names.
-    Opens and contacts nothing.
-    """
-    if NAME in coordinator.hooks.list_handlers("prompt:submit")["prompt:submit"]:
-        return lambda: None
+    """Let the session of `coordinator` recall. Opens and contacts nothing."""
     coordinator.register_contributor("observability.events", NAME, lambda: list(EVENTS))
-    named = [module_config(coordinator, name, "hooks") for name in reversed(RECALL_MODULES)]
-    recall = Recall(coordinator, {**named[0], **named[1], **(config or {})})
+    recall = Recall(coordinator, config or {})
     undo = [
         coordinator.hooks.register("prompt:submit", recall, priority=PRIORITY, name=NAME),
         coordinator.hooks.register("provider:request", recall.on_request, name=f"{NAME}:injected"),
@@ -172,17 +163,14 @@ class Recall:
     def _message(self, found: _Found) -> tuple[str, int]:
         limit = self._coordinator.injection_size_limit
         limit = None if limit is None else limit - len(found.rules)
-        text, count = block(
-            found.memories, found.tokens, limit, found.head, masked=found.masked, own=found.agent_id
-        )
+        text, count = block(found.memories, found.tokens, limit, found.head, masked=found.masked)
         return found.rules + (text if count else ""), count + found.shown
 
     async def _look_up(self, prompt: object, found: _Found) -> None:
         # Loading the engine takes a third of a second, which would block the event loop.
         await asyncio.to_thread(import_module, "memory_semantic.storage")
         # Without shared words, the score is the cosine.
-        shared = module_config(self._coordinator, SHARING_MODULE).get("also_search") or ()
-        config = {"also_search": shared, **self._config, "lexical_weight": 0}
+        config = {**self._config, "lexical_weight": 0}
         settings, storage = read(self._coordinator, config, RecallConfig)
         messages = await self._coordinator.get("context").get_messages()
         talk = "\n".join(str(each.get("content")) for each in messages)
@@ -216,17 +204,6 @@ class Recall:
             seen.update(each.id for each in close)
             rest = [each for each in found.memories if each.id not in seen]
             found.memories = close + rest
-            known = {each.content for each in found.memories}
-            others = [
-                read(self._coordinator, {**config, **_OF_OTHERS}, RecallConfig, name)[1]
-                for name in settings.also_search
-                if name != found.agent_id
-            ]
-
-            def wanted(memory: Memory) -> bool:  # a rule of others is none for this agent
-                return unseen(memory) and memory.content not in known and not memory.pinned
-
-            found.memories = close + await _close_in(others, query, settings, wanted) + rest
 
     async def _add_rules(
         self, found: _Found, storage: "MemoryStorage", seen: set[str], settings: RecallConfig
@@ -288,27 +265,6 @@ async def _close(
     return await storage.search(query, MAX_RESULTS, phrases=False, select=close)
 
 
-async def _close_in(
-    others: Sequence["MemoryStorage"],
-    query: str,
-    settings: RecallConfig,
-    wanted: Callable[[Memory], bool],
-) -> list[Memory]:
-    """The same for the stores of others together. One that fails is left out; a search of the model
-    says why.
-    """
-
-    async def of(storage: "MemoryStorage") -> list[Memory]:
-        return await _close(storage, await storage.info(), query, settings, wanted)
-
-    answers = await asyncio.gather(*map(of, others), return_exceptions=True)
-    best: dict[str, Memory] = {}
-    for memories in answers:
-        for memory in () if isinstance(memories, BaseException) else memories:
-            best.setdefault(memory.content, memory)
-    return sorted(best.values(), key=cosine, reverse=True)[: settings.relevant]
-
-
 def block(
     memories: Sequence[Memory],
     max_tokens: int,
@@ -317,18 +273,17 @@ def block(
     *,
     masked: bool,
     rules: bool = False,
-    own: str = "",
 ) -> tuple[str, int]:
     """The message, with `head` and the memories that fit, and how many these are. Earlier ones in
     `memories` are tried first; the message shows the newest first. If they are `rules`, it says how
-    many do not fit. A memory that is not the agent's `own` says whose it is.
+    many do not fit.
     """
     rest = "({} more do not fit: agent-memory list --pinned)\n" if rules else ""
     frame = head + rest.format(len(memories)) + _TAIL + "\n"
     tokens, chars = estimate_tokens(frame), len(frame)
     kept: list[tuple[Memory, str]] = []
     for memory in memories:
-        line = _line(memory, masked, own or memory.agent_id, dated=not rules)
+        line = _line(memory, masked, dated=not rules)
         more = estimate_tokens(line)
         if tokens + more <= max_tokens and (max_chars is None or chars + len(line) <= max_chars):
             tokens, chars = tokens + more, chars + len(line)
@@ -339,7 +294,7 @@ def block(
     return head + lines + _TAIL, len(kept)
 
 
-def _line(memory: Memory, masked: bool, own: str, *, dated: bool = True) -> str:
+def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
     content = without_tags(memory.content)
     content = mask(content)[0] if masked else content
     content = _REMINDER_TAG.sub("&lt;", " ".join(content.split()))  # it cannot end the message
@@ -347,7 +302,6 @@ def _line(memory: Memory, masked: bool, own: str, *, dated: bool = True) -> str:
         content = content[:MAX_SHOWN_CHARS] + "…"
     source = memory.metadata.get(COPIED_FROM)
     copied = _SAID_BY.get(memory.said_by or "", "") + (f", from {source}" if source else "")
-    copied += f", in {memory.agent_id}'s memory" if memory.agent_id != own else ""
     if not dated:
         return f"- [{memory.id}] {content}\n"
     return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config, resolve_agent_id
 from memory_semantic.limits import PIN_BUDGET
-from memory_sharing.settings import Agents
 from pydantic import Field
 
 if TYPE_CHECKING:
@@ -51,13 +50,6 @@ class RecallConfig(_OfAHook):
     min_cosine: Annotated[
         float | None, Field(description="the cosine from which a memory is close")
     ] = None
-    also_search: Annotated[
-        Agents,
-        Field(
-            description="the agents whose memories a prompt also brings, if close; else those of "
-            "[the setting of the same name](sharing.md#by-agents)"
-        ),
-    ] = ()
 
 
 @dataclass(kw_only=True)
@@ -85,10 +77,9 @@ class CaptureConfig(_OfAHook):
 
 
 def read(
-    coordinator: Any, config: Mapping[str, Any], own: type[Own], agent: str | None = None
+    coordinator: Any, config: Mapping[str, Any], own: type[Own]
 ) -> tuple[Own, "MemoryStorage"]:
-    """The hook's own settings, as the dataclass `own`, and the store of the session's agent, or of
-    another `agent`.
+    """The hook's own settings, as the dataclass `own`, and the store of the session's agent.
 
     To be called at first use, not when mounting: the identity may come late, and a mistake in the
     settings must not keep the module from loading. Creates and contacts nothing. Raises ValueError
@@ -101,4 +92,4 @@ def read(
     config = {**module_config(coordinator, TOOL_MODULE), **config}
     memory = core_settings(config, own=[*names, *SETTINGS])
     of_hook = parsed({name: config[name] for name in names if name in config}, own)
-    return of_hook, MemoryStorage(agent or resolve_agent_id(coordinator, config), memory)
+    return of_hook, MemoryStorage(resolve_agent_id(coordinator, config), memory)

@@ -17,7 +17,7 @@ MAX_PROMPT_CHARS = 4_000
 _FILES = re.compile(r"<context_file\b(?:.*</context_file>|.*)", re.DOTALL)
 SKILL_PROMPT = "Use the load_skill tool to load the skill"
 # Of these, the one for /remember ends with what its human typed to be remembered.
-_REMEMBER = re.compile(rf"""\A{SKILL_PROMPT} "(agent-memory:)?remember".*?input is: """, re.DOTALL)
+_REMEMBER = re.compile(rf"""\A{SKILL_PROMPT} "remember".*?input is: """, re.DOTALL)
 
 _BLOCKS = re.compile(
     r"""```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | \"\"\".*?(?:\"\"\"|\Z) | '''.*?(?:'''|\Z)  # fences

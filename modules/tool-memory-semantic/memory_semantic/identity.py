@@ -20,7 +20,6 @@ SETTINGS = ("agent_identity", "agent_id")
 # The module that mounts the memory tools. Others that work on the same store read its settings.
 TOOL_MODULE = "tool-memory-semantic"
 RECALL_MODULE = "hooks-memory-semantic-recall"
-RECALL_MODULES = (RECALL_MODULE, "hooks-memory-semantic-context")  # its name before 3.0
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
@@ -97,9 +96,9 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     )
 
 
-def module_config(coordinator: Any, module: str, kind: str = "tools") -> Mapping[str, Any]:
-    """The config of this module in the session's mount plan; empty if it is not there."""
-    for entry in _mapping(coordinator.config).get(kind) or ():
+def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
+    """The config of this tool module in the session's mount plan; empty if it is not there."""
+    for entry in _mapping(coordinator.config).get("tools") or ():
         if isinstance(entry, Mapping) and entry.get("module") == module:
             return entry.get("config") or {}
     return {}

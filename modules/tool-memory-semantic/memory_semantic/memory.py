@@ -10,8 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
 
-# Ids had 8 digits before 2.0; those stay valid.
-MEMORY_ID = re.compile(r"mem-(?:[0-9a-f]{12}|[0-9a-f]{8})")
+MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
 
 
 def new_memory_id() -> str:
@@ -51,7 +50,7 @@ class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
-    `said_by` is None if no session stored it, but a command, an import or an older version.
+    `said_by` is None if no session stored it, but a command or an import.
     Only a search sets `score`; it leaves `embedding` empty.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from . import check, links
+from . import check, links, usage
 from .backend import Backend
 from .check import Item, NewMemory, Tags
 from .config import core_settings
@@ -26,7 +26,7 @@ from .merging import adopt, merge, restate
 from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
 from .times import named
-from .usage import Search, Usage
+from .usage import Search
 
 T = TypeVar("T")
 
@@ -61,7 +61,6 @@ class MemoryStorage:
         self._embeddings = embeddings
         self._clock = clock
         self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)
-        self._usage = Usage(self.folder, self.config.usage)
         self.backend = backend or self._named_backend(settings)
         if self.backend.agent != self.agent_id:
             raise InputError(f"This is the store of {self.backend.agent!r}, not {agent_id!r}.")
@@ -182,7 +181,8 @@ class MemoryStorage:
 
             def answer(store: Store) -> list[Memory]:
                 found = select(search(store, ask(store), where, limit, self._clock(), span))
-                self._usage.record(found, asked, self._clock())
+                if self.config.usage:
+                    usage.record(self.folder, found, asked, self._clock())
                 return found
 
             return await run(answer)
@@ -266,7 +266,6 @@ class MemoryStorage:
 
         def hide(store: Store) -> tuple[int, bool]:
             memories = with_ids(store, doomed)
-            self._usage.forget(doomed)
             if memories:
                 links.release(store, memories)
                 store.delete(memories)
@@ -281,9 +280,9 @@ class MemoryStorage:
         """How many memories there are."""
         return await self.run(lambda store: store.count(), 0)
 
-    def searches(self) -> list[Search] | None:
-        """The recorded searches, oldest first; None if `usage` is off and never was on."""
-        return self._usage.searches() if self._usage.known else None
+    def searches(self) -> list[Search]:
+        """The searches that were recorded with the setting `usage`, oldest first."""
+        return usage.searches(self.folder)
 
     async def check(self) -> list[str]:
         """Examine everything in the store; returns a sentence for each fault."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import AgentMemoryError, InputError
-from .identity import RECALL_MODULES, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
+from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
@@ -236,7 +236,7 @@ def failure(error: Exception, what: str) -> str:
 
 def _recalls(coordinator: Any) -> bool:
     hooks = (coordinator.config or {}).get("hooks") or ()
-    return any(each.get("module") in RECALL_MODULES for each in hooks)
+    return any(each.get("module") == RECALL_MODULE for each in hooks)
 
 
 async def _masked(
@@ -251,15 +251,15 @@ async def _masked(
 
 
 def _missed(query: str, memories: list[Memory]) -> str:
-    """Says so if the question names a time beyond doubt, and no memory is from then."""
+    """Says so if the question names a time, and no memory is from then."""
     from .times import named
 
     span = named(query, utc_now())
-    if not (span and span.sure and memories):
+    if not (span and memories):
         return ""
     if any(span.has(memory.timestamp) for memory in memories):
         return ""
-    first, last = (f"{moment.astimezone():%Y-%m-%d}" for moment in span[:2])
+    first, last = (f"{moment.astimezone():%Y-%m-%d}" for moment in span)
     return f" None is from {first if first == last else f'{first} to {last}'}."
 
 

@@ -7,7 +7,6 @@ from memory_semantic.errors import NewerStoreError
 from memory_semantic.store import StoreInfo
 from pydantic import Field
 
-# Format 1 is a store without words.
 _FORMAT = 2
 # The keys in a collection's metadata: what the store is, and whether the collection is ready.
 _STORE = "agent_memory"
@@ -38,9 +37,11 @@ class ServerInfo(StoreInfo):
                 f"The store was made by a newer version (format {fields['format']}). Upgrade "
                 "amplifier-module-tool-memory-semantic."
             )
+        if fields["format"] != _FORMAT:
+            raise ValueError("It is of an unknown format.")
         return cls.model_validate({**fields, "ready": metadata.get(_READY, True), **there})
 
     def metadata(self) -> dict[str, Any]:
         """This info as a collection's metadata."""
         fields = self.model_dump(mode="json", by_alias=True, exclude={"common", "memories"})
-        return {_STORE: {"format": _FORMAT if self.words else 1, **fields}, _READY: self.ready}
+        return {_STORE: {"format": _FORMAT, **fields}, _READY: self.ready}

@@ -37,5 +37,5 @@ class SharingConfig:
         Agents, Field(description="the agents that `memory_share` may copy a memory to")
     ] = ()
     also_search: Annotated[
-        Agents, Field(description="the agents whose memories `memory_search` and recall also find")
+        Agents, Field(description="the agents whose memories `memory_search` also finds")
     ] = ()

@@ -10,7 +10,7 @@ from memory_semantic import times
 # specification's 0.3 is for questions about what is new, or of a time: docs/measured.md shows what
 # it costs elsewhere.
 RECENCY, RECENCY_ASKED = 0.02, 0.3
-# The newest, in the languages of memory_semantic's reader of times, which reads all other times.
+# The newest; memory_semantic's reader of times reads all others.
 _NEWEST = re.compile(
     r"\b(newest|latest|most recent|recent|neuest\w*|aktuellst\w*|jüngst\w*|plus récente?s?"
     r"|más recientes?|últim[oa]s?)\b|최신|가장 최근|최근|最新|最近",

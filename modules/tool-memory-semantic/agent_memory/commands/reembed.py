@@ -42,8 +42,8 @@ def reembed(
 
     Says what it will take, and asks. The store stays usable meanwhile. Safe to rerun: resumes after
     an interruption. With the model that the store already has, nothing is embedded, unless
-    --base-url names another service: the store is rebuilt, which adds what a store of an older
-    version lacks.
+    --base-url names another service: the store is rebuilt, which adds the words of its texts if it
+    lacks them.
     """
     from memory_semantic import EmbeddingGenerator
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,10 +9,13 @@ from memory_semantic import counted, readable_size
 
 from .. import charts, recalled
 from ..options import command
+from ..output import Output, local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage, Store
+    from memory_semantic import Memory, Store
+
+_MOST = 5  # how many of the most recalled memories are shown
 
 
 @command("stats", "stats --html memory.html", "stats --json")
@@ -34,12 +36,13 @@ def stats(session: Session, html: str | None) -> None:
     storage = session.existing
     memories = run(storage.get_recent(None))
     numbers = charts.count(memories)
-    usage = _usage(storage, memories)
+    searches = storage.searches()
+    usage = recalled.statistics(searches, memories) if searches else None
     info = run(storage.info())
     size = session.backend.size()
     model = info.model._asdict() if info else None
     facts = {"agent": session.agent, "bytes": size, "embedding": model}
-    facts |= {"usage": asdict(usage)} if usage else {}
+    facts |= {"usage": usage} if usage else {}
     session.out.json({**facts, **asdict(numbers)})
     for name, value in (
         ("agent", session.agent),
@@ -47,19 +50,32 @@ def stats(session: Session, html: str | None) -> None:
         ("stored", charts.span(numbers)),
         ("server", session.backend.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
-        *([("searches", recalled.searches(usage))] if usage else []),
+        *([("searches", _searches(usage))] if usage else []),
     ):
         session.out.line(f"{name:<10}{value}")
     charts.draw(numbers, session.out)
     if usage:
-        recalled.draw(usage, memories, session.out)
+        _draw(usage, memories, session.out)
 
 
-def _usage(storage: "MemoryStorage", memories: Sequence["Memory"]) -> recalled.UsageStats | None:
-    recorded = storage.searches()
-    if recorded is None:
-        return None
-    return recalled.statistics(recorded, memories, datetime.now(UTC))
+def _searches(usage: dict[str, Any]) -> str:
+    number, since = sum(usage["searches"].values()), local_time(usage["first"])
+    return f"{number:,} since {since:.10}, median {usage['milliseconds']:,.0f} ms"
+
+
+def _draw(usage: dict[str, Any], memories: Sequence["Memory"], out: Output) -> None:
+    """The memories recalled most, and how many were not recalled."""
+    texts = {memory.id: memory.content for memory in memories}
+    if usage["recalled"]:
+        out.line(click.style("\nRecalled most", bold=True))
+        rows = (
+            [f"{each['times']:,}", local_time(each["last"]), each["id"], texts[each["id"]]]
+            for each in usage["recalled"][:_MOST]
+        )
+        out.table(("times", "last", "id", "memory"), rows)
+    since = f"{local_time(usage['first']):.10}"
+    number = counted(len(usage["not_recalled"]))
+    out.line(f"\nStored before {since} and not recalled since: {number}")
 
 
 def _write_page(session: Session, file: str) -> None:
@@ -71,7 +87,7 @@ def _write_page(session: Session, file: str) -> None:
     if projection.installed():
         with session.out.progress("Drawing the map", 1) as progress:
             places = projection.project(vectors, progress.done)
-    write_page(file, session.agent, model, memories, places, _usage(storage, memories))
+    write_page(file, session.agent, model, memories, places, storage.searches())
     session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
     number = f"{counted(len(memories))} of {session.agent}"
     session.out.line(f"{number} written to {file}. Open it in a browser.")

@@ -11,10 +11,10 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory, limits, plain, timestamp_text
+from memory_semantic import Memory, Search, limits, plain, timestamp_text
 
 from .. import files
-from ..recalled import UsageStats
+from ..recalled import statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,18 +31,18 @@ def write_page(
     model: str,
     memories: Sequence[Memory],
     places: NDArray[Any] | None = None,
-    usage: UsageStats | None = None,
+    searches: Sequence[Search] = (),
 ) -> None:
     """Write the page with `memories` to `file`. `places`, a row of two coordinates for each memory,
-    adds a map; `usage` adds how often each was recalled.
+    adds a map; the `searches` that were recorded, how often each was found.
 
     The file is private, mode 0600, and is written whole or not at all. Raises OSError.
     """
-    first = usage.first if usage else None
+    usage = statistics(searches, memories) if searches else None
     data = {
         "model": model,
         "memories": _rows(memories, places, usage),
-        "recorded": timestamp_text(first) if first else None,
+        "recorded": timestamp_text(usage["first"]) if usage else None,
     }
     files.write(file, _page(agent, data).encode())
 
@@ -73,7 +73,7 @@ def _text(name: str) -> str:
 
 
 def _rows(
-    memories: Sequence[Memory], places: NDArray[Any] | None, usage: UsageStats | None
+    memories: Sequence[Memory], places: NDArray[Any] | None, usage: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         {
@@ -95,11 +95,11 @@ def _rows(
     if places is not None:
         for row, (x, y) in zip(rows, _on_page(places), strict=True):
             row |= {"x": x, "y": y}
-    recalled = {each.id: each for each in usage.recalled} if usage else {}
+    recalled = {each["id"]: each for each in usage["recalled"]} if usage else {}
     for row in rows:
         if row["id"] in recalled:
             each = recalled[row["id"]]
-            row |= {"recalled": each.times, "last": timestamp_text(each.last)}
+            row |= {"recalled": each["times"], "last": timestamp_text(each["last"])}
     return sorted(rows, key=lambda row: row["time"], reverse=True)
 
 

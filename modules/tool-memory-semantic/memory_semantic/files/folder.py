@@ -5,7 +5,7 @@
     rebuild/                    the next shard, while it is built or if that was interrupted
     damaged-<when>/             what a repair has replaced
     backup.jsonl                an export, of a day ago at most (backup.py)
-    usage.jsonl                 what searches have found, if that is recorded (usage.py)
+    usage.jsonl, usage.old.jsonl  what searches have found, if that is recorded (usage.py)
     waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 # All that we make in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
     r"qdrant\.db|rebuild(\.tmp)?|damaged-.*|queue|lock|"
-    r"(\.gitignore|(backup|usage|waiting)\.jsonl)(\.tmp)?"
+    r"(\.gitignore|(backup|usage(\.old)?|waiting)\.jsonl)(\.tmp)?"
 )
 _SHARD = re.compile(r"shard-[0-9]+")
 _SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+(\.tmp)?|(shard|manifest\.json)\.tmp")

@@ -13,20 +13,17 @@ from .disk import write_whole
 
 NAME = "manifest.json"
 
-# Formats 1 to 3 are those of 1.x and 2.x, of which the third stood for `erasing`. Format 4 means
-# that there may be a backup, from which those versions would not take what is forgotten.
-FORMAT = 4
-_ERASING = 3
+_FORMAT = 4
 
 
 class Manifest(StoreInfo):
-    """The contents of `manifest.json`. `format` is that of the file it was read from.
+    """The contents of `manifest.json`.
 
     `memories` is a lower bound, raised after a write is on disk: a store that opens with fewer has
     lost some, and one with more was interrupted before this file was written.
     """
 
-    format: int = FORMAT
+    format: Annotated[int, Field(ge=_FORMAT)] = _FORMAT
     engine: str = ENGINE
     shard: Annotated[str, Field(pattern=r"^shard-[0-9]+$")] = "shard-1"
     memories: Annotated[int, Field(ge=0, strict=True)] = 0
@@ -47,7 +44,7 @@ def read(folder: Path) -> Manifest | None:
 
 def described(folder: Path) -> Manifest | None:
     """The manifest in `folder`, whichever engine wrote the shard. Raises NewerStoreError if a newer
-    version wrote it, and DamagedStoreError if it is damaged.
+    version wrote it, and DamagedStoreError if it is damaged or an older one did.
     """
     try:
         text = (folder / NAME).read_bytes()
@@ -55,17 +52,16 @@ def described(folder: Path) -> Manifest | None:
         return None
     try:
         fields = json.loads(text)
-        if fields["format"] > FORMAT:
+        if fields["format"] > _FORMAT:
             raise NewerStoreError(
                 f"The store was made by a newer version (format {fields['format']}). Upgrade "
                 "amplifier-module-tool-memory-semantic."
             )
-        if fields["format"] < FORMAT:
-            fields["erasing"] = fields["format"] == _ERASING
         return Manifest.model_validate(fields)
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedStoreError(
-            f"The store's {NAME} is damaged; its memories are untouched. {REPAIR}"
+            f"The store's {NAME} is damaged, or of an older version; its memories are untouched. "
+            f"{REPAIR}"
         ) from error
 
 

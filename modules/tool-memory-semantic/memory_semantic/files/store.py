@@ -42,7 +42,7 @@ class FileStore:
             if count < least:
                 raise damage(manifest.agent, f"it holds {count} of at least {counted(least)}")
             # There are more after an interrupted write.
-            self._describe(memories=count, format=manifests.FORMAT)
+            self._describe(memories=count)
         except BaseException:
             self.close()
             raise
