@@ -104,9 +104,9 @@ def _of_yaml(text: str) -> Iterator[tuple[str, Any]]:
     import yaml
 
     try:
+        content = yaml.load(text, yaml.BaseLoader)
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise InputError("It has YAML aliases (*name). Write out what they stand for.")
-        content = yaml.load(text, yaml.BaseLoader)
     except yaml.YAMLError as error:
         raise InputError(f"It is not one document of YAML: {error}") from None
     found = content.get("memories") if isinstance(content, dict) else content
