@@ -53,7 +53,7 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "config", "agent_memory.foreign.qdrant"},
+    "memory_server": {"storage", "config"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
         "agent_memory.commands.share",

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from agent_memory import interchange
 from agent_memory.cli import cli
-from memory_semantic import MemoryStorage, identity
+from command import Command
+from memory_semantic import identity
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
@@ -85,9 +85,10 @@ def test_security_names_tests_that_exist() -> None:
 def test_the_documented_export_can_be_imported(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/export.md").read_text()
     data = "".join(blocks(page, "json")).encode()
-    storage = MemoryStorage("sam", {"storage_root": str(tmp_path)})
-    [(_, memory)] = interchange.read(data, "file", storage).memories
-    exported = [*interchange.export_lines("sam", [memory])]
+    (tmp_path / "page.jsonl").write_bytes(data)
+    command = Command(tmp_path / "memory")
+    command.run("import", str(tmp_path / "page.jsonl"))
+    exported = command.run("export", "-").stdout.encode().splitlines(keepends=True)
     assert exported[1] == data.splitlines(keepends=True)[1]
     assert json.loads(exported[0]).keys() == json.loads(data.decode().splitlines()[0]).keys()
 

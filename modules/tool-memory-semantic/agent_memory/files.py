@@ -1,9 +1,30 @@
-"""Writes the files that a person asks for: private, and whole or not at all."""
+"""The files that a person names: read up to a size; written privately, and whole or not at all."""
 
 import errno
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from memory_semantic import InputError
+
+# Enough for 100,000 memories of 10,000 English characters, with ids, times and tags.
+MAX_BYTES = 2**30
+_PIECE = 2**20
+ENCODING = "If it is text in another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
+
+
+def read_all(read: Callable[[int], bytes]) -> bytes:
+    """All that `read` returns. Raises InputError if that is more than any file of memories holds,
+    as with a device, or with a file that was packed to do harm.
+    """
+    pieces, size = [], 0
+    while piece := read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:
+            raise InputError(f"It is larger than {MAX_BYTES // 2**20:,} MB. Split it.")
+    return b"".join(pieces)
 
 
 def write(file: str, content: bytes) -> None:

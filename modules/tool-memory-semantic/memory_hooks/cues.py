@@ -255,12 +255,6 @@ def _kept(
     yield from kept
 
 
-def is_marked(text: str) -> bool:
-    """Whether a cue marks `text` outright, or two signals show that it is a standing statement."""
-    cues = any(cues.search(text) for cues in CUES.values())
-    return cues or len(_signals(text, _STRONG) | _signals(text, _WEAK)) > 1
-
-
 def _signals(sentence: str, among: dict[str, re.Pattern[str]]) -> set[str]:
     return {name for name, signal in among.items() if signal.search(sentence)}
 

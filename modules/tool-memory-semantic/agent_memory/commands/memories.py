@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from memory_semantic import AgentMemoryError, InputError, limits, readable_size
 
+from .. import files
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
 from ..output import first_line, local_time
 from ..session import FIRST_STORE, Session, fail, run
@@ -85,12 +86,10 @@ def store(
 
 
 def _standard_input() -> str:
-    from .. import formats
-
     try:
-        return formats.read_all(sys.stdin.buffer.read).decode()
+        return files.read_all(sys.stdin.buffer.read).decode()
     except UnicodeDecodeError:
-        raise InputError(f"The text on standard input is not UTF-8. {formats.ENCODING}") from None
+        raise InputError(f"The text on standard input is not UTF-8. {files.ENCODING}") from None
 
 
 @command("unreplace mem-a3f2b8c1d4e5")

@@ -1,72 +1,60 @@
-"""What other tools remember, read for `import`: one file for each family of forms.
+"""What other tools remember, recognised by its shape: one file for each family of forms.
 
-A reader recognises a file by its shape, adds to a `Haul` what may become memories, and counts there
-by name what it leaves out. Nothing is unpacked to disk, run, or fetched, except from the address of
-a Qdrant server that the person names.
+Of a conversation only what was saved as a memory is read. Nothing is unpacked to disk, or run.
 """
 
-import json
+import zipfile
+import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
 
-from ..formats import ImportFileError
-from . import chats, qdrant, records
-from .haul import Haul
-from .markdown import Notes
-from .sources import READ, Source, files_at
+from memory_semantic import InputError
 
-_QDRANT_FOLDER = (
-    "It is a local folder of the Qdrant client, whose texts are pickled: reading it could run what "
-    "somebody put there. Start a Qdrant server, copy the collection to it with the client's "
-    "migrate(), and import from its address: http://localhost:6333/collections/NAME"
-)
+from ..files import read_all
+from ..formats import Entry, json_values, text_of
+from . import markdown, records
 
 
-def recognise(named: str) -> Haul | None:
-    """What a file, a folder, a zip or an address holds of others' memories; None if it is to
-    be read as a file of our own. Raises ImportFileError if it is a folder or zip file in which
-    nothing is recognised, or must not be read.
+def recognise(path: Path) -> tuple[list[Entry], int]:
+    """What a file, or the files in a folder or a zip file (but in none of its folders), hold of
+    other tools' memories, each text once, and how many of them hold none. Raises InputError
+    for a folder or a zip file that is damaged or holds none at all.
     """
-    haul, path = Haul(), Path(named)
-    if named.startswith(("http://", "https://")):
-        qdrant.read(named, haul)
-        return haul
-    if not (path.is_dir() or path.is_file()):  # a pipe, which can be read once
-        return None
-    found = files_at(path)
-    names = [PurePosixPath(each.name) for each in found]
-    if any(name.match("collection/*/storage.sqlite") for name in names):
-        raise ImportFileError([_QDRANT_FOLDER])
-    notes = Notes([each for each in found if each.name.endswith(".md")])
-    taken = [_add(each, notes, haul) for each in found]
-    for name, known in zip(names, taken, strict=True):
-        if not known:
-            other = f"{name.suffix or name.name} files"
-            haul.left[name.name if name.suffix in READ else other] += 1
-    if any(taken):
-        return haul
-    if len(found) == 1 and found[0].path == path:
-        return None
-    some = ", ".join(sorted({name.name for name in names})[:5]) or "nothing"
-    raise ImportFileError([f"Nothing in it is recognised. It holds {some}."])
-
-
-def _add(source: Source, notes: Notes, haul: Haul) -> bool:
-    if source.name.endswith(".md"):
-        return notes.add(source, haul)
-    text = source.text() if source.name.endswith(READ) else ""
+    found, unread, files = dict[str, Entry](), 0, [path]
     try:
-        values = list(_values(text))
-    except (ValueError, RecursionError):
-        return False
-    whole = len(values) == 1 and chats.read(values[0], source.written, haul)
-    return whole or bool(values and records.read(values, source.written, haul))
+        if path.is_dir():
+            files = sorted(each for each in path.iterdir() if not each.is_symlink())
+        elif path.is_file() and zipfile.is_zipfile(path):
+            files = list(zipfile.Path(path).iterdir())
+        notes = any(file.name == "MEMORY.md" for file in files)
+        for file in files:
+            entries = list(_entries(file, notes))
+            unread += not entries
+            when = written(file if isinstance(file, Path) else path)
+            for entry in entries:
+                found.setdefault(entry.fields["content"], entry._replace(written=when))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+        raise InputError("It is a damaged or locked zip file.") from None
+    if not found and files != [path]:
+        raise InputError("No memories of another tool are recognised in it.")
+    return list(found.values()), unread
 
 
-def _values(text: str) -> Iterator[Any]:
-    """The JSON document, or those of the lines."""
-    try:
-        yield json.loads(text)
-    except json.JSONDecodeError:
-        yield from (json.loads(line) for line in text.splitlines() if line.strip())
+def written(file: Path) -> datetime:
+    """When the file was written, but not in the future."""
+    return datetime.fromtimestamp(min(file.stat().st_mtime, time()), UTC)
+
+
+def _entries(file: Path | zipfile.Path, notes: bool) -> Iterator[Entry]:
+    if not (file.is_file() and file.name.endswith((".md", ".json", ".jsonl"))):
+        return
+    with suppress(InputError, RecursionError), file.open("rb") as stream:  # no text, or no JSON
+        text = text_of(read_all(stream.read))
+        if file.name.endswith(".md"):
+            yield from markdown.entries(file.name, text, notes)
+        else:
+            for _, value in json_values(text):
+                yield from records.entries(value)

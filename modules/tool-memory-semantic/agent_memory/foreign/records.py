@@ -1,56 +1,69 @@
-"""Memories of other servers as JSON: mem0's `get_all`, and the MCP reference server's memory."""
+"""JSON of the data exports of Claude and ChatGPT, of mem0, and of the MCP reference server."""
 
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from time import time
 from typing import Any
 
-from .haul import Form, Haul, dict_of, dicts_of, list_of
-
-MEM0 = Form("mem0's get_all", "from-mem0")
-MCP = Form("the MCP reference server's memory", "from-mcp-memory")
-_READ = ("memory", "created_at", "updated_at", "categories", "metadata", "id", "hash", "score")
+from ..formats import Entry
+from .markdown import blocks
 
 
-def read(values: list[Any], written: datetime | None, haul: Haul) -> bool:
-    """Add what a file with these JSON values, one or a line each, holds. False if it is of neither
-    form.
-    """
-    whole = dict_of(values[0]) if len(values) == 1 else {}
-    if isinstance(whole.get("entities"), list):
-        values = [{"type": "entity", **each} for each in dicts_of(whole["entities"])]
-        values += [{"type": "relation", **each} for each in dicts_of(whole.get("relations"))]
-    if all(_of_graph(dict_of(each)) for each in values):
-        for each in values:
-            if each["type"] == "relation":
-                said = _sentence(each["from"], each.get("relationType"), each["to"])
-                haul.add(MCP, "relations", said, None, written)
-                continue
-            haul.left["entities without observations"] += not each["observations"]
-            for text in each["observations"]:
-                said, tags = f"{each.get('name')}: {text}", [each.get("entityType")]
-                haul.add(MCP, "observations", said, None, written, tags)
-        return True
-    found = dicts_of(whole.get("results") or values[0])
-    if not found or not all(isinstance(each.get("memory"), str) for each in found):
-        return False
-    for each in found:
-        about = dict_of(each.get("metadata"))
-        tags = [*list_of(each.get("categories")), *filter(None, [about.get("category")])]
-        when = each.get("updated_at") or each.get("created_at")
-        haul.add(MEM0, "memories", each["memory"], when, written, tags, "agent")
-        rest = {name: value for name, value in each.items() if name not in _READ}
-        rest |= {f"metadata.{name}": about[name] for name in about if name != "category"}
-        haul.left.update(f"the field {name}" for name, value in rest.items() if value)
-    for each in dicts_of(whole.get("relations")):
-        said = _sentence(each.get("source"), each.get("relationship"), each.get("target"))
-        haul.add(MEM0, "relations", said, None, written)
-    return True
+def entries(value: Any) -> Iterator[Entry]:
+    """What is remembered in a JSON value."""
+    match value:
+        case [*items] | {"results": [*items]}:
+            for item in items:
+                yield from entries(item)
+        case {"mapping": {**nodes}}:  # a conversation with ChatGPT
+            for node in nodes.values():
+                yield from _of_message(node)
+        case {"conversations_memory": about, "project_memories": {**projects}}:
+            said = _blocks(about, *projects.values())
+            yield from _all("from-claude", "memories saved by Claude", said, said_by="agent")
+        case {"prompt_template": str(text), "name": str(project)}:
+            said, when = blocks(text, project), value.get("updated_at")
+            yield from _all("from-claude", "instructions for Claude", said, timestamp=when)
+        case {"memory": text}:
+            fields = {"timestamp": value.get("updated_at") or value.get("created_at")}
+            fields |= {"tags": _texts(value.get("categories")), "said_by": "agent"}
+            yield from _all("from-mem0", "memories of mem0", _texts(text), **fields)
+        case {"name": str(name), "entityType": kind, "observations": texts}:
+            said, tags = (f"{name}: {text}" for text in _texts(texts)), _texts(kind)
+            yield from _all("from-mcp-memory", "observations of MCP's server", said, tags=tags)
+        case {"from": str(one), "relationType": str(verb), "to": str(other)}:
+            said = [f"{one} {verb.replace('_', ' ')} {other}"]
+            yield from _all("from-mcp-memory", "relations of MCP's server", said)
 
 
-def _of_graph(value: dict[str, Any]) -> bool:
-    if value.get("type") == "entity":
-        return isinstance(value.get("observations"), list)
-    return value.get("type") == "relation" and {"from", "to"} <= value.keys()
+def _of_message(node: Any) -> Iterator[Entry]:
+    match node:
+        case {"message": {"recipient": "bio", "content": {"parts": parts}, **about}}:
+            fields = {"timestamp": _time(about), "said_by": "agent"}
+            yield from _all("from-chatgpt", "memories saved by ChatGPT", _texts(parts), **fields)
+        case {"message": {"content": {"content_type": "user_editable_context", **told}, **about}}:
+            said = _blocks(told.get("user_profile"), told.get("user_instructions"))
+            yield from _all(
+                "from-chatgpt", "instructions for ChatGPT", said, timestamp=_time(about)
+            )
 
 
-def _sentence(one: object, relation: object, other: object) -> str:
-    return f"{one} {str(relation).replace('_', ' ')} {other}"
+def _time(message: dict[str, Any]) -> datetime | None:
+    match message.get("create_time"):
+        case (int() | float()) as seconds if 0 < seconds < time():
+            return datetime.fromtimestamp(seconds, UTC)
+    return None
+
+
+def _all(tag: str, kind: str, texts: Iterable[str], **fields: Any) -> Iterator[Entry]:
+    return (Entry(kind, {"content": text, **fields}, tag=tag) for text in texts)
+
+
+def _blocks(*values: Any) -> Iterator[str]:
+    return (block for text in _texts(values) for block in blocks(text))
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in `value`, or itself."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in values if isinstance(text, str) and text.strip()]
