@@ -144,14 +144,6 @@ def test_memories_of_a_time(command: Command, tmp_path: Path) -> None:
     assert len(command.json("list", "--agent", "alice")) == 1
 
 
-def test_a_circle_of_corrections_in_a_file_is_opened(command: Command, tmp_path: Path) -> None:
-    links = {OLD: NEW, NEW: OLD}
-    lines = [{"content": a, "replaced_by": str(point_id(b))} for a, b in links.items()]
-    (tmp_path / "circle.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert command.json("import", str(tmp_path / "circle.jsonl"))["unlinked"] == 1
-    assert len(command.json("list")) == 1
-
-
 def test_a_rule_that_was_replaced_is_not_pinned(command: Command) -> None:
     old = stored(command, OLD)
     new = stored(command, NEW, "--replaces", old)
