@@ -270,11 +270,18 @@ BRACKETS = [
     *("[ ] buy milk", "[x] done", "[1] Smith 2020", "[2026-01-01] We chose PostgreSQL.", "{", "["),
     *("[WIP] and more", "{name} is what the template says", "{1, 2} is a set"),
 ]
+HEADER = (
+    '{"format": "agent-memory", "version": 1, "agent": "sam", "exported": "2026-01-01T00:00Z", '
+    '"memories": %d}\n{"content": "a"}'
+)
 LINE = '{"content": "We chose PostgreSQL, 漢字."}\r\n'
 PACKED = [
     (name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
     for name in ("memories.jsonl", "memories.jsonl.gz", "export")
-    for data in (LINE.encode(encoding) for encoding in ("utf-8-sig", "utf-16"))
+    for data in (
+        *(LINE.encode(encoding) for encoding in ("utf-8-sig", "utf-16")),
+        f"\ufeff{LINE}".encode("utf-16-be"),
+    )
 ]
 
 
@@ -288,6 +295,8 @@ class TestOtherFiles:
             ("x", '{"content": "this"}\n{"content": "and", "id": 7, "more": 1}\n', ["this", "and"]),
             ("x", "memories:\n- content: 2026\n  context: ''\n", ["2026"]),
             ("x", '[\n{"content": "this"},\n{"content": "and"}]', ["this", "and"]),
+            ("x", f'{HEADER % 3}\n[{{"content": "b"}}, {{"content": "c", "format": 1}}]', [*"abc"]),
+            ("x", '{"content": "text", "format": "plain", "context": " "}', ["text"]),
             *(("x", empty, []) for empty in ("", " \n", "[]")),
         ],
     )
@@ -340,10 +349,6 @@ class TestOtherFiles:
         assert elsewhere.json("list") == command.json("list")
 
 
-HEADER = (
-    '{"format": "agent-memory", "version": 1, "agent": "sam", "exported": "2026-01-01T00:00Z", '
-    '"memories": %d}\n{"content": "a"}'
-)
 LAUGHS = "".join(f"\n- &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
 
 WRONG: list[tuple[str | bytes, str]] = [
