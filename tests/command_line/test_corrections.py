@@ -90,7 +90,8 @@ def test_an_import_without_the_correction_says_so(command: Command, tmp_path: Pa
     file.write_text(json.dumps(command.json("list", "--replaced")))
     told = command.run("import", str(file), "--agent", "alice").stdout
     assert "Not replaced here, as their corrections did not come along: 1." in told
-    command.run("import", str(file))  # where it is
+    assert command.json("list", "--replaced", "--agent", "alice") == []
+    assert command.json("import", str(file))["unlinked"] == 0  # where it is
     assert len(command.json("list", "--replaced")) == 1
 
 
