@@ -160,21 +160,18 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
 }
 
 
-def written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def folder_of(path: Path, files: dict[str, Any]) -> Path:
     path.mkdir()
     for name, value in files.items():
-        (path / name).write_text(written(value))
+        (path / name).write_text(value if isinstance(value, str) else json.dumps(value))
+        os.utime(path / name, (1_700_000_000, 1_700_000_000))
     return path
 
 
 def zip_of(path: Path, files: dict[str, Any]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, value in files.items():
-            archive.writestr(name, written(value))
+            archive.writestr(name, value if isinstance(value, str) else json.dumps(value))
     return path
 
 
@@ -195,8 +192,6 @@ class TestForms:
         assert f"{len(held)} new, 0 merged, 0 unchanged" in said.stdout
         assert texts(command, "--tag", tag) == texts(command, "--tag", "mine") == held
         folder = folder_of(tmp_path / "all", files)
-        for each in folder.iterdir():
-            os.utime(each, (1_700_000_000, 1_700_000_000))
         again = command.json("import", str(folder), "--yes")
         assert again["new"] == 0 and again["left_out"] == {}
         assert texts(command) == held
@@ -208,10 +203,7 @@ class TestForms:
         self, command: Command, tmp_path: Path
     ) -> None:
         for form, (files, *_) in FORMS.items():
-            folder = folder_of(tmp_path / form, files)
-            for each in folder.iterdir():
-                os.utime(each, (1_700_000_000, 1_700_000_000))
-            command.run("import", str(folder), "--yes")
+            command.run("import", str(folder_of(tmp_path / form, files)), "--yes")
         found = {memory["content"]: memory for memory in command.json("list", "--all")}
         expected = {
             "Shop: Answer briefly.": "2025-02-02T00:00",
@@ -273,22 +265,14 @@ class TestAsking:
         file.write_text("- Never commit to main.\n- Run the tests.\n")
         command.run("import", str(file), "--yes")
         assert command.json("list", "--pinned") == []
-        said = command.run("import", str(file), "--yes", "--pin").stdout
-        assert "Pinned as rules in the file, or by --pin: 2." in said
-        assert set(texts(command, "--pinned")) == {"Never commit to main.", "Run the tests."}
-
-    def test_says_which_rules_no_longer_fit(self, command: Command, tmp_path: Path) -> None:
-        # Longer than any of the file's, so that it does not fit into what those leave.
-        text = f"Answer in English, where {' '.join(['nothing waits'] * 30)}."
-        old = {"content": text, "timestamp": "2020-01-01T00:00:00Z"}
-        own = {"id": "mem-00000000000a", "pinned": True, **old}
+        own = {"content": "Be brief.", "timestamp": "2020-01-01T00:00:00Z", "pinned": True}
         command.run("import", "-", input=json.dumps(own))
-        file = tmp_path / "CLAUDE.md"
-        rules = (f"- Rule {n} is that {' '.join(['nothing waits'] * 15)}.\n" for n in range(40))
-        file.write_text("".join(rules))
-        os.utime(file, (1_700_000_000, 1_700_000_000))  # years after the own rule
-        said = command.run("import", str(file), "--yes", "--pin").stderr
-        assert "do not fit" in said and "mem-00000000000a" in said
+        said = command.run("import", str(file), "--yes", "--pin")
+        assert "Pinned as rules in the file, or by --pin: 2." in said.stdout
+        pinned = {"Never commit to main.", "Run the tests.", "Be brief."}
+        assert "not fit" not in said.stderr and set(texts(command, "--pinned")) == pinned
+        file.write_text("".join(f"- Rule {n} {' waits' * 150}.\n" for n in range(4)))
+        assert "do not fit: mem-" in command.run("import", str(file), "--yes", "--pin").stderr
 
 
 class TestBounds:
@@ -325,13 +309,6 @@ class TestBounds:
         folder = folder_of(tmp_path / "all", {"CLAUDE.md": f"- Be brief.\n- {'x' * 10_001}\n"})
         said = command.run("import", str(folder), "--yes", code=1).stderr
         assert "rules: content has 10,001 characters" in said and not command.root.exists()
-
-    def test_credentials_are_masked(self, command: Command, tmp_path: Path) -> None:
-        key = "sk-" + "a1b2c3d4" * 5
-        folder = folder_of(tmp_path / "all", {"CLAUDE.md": f"- Call it with {key}, always.\n"})
-        counts = command.json("import", str(folder), "--yes")
-        assert counts["masked_secrets"] == 1 and counts["new"] == 1
-        assert key not in json.dumps(command.json("list"))
 
 
 @pytest.mark.parametrize(

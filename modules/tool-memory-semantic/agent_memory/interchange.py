@@ -62,7 +62,7 @@ async def fit(
     missing, loose = linked - brought - known.keys(), 0
     for place, memory in memories:
         if there := known.get(memory.key):
-            memory.tags = [tag for tag in memory.tags if tag not in undo or tag in there.tags]
+            memory.tags = [tag for tag in memory.tags if tag not in undo]
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
                 raise InputError(f"{place}: with the tags in the store, it would have {number}.")
         if memory.replaced_by in missing:

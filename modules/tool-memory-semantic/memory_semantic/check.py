@@ -108,18 +108,12 @@ def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
     return _batch(memories)
 
 
-def clean_memories(
-    memories: Iterable[Memory], agent: str, undated: datetime | None
-) -> list[NewMemory]:
-    """`memories` for `agent`, with their ids and times; those created without a time get `undated`,
-    if given. Raises InputError as `clean_items` does.
-    """
+def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
+    """`memories` for `agent`, with their ids and times. Raises InputError as `clean_items` does."""
     cleaned = []
     for memory in memories:
-        dated = "timestamp" in memory.model_fields_set
-        time = memory.timestamp if dated else undated or memory.timestamp
-        new = _new_memory(agent, time, memory.content, memory.tags, memory.metadata)
-        new.id, new.dated = clean_id(memory.id), dated
+        new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
+        new.id, new.dated = clean_id(memory.id), "timestamp" in memory.model_fields_set
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
         new.expires, new.said_by = memory.expires, memory.said_by
         if new.replaced_by == new.key:

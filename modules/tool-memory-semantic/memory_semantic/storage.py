@@ -124,16 +124,14 @@ class MemoryStorage:
 
         return await self._put(memories, frozenset(), work)
 
-    async def restore(
-        self, memories: Iterable[Memory], undated: datetime | None = None
-    ) -> list[Stored]:
+    async def restore(self, memories: Iterable[Memory]) -> list[Stored]:
         """Store up to 1,000 memories with their own ids and times, as an import does.
 
         A known text is merged, and keeps its id and its vector. A memory whose id already belongs
         to another text gets a new one. A memory created without a `timestamp` takes the time that
-        the store has for its text, else `undated` (by default, when it was created).
+        the store has for its text.
         """
-        restored = check.clean_memories(memories, self.agent_id, undated)
+        restored = check.clean_memories(memories, self.agent_id)
         known = await self.run(lambda store: adopt(store, restored), ())
         return await self._put(restored, known, lambda store: store.update(restored, merge))
 
