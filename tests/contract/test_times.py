@@ -30,6 +30,7 @@ NAMED = [
     ("How did we handle certificate renewal last year?", "2025-01-01", "2025-12-31"),
     ("who led the team ten years ago", "2016-01-01", "2016-12-31"),
     ("What did we agree on in March?", "2026-03-01", "2026-03-31"),
+    ("What broke in February?", "2026-02-01", "2026-02-28"),
     ("Why did we drop Redis back in December?", "2025-12-01", "2025-12-31"),
     ("Who joined the team last August?", "2026-08-01", "2026-08-31"),
     ("What did we note in November about quotas?", "2026-11-01", "2026-11-20"),
