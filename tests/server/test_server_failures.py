@@ -97,11 +97,13 @@ FAILURES: dict[str, tuple[Any, int, str]] = {
     "404 another's": ((404, {}, b'{"detail": "no"}'), 1, "Check qdrant_url"),
     "another's": ((200, {}, b'{"data": []}'), 1, "Check qdrant_url"),
     "nothing": ((200, {}, b'{"result": null, "status": "ok"}'), 1, "Check qdrant_url"),
-    "moved": (
-        (307, {"location": "http://me:pw@127.0.0.1:9/x?y"}, b""),
+} | {
+    f"moved {status}": (
+        (status, {"location": "http://me:pw@127.0.0.1:9/x?y"}, b""),
         1,
-        r"redirects to http://127\.0\.0\.1:9 .HTTP 307.*set qdrant_url",
-    ),
+        rf"redirects to http://127\.0\.0\.1:9 .HTTP {status}.*set qdrant_url",
+    )
+    for status in (301, 302, 303, 307, 308)
 }
 
 
@@ -153,20 +155,6 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     assert memory.content == "known" and await storage.count() == 1
     [stored] = await storage.upsert([TEXT])
     assert not stored.known
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_not_followed(
-    storage: MemoryStorage, qdrant: QdrantServer, status: int
-) -> None:
-    with QdrantServer() as other:
-        away = {"location": f"{other.url.replace('://', '://me:pw@')}/x?token=t0ken"}
-        qdrant.rules.append(Rule(99, answer=(status, away, b"")))
-        for call in (storage.store(TEXT), storage.search(TEXT), storage.delete(["mem-12345678"])):
-            said = str(await error_of(call))
-            assert f"redirects to {other.url} (HTTP {status})" in said and "set qdrant_url" in said
-            assert "me:pw" not in said and "t0ken" not in said
-        assert other.requests == []
 
 
 @pytest.mark.parametrize("name", ["closed", "408", "429", "500", "502", "503"])
@@ -259,32 +247,11 @@ async def test_nothing_is_acknowledged_by_a_node_that_is_cut_off_from_the_other_
     assert await storage.run(lambda store: list(store.get([key])), []) == [key]
 
 
-async def test_a_delete_whose_acknowledgement_is_lost_is_done(
-    storage: MemoryStorage, qdrant: QdrantServer
-) -> None:
-    ids = await storage.store_many(["a", "b"])
-    qdrant.drop(only="points/delete", after=True)
-    qdrant.fail(503, only="points/delete", after=True)
-    assert await storage.delete(ids[:1]) == 1
-    assert [memory.id for memory in await storage.get_recent()] == ids[1:]
-
-
 CREATION = {
     "collection": f"PUT /collections/{SHARD}",
     "index": "/index",
     "alias": "POST /collections/aliases",
 }
-
-
-@pytest.mark.parametrize("step", CREATION)
-@pytest.mark.parametrize("after", [False, True])
-async def test_a_creation_whose_acknowledgement_is_lost_continues(
-    storage: MemoryStorage, qdrant: QdrantServer, step: str, after: bool
-) -> None:
-    qdrant.fail(503, only=CREATION[step], after=after)
-    qdrant.drop(only=CREATION[step], after=after)
-    assert await storage.get(await storage.store(TEXT))
-    assert list(qdrant.created) == [SHARD]
 
 
 @pytest.mark.parametrize(
@@ -296,6 +263,7 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
 ) -> None:
     qdrant.rules += [Rule(1, "/index")] * passed
     down = Rule(99, "", answer=DROP)
+    qdrant.fail(503, only=CREATION[step], after=after)  # which alone stops nothing
     qdrant.rules.append(Rule(1, CREATION[step], answer=DROP, after=after))
     qdrant.rules[-1].before = lambda: qdrant.rules.insert(0, down)
     assert str(await error_of(storage.store(TEXT))).endswith(UNCHANGED)
@@ -307,21 +275,6 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     assert info.points_count == 1
     fields = {"id", "tags", "revision", "replaced_by", "pinned", "expires", "timestamp"}
     assert info.payload_schema.keys() == fields
-
-
-async def test_a_server_that_is_down_and_comes_back(
-    storage: MemoryStorage, qdrant: QdrantServer
-) -> None:
-    memory_id = await storage.store("x")
-    qdrant.stop()
-    for call in (
-        *(storage.store("y"), storage.search("x")),
-        *(storage.count(), storage.delete([memory_id])),
-    ):
-        error = await error_of(call)
-        assert "could not be reached" in str(error) and str(error).endswith(UNCHANGED)
-    qdrant.start()
-    assert await storage.get(memory_id) and await storage.store("y")
 
 
 async def test_a_server_that_does_not_answer_is_given_up(

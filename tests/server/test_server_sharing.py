@@ -132,18 +132,7 @@ async def test_a_stored_text_survives_a_delete_at_the_same_moment(
     assert len(await tags_of(storage)) == 1
 
 
-async def test_a_write_is_retried_until_others_let_it_through(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
-) -> None:
-    await storage.store("x")
-    for i in range(5):
-        qdrant.between(lambda i=i: asyncio.run(other.store("x", [f"theirs {i}"])), "PUT ", "PUT")
-        qdrant.rules.append(Rule(1, UPSERT))  # theirs, which is the next request of this kind
-    await storage.store("x", ["ours"])
-    assert await tags_of(storage) == {"x": {"ours", *(f"theirs {i}" for i in range(5))}}
-
-
-async def test_a_write_that_others_never_let_through_is_an_error_and_safe_to_repeat(
+async def test_a_write_is_retried_until_others_let_it_through_or_it_is_safe_to_repeat(
     qdrant: QdrantServer, storage: MemoryStorage
 ) -> None:
     await storage.store("x")
@@ -152,12 +141,14 @@ async def test_a_write_that_others_never_let_through_is_an_error_and_safe_to_rep
     def change() -> None:
         qdrant.client.set_payload(ALIAS, {"revision": os.urandom(4).hex()}, [key])
 
+    qdrant.rules.append(Rule(19, UPSERT, before=change))
+    await storage.store("x", ["ours"])
     qdrant.rules.append(Rule(100, UPSERT, before=change))
     with pytest.raises(StorageError, match=r"Others keep changing .* storing it again is safe"):
-        await storage.store("x", ["ours"])
+        await storage.store("x", ["again"])
     qdrant.rules.clear()
-    await storage.store("x", ["ours"])
-    assert await tags_of(storage) == {"x": {"ours"}}
+    await storage.store("x", ["again"])
+    assert await tags_of(storage) == {"x": {"ours", "again"}}
 
 
 async def test_a_batch_that_others_partly_change_is_stored_in_order(
@@ -338,27 +329,6 @@ async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
     with pytest.raises(StorageError, match=r"text-embedding-3-small.*Nothing was changed"):
         await storage.store("new")
     assert await storage.count() == 1 and await storage.get_recent(1)
-
-
-def test_threads_and_tasks_share_a_store(
-    make: Callable[[], MemoryStorage], qdrant: QdrantServer
-) -> None:
-    async def tasks(name: int) -> None:
-        storage = make()
-        await asyncio.gather(
-            *(storage.store(f"fact {i}", [f"thread {name}"]) for i in range(4)),
-            *(make().store(f"fact {name}.{i}") for i in range(2)),
-        )
-
-    threads = [threading.Thread(target=asyncio.run, args=(tasks(name),)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    tags = asyncio.run(tags_of(make()))
-    everybody = {f"thread {name}" for name in range(4)}
-    assert [tags.pop(f"fact {i}") for i in range(4)] == [everybody] * 4
-    assert len(tags) == 8 and len(qdrant.created) == 1
 
 
 def test_a_forked_child_can_use_the_store_and_so_can_its_parent(
