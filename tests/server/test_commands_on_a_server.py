@@ -83,26 +83,22 @@ def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
 
 
 class TestAsWithFiles:
-    def test_agents(self, qdrant: QdrantServer) -> None:
+    def test_store_search_list_show_and_agents(self, qdrant: QdrantServer, root: Path) -> None:
         assert f"No agent has a store in {qdrant.url} yet" in run("list", "--agents").stderr
-        run("store", "one")
+        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
+        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
+        again = as_json("store", "The launch is in May.", "--tag", "more")
+        assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
+        [found] = as_json("search", "when is the launch?")
+        assert found.pop("score") and [found] == as_json("list", "--tag", "more")
+        assert len(json.loads(invoke("list", "--json").stdout)) == 1  # the only agent has no name
+        shown = as_json("show", stored["memory_id"].removeprefix("mem-"))
+        assert shown["tags"] == ["launch", "more"]
         run("store", "two", "--agent", "alice")
         alice, sam = as_json("list", "--agents")
         assert (alice["agent"], sam["agent"]) == ("alice", "sam")
         assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
         assert "sam\t1\t-\tlocal" in run("list", "--agents").stdout
-
-    def test_store_search_list_show(self, ids: list[str], root: Path) -> None:
-        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
-        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
-        again = as_json("store", "The launch is in May.", "--tag", "more")
-        assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
-        assert as_json("search", "which database?")[0]["content"] == TEXTS[0]
-        assert [m["id"] for m in as_json("list")][1:] == ids[::-1]
-        assert as_json("list", "--tag", "tag 1")[0]["id"] == ids[1]
-        shown = as_json("show", stored["memory_id"].removeprefix("mem-"))
-        assert shown["tags"] == ["launch", "more"]
-        assert len(json.loads(invoke("list", "--json").stdout)) == 4  # the only agent has no name
         assert not root.exists()
 
     def test_forget_by_id_and_by_tag(self, ids: list[str], storage: MemoryStorage) -> None:
@@ -258,9 +254,15 @@ class TestDoctor:
 
 @dataclass
 class Reembed:
-    """Runs `reembed` with the model m; `new` is the store as it is afterwards."""
+    """Runs `reembed` with the model m on the three texts of `ids`. `storage` is the store with its
+    old model, `new` with m, which `service` serves.
+    """
 
+    ids: list[str]
+    storage: MemoryStorage
     new: MemoryStorage
+    qdrant: QdrantServer
+    service: EmbeddingsServer
 
     def __call__(self, code: int = 0) -> Result:
         return run("reembed", "--model", "m", "--yes", code=code)
@@ -270,10 +272,16 @@ class Reembed:
 
 
 @pytest.fixture
-def reembed(make_storage: MakeStorage, qdrant: QdrantServer, server: EmbeddingsServer) -> Reembed:
+def reembed(
+    ids: list[str],
+    storage: MemoryStorage,
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    server: EmbeddingsServer,
+) -> Reembed:
     settings(base_url=server.base_url)
     config = {"embedding_model": "m", "base_url": server.base_url}
-    return Reembed(make_storage(qdrant_url=qdrant.url, **config))
+    return Reembed(ids, storage, make_storage(qdrant_url=qdrant.url, **config), qdrant, server)
 
 
 def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
@@ -285,14 +293,8 @@ def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
 
 
 class TestReembed:
-    def test_to_another_model_and_again_without_sending_a_text(
-        self,
-        ids: list[str],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-        reembed: Reembed,
-    ) -> None:
+    def test_to_another_model_and_again_without_sending_a_text(self, reembed: Reembed) -> None:
+        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
         before = memories(storage)
         said = reembed()
         assert "3 memories to embed" in said.stderr and "with the model 'm', 1536" in said.stdout
@@ -300,65 +302,58 @@ class TestReembed:
         assert memories(storage) == before and unwell() == {}
         assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
         vectors = vectors_of(storage)
-        server.requests.clear()
+        service.requests.clear()
         reembed()
         assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]}
-        assert not any(text in json.dumps(server.requests) for text in TEXTS)
+        assert not any(text in json.dumps(service.requests) for text in TEXTS)
         assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
         run("reembed", "--model", "local", "--yes")
         assert collections(qdrant) == {f"{ALIAS}.shard-4": [ALIAS]} and unwell() == {}
         assert memories(storage) == before
 
-    def test_an_interrupted_one_keeps_serving_and_resumes(
-        self,
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-        reembed: Reembed,
-    ) -> None:
-        asyncio.run(storage.store_many([f"fact {number}" for number in range(150)]))
+    def test_an_interrupted_one_keeps_serving_and_resumes(self, reembed: Reembed) -> None:
+        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
+        facts = {f"fact {number}" for number in range(150)}
+        asyncio.run(storage.store_many(sorted(facts)))
         qdrant.between(bool, only=f"PUT {NEW}")
         qdrant.fail(503, times=3, only=f"PUT {NEW}")
         assert "HTTP 503" in reembed(code=1).stderr
-        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
+        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 153
         left = unwell()["collections"]
         assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
         copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
         assert copied[0].payload
         run("forget", copied[0].payload["id"], "--yes")
-        server.requests.clear()
+        service.requests.clear()
         reembed()
-        texts = [text for request in server.requests for text in request["input"]]
-        assert sum(text in {f"fact {n}" for n in range(150)} for text in texts) == 150 - 128
+        texts = [text for request in service.requests for text in request["input"]]
+        assert sum(text in {*facts, *TEXTS} for text in texts) == 153 - 128
         after = memories(storage)
-        assert len(after) == 149 and copied[0].payload["content"] not in after
+        assert len(after) == 152 and copied[0].payload["content"] not in after
         assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
 
-    def test_what_was_forgotten_is_in_no_unfinished_one(
-        self, ids: list[str], qdrant: QdrantServer, reembed: Reembed
-    ) -> None:
-        qdrant.fail(503, times=3, only=SWITCH)
+    def test_what_was_forgotten_is_in_no_unfinished_one(self, reembed: Reembed) -> None:
+        reembed.qdrant.fail(503, times=3, only=SWITCH)
         reembed(code=1)
-        run("forget", ids[0], "--yes")
-        left, _ = qdrant.client.scroll(f"{ALIAS}.shard-2")
+        run("forget", reembed.ids[0], "--yes")
+        left, _ = reembed.qdrant.client.scroll(f"{ALIAS}.shard-2")
         assert {(point.payload or {})["content"] for point in left} == {*TEXTS[1:]}
 
     def test_the_service_of_a_store_stays_known(
-        self, reembed: Reembed, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+        self, reembed: Reembed, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        asyncio.run(reembed.new.store("x"))
+        url = reembed.service.base_url
+        reembed()
         monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
         settings()
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
         run("reembed", "--model", "m")
         kept: Any = asyncio.run(reembed.new.info())
-        assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url
+        assert kept.shard == "shard-3" and kept.endpoint and kept.endpoint in url
 
-    def test_it_is_done_even_if_the_last_answer_is_lost(
-        self, ids: list[str], reembed: Reembed, qdrant: QdrantServer
-    ) -> None:
-        qdrant.fail(503, times=3, only=READY, after=True)
+    def test_it_is_done_even_if_the_last_answer_is_lost(self, reembed: Reembed) -> None:
+        reembed.qdrant.fail(503, times=3, only=READY, after=True)
         reembed(code=1)
         asyncio.run(reembed.new.store("stored afterwards"))
         run("doctor", "--repair", "--yes")
@@ -366,11 +361,9 @@ class TestReembed:
         reembed()
         assert reembed.texts() == {*TEXTS, "stored afterwards"} and unwell() == {}
 
-    def test_killed_before_its_end_it_can_be_repaired(
-        self, ids: list[str], reembed: Reembed, qdrant: QdrantServer, server: EmbeddingsServer
-    ) -> None:
-        settings(qdrant_timeout="1", base_url=server.base_url)
-        qdrant.fail(503, times=3, only=READY)
+    def test_killed_before_its_end_it_can_be_repaired(self, reembed: Reembed) -> None:
+        settings(qdrant_timeout="1", base_url=reembed.service.base_url)
+        reembed.qdrant.fail(503, times=3, only=READY)
         reembed(code=1)
         assert "doctor --repair" in run("list", code=1).stderr
         assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
@@ -382,14 +375,14 @@ class TestMeanwhile:
     """What other machines do while a reembed runs."""
 
     @pytest.fixture
-    def others(self, ids: list[str], clock: Clock) -> Callable[[MemoryStorage], str]:
+    def others(self, reembed: Reembed, clock: Clock) -> Callable[[MemoryStorage], str]:
         """They store, touch and forget, and return the id of a text forgotten and stored again."""
 
         def act(storage: MemoryStorage) -> str:
             clock.advance(hours=1)
             asyncio.run(storage.store("stored meanwhile", ["new"]))
             asyncio.run(storage.store(TEXTS[1], ["more"]))
-            asyncio.run(storage.delete([ids[0], ids[2]]))
+            asyncio.run(storage.delete([reembed.ids[0], reembed.ids[2]]))
             return asyncio.run(storage.store(TEXTS[2], ["again"]))
 
         return act
@@ -400,13 +393,12 @@ class TestMeanwhile:
         self,
         others: Callable[[MemoryStorage], str],
         reembed: Reembed,
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
         clock: Clock,
         moment: str,
         interrupted: bool,
     ) -> None:
         """Nor if it is interrupted after that, while it copies the last changes, and run again."""
+        storage, qdrant = reembed.storage, reembed.qdrant
         again: list[str] = []
 
         def act() -> None:
@@ -427,11 +419,9 @@ class TestMeanwhile:
         assert unwell() == {} and collection == f"{ALIAS}.shard-{3 if interrupted else 2}"
 
     def test_nor_after_the_switch(
-        self,
-        others: Callable[[MemoryStorage], str],
-        reembed: Reembed,
-        qdrant: QdrantServer,
+        self, others: Callable[[MemoryStorage], str], reembed: Reembed
     ) -> None:
+        qdrant = reembed.qdrant
         waiting = Thread(target=others, args=(reembed.new,))  # until the new collection is ready
 
         def before_the_second_copy() -> None:
@@ -445,16 +435,10 @@ class TestMeanwhile:
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
 
     @pytest.mark.parametrize("known", [False, True])
-    def test_a_delete_during_it_still_deletes(
-        self,
-        ids: list[str],
-        reembed: Reembed,
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        known: bool,
-    ) -> None:
+    def test_a_delete_during_it_still_deletes(self, reembed: Reembed, known: bool) -> None:
+        storage, qdrant, doomed = reembed.storage, reembed.qdrant, reembed.ids[0]
         deleted: list[int] = []
-        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([ids[0]]))))
+        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([doomed]))))
 
         def in_the_midst() -> None:
             """The delete has read the old collection when the alias stands for the new one."""
@@ -484,17 +468,11 @@ class TestMeanwhile:
         ],
     )
     def test_two_at_once_lose_nothing(
-        self,
-        ids: list[str],
-        reembed: Reembed,
-        make_storage: MakeStorage,
-        server: EmbeddingsServer,
-        qdrant: QdrantServer,
-        model: str,
-        moment: str,
+        self, reembed: Reembed, make_storage: MakeStorage, model: str, moment: str
     ) -> None:
         """The other one is done, and its store is used, before the first continues."""
-        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
+        qdrant, url = reembed.qdrant, reembed.service.base_url
+        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=url)
         made = EmbeddingModel(model, None, 1536)
         wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())
 
