@@ -426,6 +426,8 @@ def of_another_engine(manifest: Path) -> None:
 
 
 class TestRepair:
+    """Each case takes seconds: the checks and the repair run in processes of their own."""
+
     @pytest.mark.parametrize(
         ("name", "harm"),
         [

@@ -381,7 +381,7 @@ asyncio.run(main())
 async def test_machines_that_begin_at_once_have_one_store_with_all_that_was_acknowledged(
     root: Path, qdrant: QdrantServer, storage: MemoryStorage
 ) -> None:
-    """Whatever the network does."""
+    """Whatever the network does. It takes seconds until three processes have loaded the client."""
     for i in range(200):
         qdrant.rules += [Rule(19), Rule(1, answer=DROP, after=i % 2 == 0)]
     answers = await asyncio.to_thread(at_once, root, SOAK, 3, qdrant.url, 20)
