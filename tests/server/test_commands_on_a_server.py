@@ -146,9 +146,9 @@ class TestErrors:
         """All that need a store."""
         file = tmp_path / "note.txt"
         file.write_text("a note\n")
-        lines = """search x, store x, list, show mem-00000000, forget mem-00000000 --yes, export -,
-            reembed --model local --yes, stats, doctor"""
-        return [line.split() for line in (f"import {file}", *lines.split(","))]
+        lines: str = f"""search x, store x, list, show mem-00000000, forget mem-00000000 --yes,
+            export -, import {file}, reembed --model local --yes, stats, doctor"""
+        return [line.split() for line in lines.split(",")]
 
     def test_a_store_that_is_still_in_files_is_not_ignored_by_any_command(
         self, qdrant: QdrantServer, root: Path, commands: list[list[str]]
