@@ -131,7 +131,9 @@ def test_credentials_are_masked_in_memories_and_questions(command: Command) -> N
     assert key not in command.run("search", f"is it {key}").output
 
 
-def test_agents_lists_each_store(command: Command, make_storage: MakeStorage) -> None:
+def test_agents_lists_each_store_and_the_others_beside_a_damaged_one(
+    command: Command, root: Path
+) -> None:
     assert command.json("list", "--agents") == []
     command.run("store", "one")
     command.run("store", "two", "--agent", "alice")
@@ -142,15 +144,12 @@ def test_agents_lists_each_store(command: Command, make_storage: MakeStorage) ->
     assert 10_000 < sam["bytes"] < 3_000_000
     assert sam["last_stored"] == command.json("list")[0]["timestamp"]
     assert command.run("list", "--agents").stdout.startswith("alice\t2\t")
-
-
-def test_agents_lists_the_others_beside_a_damaged_store(command: Command, root: Path) -> None:
-    command.run("store", "one")
-    command.run("store", "two", "--agent", "alice")
     (root / "alice/qdrant.db/manifest.json").write_text("{")
     alice, sam = command.json("list", "--agents")
     assert "damaged" in alice["problem"] and sam["memories"] == 1
     assert "agent-memory doctor --agent alice" in command.run("list", "--agents").stdout
+    said = command.run("list", "--agent", "alice", code=1).stderr
+    assert "agent-memory doctor" in said and "Nothing was changed" in said
 
 
 class TestWhichAgent:
@@ -203,16 +202,14 @@ class TestWhichAgent:
 
 
 class TestErrors:
-    def test_an_agent_without_a_store(self, command: Command) -> None:
+    def test_an_agent_without_a_store_alone_and_among_others(
+        self, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         result = command.run("list", code=1)
         assert "'sam' has no store" in result.stderr
         assert "The first memory makes one: agent-memory store" in result.stderr
         assert "agent-memory store" in command.run("list", "--agents").stderr  # and says no less
         assert not command.root.exists()
-
-    def test_an_agent_without_a_store_among_others(
-        self, command: Command, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
         command.run("store", "one", "--agent", "alice")
         assert "There are stores of alice." in command.run("list", code=1).stderr
         settings(config(agent_identity="sam", storage_root=str(command.root)))
@@ -227,25 +224,16 @@ class TestErrors:
         )
         assert "looks like mem-" in command.run("show", "nonsense", code=2).stderr
 
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            ["search"],
-            ["list", "--limit", "0"],
-            ["list", "--since", "soon"],
-            ["list", "--since", "99999999999d"],
-            ["store", "  "],
-            ["store", "x" * 10_001],
-            ["frobnicate"],
-            ["forget"],
-            ["forget", "mem-000000000000", "--tag", "x"],
-            ["forget", "--before", "0d", "--yes"],
-            ["list", "--since", "0h"],
-        ],
-    )
-    def test_a_usage_error_is_exit_code_2(self, command: Command, arguments: list[str]) -> None:
-        result = command.run(*arguments, code=2)
-        assert "Error: " in result.stderr and "Traceback" not in result.output
+    def test_a_usage_error_is_exit_code_2(self, command: Command) -> None:
+        lines = """search | list --limit 0 | list --since soon | list --since 99999999999d
+            | frobnicate | forget | forget mem-000000000000 --tag x | forget --before 0d --yes
+            | list --since 0h"""
+        for arguments in (
+            *(["store", "  "], ["store", "x" * 10_001]),
+            *(line.split() for line in lines.split("|")),
+        ):
+            result = command.run(*arguments, code=2)
+            assert "Error: " in result.stderr and "Traceback" not in result.output, arguments
 
     def test_an_invalid_setting(self, command: Command) -> None:
         settings(config(lock_timeout="soon"))
@@ -282,49 +270,37 @@ class TestErrors:
     @pytest.mark.parametrize("empty", ["", " \t"])
     def test_rejects_empty_values(self, root: Path, empty: str) -> None:
         settings(config(agent_identity="sam", storage_root=str(root)))
-        CliRunner().invoke(cli, ["store", "one"])
+        invoke("store", "one")
         needed = {"--to": "local", "--model": "local"}
         for name in COMMANDS:
             declared = cli.get_command(click.Context(cli), name)
             assert declared
             required = [param for param in declared.params if param.required]
             for param in declared.params:
-                option = param.opts[0] if isinstance(param, click.Option) else ""
                 if isinstance(param, click.Option) and param.is_flag:
                     continue
                 words = [name]
-                for other in required:
-                    if other is not param:
-                        given = needed.get(other.opts[0], str(Path(__file__)))
-                        words += [other.opts[0], given] if other.opts[0][0] == "-" else [given]
-                words += [option, empty] if option else [empty]
-                result = CliRunner().invoke(cli, words, input="y\n")
-                assert result.exit_code == 2, (words, result.output)
+                for each in dict.fromkeys([*required, param]):
+                    option = each.opts[0] if isinstance(each, click.Option) else ""
+                    given = empty if each is param else needed.get(option, str(Path(__file__)))
+                    words += [option, given] if option else [given]
+                result = invoke(*words, input="y\n", code=2)
                 assert "Traceback" not in result.output and "Error: Invalid value" in result.output
-        assert "one" in CliRunner().invoke(cli, ["list"]).output
+        assert "one" in invoke("list").output
 
     @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
     def test_closed_streams(self, command: Command, closed: str) -> None:
         command.run("store", "one")
-        line = f"{EXECUTABLE} list --agent sam --root {command.root} {closed}"
-        result = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
-        assert result.returncode == 0 and "Traceback" not in result.stderr
-        line = f"{EXECUTABLE} store - --agent sam --root {command.root} {closed}"
-        result = subprocess.run(["sh", "-c", line], capture_output=True, text=True, input="")
-        assert result.returncode == 2 and "Traceback" not in result.stderr
+        for words, code in (("list", 0), ("store -", 2)):
+            line = f"{EXECUTABLE} {words} --agent sam --root {command.root} {closed}"
+            result = subprocess.run(["sh", "-c", line], capture_output=True, text=True, input="")
+            assert result.returncode == code and "Traceback" not in result.stderr
 
-    def test_a_reader_that_leaves(self, command: Command) -> None:
-        for number in range(30):
-            command.run("store", f"{number} " + "x" * 5_000)
+    def test_a_reader_that_leaves(self, command: Command, sam: MemoryStorage) -> None:
+        asyncio.run(sam.store_many([f"{number} " + "x" * 5_000 for number in range(30)]))
         line = f"{EXECUTABLE} list --all --agent sam --root {command.root} | head -c 10"
         result = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
         assert "Traceback" not in result.stderr
-
-    def test_a_damaged_store(self, command: Command, root: Path) -> None:
-        command.run("store", "one")
-        (root / "sam/qdrant.db/manifest.json").write_text("{")
-        result = command.run("list", code=1)
-        assert "agent-memory doctor" in result.stderr and "Nothing was changed" in result.stderr
 
 
 HOSTILE = (
@@ -343,41 +319,28 @@ class TestText:
             assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", without_styles)
         for words in (["list"], ["show", id], ["search", "red"]):
             shown = command.run(*words).output
-            assert (
-                "[bold]markup[/bold]" in shown
-                and ":smile:" in shown
-                and "café 漢字 👩‍👩‍👧" in shown
-            )
+            for harmless in ("[bold]markup[/bold]", ":smile:", "café 漢字 👩‍👩‍👧"):
+                assert harmless in shown
             assert "\x1b" not in shown and "\u202e" not in shown
+        assert command.json("show", id)["content"] == HOSTILE  # JSON has it unchanged
 
-    def test_json_has_the_text_unchanged(self, command: Command) -> None:
-        stored = command.json("store", HOSTILE)
-        assert command.json("show", stored["memory_id"])["content"] == HOSTILE
-
-    def test_a_terminal_gets_colours_and_lines_that_fit(self, command: Command, root: Path) -> None:
-        command.run("store", "many words " * 50)
-        shown = on_a_terminal("list", "--agent", "sam", "--root", str(root))
-        assert "\x1b[" in shown and "…" in shown
-        lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
-        assert max(map(len, lines)) <= 80
-
-    @pytest.mark.parametrize("columns", [1, 20, 60])
-    def test_a_narrow_window_shows_texts_too(
+    @pytest.mark.parametrize("columns", [1, 20, 80])
+    def test_a_terminal_gets_colours_and_lines_that_fit_and_a_narrow_one_shows_texts_too(
         self, command: Command, root: Path, columns: int
     ) -> None:
-        tags = [f"--tag={'long tag ' * 4}{number}" for number in range(3)]
-        command.run("store", "We chose PostgreSQL for the users table.", *tags)
+        tags = [f"--tag={'long tag ' * 4}{number}" for number in range(3) if columns < 80]
+        command.run("store", "We chose PostgreSQL for the users table. " * 9, *tags)
         of_sam = ("--agent", "sam", "--root", str(root))
-        shown = {
-            words: re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*words, columns=columns))
-            for words in (("list", *of_sam), ("list", "--agents", *of_sam), ("stats", *of_sam))
-        }
-        for words in list(shown)[:2]:
-            assert max(map(len, shown[words].splitlines())) <= columns, words
-        bars = [line for line in shown["stats", *of_sam].splitlines() if "█ " in line]
+        styled = [
+            on_a_terminal(*words, *of_sam, columns=columns)
+            for words in (("list",), ("list", "--agents"), ("stats",))
+        ]
+        listed, agents, stats = (re.sub(r"\x1b\[[0-9;]*m", "", each) for each in styled)
+        assert "…" in listed and ("\x1b[" in styled[0] or columns < 80)
+        assert max(map(len, (listed + agents).splitlines())) <= columns
+        bars = [line for line in stats.splitlines() if "█ " in line]
         assert bars and (columns < 20 or len(bars[0]) <= columns)
-        if columns > 1:
-            assert "We chose Post" in shown["list", *of_sam]
+        assert columns == 1 or "We chose Post" in listed
 
     def test_a_pipe_gets_whole_lines_without_colours(self, command: Command) -> None:
         command.run("store", "many words " * 50, "--tag", "x")
@@ -387,33 +350,24 @@ class TestText:
         assert notes == "" and id.startswith("mem-") and len(stored) == 16
 
 
-def loaded_by(arguments: list[str], **environment: str) -> str:
-    """The slow modules that the command loaded."""
-    code = (
-        f"import sys\nsys.argv = ['agent-memory', *{arguments}]\n"
-        "from agent_memory.__main__ import main\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "heavy = ('asyncio', 'pydantic', 'qdrant_edge', 'rich', 'numpy', 'tokenizers', "
-        "'memory_semantic.files.rebuild')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    output = subprocess.check_output(
-        [sys.executable, "-c", code], text=True, env={**os.environ, **environment}
-    )
-    return output.splitlines()[-1]
+def loaded_by(*lines: list[str]) -> str:
+    """The slow modules that these commands loaded, one after the other in one process."""
+    code = f"""
+import sys
+from agent_memory.__main__ import _run
+for line in {lines}:
+    sys.argv = ["agent-memory", *line]
+    try: _run()
+    except SystemExit: pass
+heavy = ("asyncio", "pydantic", "qdrant_edge", "rich", "numpy", "tokenizers",
+    "memory_semantic.files.rebuild")
+print([name for name in heavy if name in sys.modules])
+"""
+    return subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    assert loaded_by(arguments) == "[]"
-
-
-def test_a_shell_completes_commands_and_loads_nothing_heavy() -> None:
-    asked = {"COMP_WORDS": "agent-memory se", "COMP_CWORD": "1"}
-    environment = {"_AGENT_MEMORY_COMPLETE": "zsh_complete", **asked}
-    completed = subprocess.check_output([EXECUTABLE], env={**os.environ, **environment}, text=True)
-    assert "search" in completed.splitlines()
-    assert loaded_by([], **environment) == "[]"
+def test_help_loads_nothing_heavy() -> None:
+    assert loaded_by(["--help"], *([name, "--help"] for name in COMMANDS)) == "[]"
 
 
 def test_a_list_loads_no_more_than_the_core(command: Command) -> None:

@@ -35,12 +35,15 @@ def test_a_correction_and_its_undo(command: Command) -> None:
     assert "was not replaced" in command.run("unreplace", old).stdout
 
 
-def test_an_id_that_cannot_be_replaced_stores_nothing(command: Command) -> None:
+def test_what_cannot_be_replaced_or_pinned_changes_nothing(command: Command) -> None:
     old = stored(command, OLD)
     told = command.run("store", NEW, "--replaces", "mem-000000000000", code=2).stderr
     assert "No memory has it. Nothing was changed." in told
     assert "text's own" in command.run("store", OLD, "--replaces", old, code=2).stderr
     assert len(command.json("list")) == 1
+    new = stored(command, NEW, "--replaces", old)
+    assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr
+    assert command.json("list", "--pinned") == []
 
 
 def test_forgetting_a_correction_brings_back_what_it_replaced(command: Command, root: Path) -> None:
@@ -122,10 +125,8 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
 def test_a_memory_that_expires(command: Command) -> None:
     id = stored(command, OLD, "--expires", "7d")
     assert "Expires " in command.run("show", id).stdout
-    assert (
-        "must be a time in the future"
-        in command.run("store", NEW, "--expires", "2020-01-01", code=2).stderr
-    )
+    told = command.run("store", NEW, "--expires", "2020-01-01", code=2).stderr
+    assert "must be a time in the future" in told
     assert len(command.json("list")) == 1 and not command.json("list", "--expired")
     assert command.json("show", id)["expires"]
 

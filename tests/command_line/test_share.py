@@ -42,13 +42,8 @@ def test_a_copy_keeps_text_tags_and_time_and_says_whom_it_is_from(
 ) -> None:
     report = command.json("share", ids[0], "--to", "alice", "--yes")
     [copied] = report.pop("copied")
-    assert report == {
-        "agent": "sam",
-        "to": "alice",
-        "already_there": 0,
-        "store_created": True,
-        "masked_secrets": 0,
-    }
+    told = {"agent": "sam", "to": "alice", "store_created": True}
+    assert report == {**told, "already_there": 0, "masked_secrets": 0}
     [copy] = command.json("list", "--agent", "alice")
     original = command.json("show", ids[0])
     assert copied == {"id": ids[0], "copy": copy["id"]} and copy["id"] != ids[0]
@@ -57,24 +52,21 @@ def test_a_copy_keeps_text_tags_and_time_and_says_whom_it_is_from(
     assert {**copy, "id": ids[0]} == original
 
 
-def test_memories_can_be_chosen_by_tag_and_time(
+def test_memories_can_be_chosen_by_tag_and_time_and_what_the_other_has_stays_unchanged(
     command: Command, ids: list[str], root: Path
 ) -> None:
     (root / "alice/topics").mkdir(parents=True)  # of others, and in nobody's way
-    command.run("share", "--tag", "db", "--since", "2026-06-16", "--to", "alice", "--yes")
-    assert listed(command, "alice").keys() == {"Tea."}
-    command.run("share", "--tag", "db", "--tag", "ops", "--to", "alice", "--yes")
-    assert listed(command, "alice").keys() == listed(command, "sam").keys()
-    assert (root / "alice/topics").is_dir()
-
-
-def test_what_the_other_already_has_stays_unchanged(command: Command, ids: list[str]) -> None:
     command.run("store", "Tea.", "--tag", "hers", "--agent", "alice")
     before = listed(command, "alice")["Tea."]
     said = command.run("share", ids[2], "--to", "alice", "--yes").stdout
     assert said == "Copied to alice: 0. Already there, and left as they were: 1.\n"
+    since = ("--tag", "db", "--tag", "ops", "--since", "2026-06-16")
+    command.run("share", *since, "--to", "alice", "--yes")
+    assert listed(command, "alice").keys() == {"Tea.", "Deploys: Tuesday."}
     assert command.json("share", "--tag", "db", "--to", "alice", "--yes")["already_there"] == 1
+    assert listed(command, "alice").keys() == listed(command, "sam").keys()
     assert listed(command, "alice")["Tea."] == before and before["tags"] == ["hers"]
+    assert (root / "alice/topics").is_dir()
 
 
 def test_named_by_its_id_it_is_copied_unasked_and_can_be_taken_back(
@@ -176,16 +168,6 @@ def test_what_cannot_be_shared_creates_no_store(
     assert [path.name for path in root.iterdir()] == ["sam"]
 
 
-def test_a_copy_says_who_shared_it_until_its_agent_stores_it_herself(
-    command: Command, ids: list[str]
-) -> None:
-    command.run("share", ids[0], "--to", "alice")
-    command.run("share", "--tag", "db", "--to", "bob", "--yes", "--agent", "alice")
-    assert listed(command, "bob")["We chose PostgreSQL."]["metadata"] == {"from": "alice"}
-    command.run("store", "We chose PostgreSQL.", "--agent", "alice")
-    assert "from" not in listed(command, "alice")["We chose PostgreSQL."]["metadata"]
-
-
 def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeStorage) -> None:
     secret = "The key is sk-ant-api03-" + "a1B2" * 20
     memory_id = asyncio.run(make_storage().store(secret))  # as it is, from Python
@@ -196,11 +178,13 @@ def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeSt
     assert command.json("share", memory_id, "--to", "alice", "--yes")["already_there"] == 1
 
 
-def test_lists_show_whom_memories_are_from_if_any_is_a_copy(
+def test_lists_show_who_shared_a_copy_until_its_agent_stores_it_herself(
     command: Command, ids: list[str]
 ) -> None:
     assert len(command.run("list").stdout.splitlines()[0].split("\t")) == 4
     command.run("share", ids[0], "--to", "alice")
+    command.run("share", "--tag", "db", "--to", "bob", "--yes", "--agent", "alice")
+    assert listed(command, "bob")["We chose PostgreSQL."]["metadata"] == {"from": "alice"}
     command.run("store", "her own", "--agent", "alice")
     own, copy = command.run("list", "--agent", "alice").stdout.splitlines()
     assert own.split("\t")[3:] == ["", "her own"]
@@ -208,6 +192,8 @@ def test_lists_show_whom_memories_are_from_if_any_is_a_copy(
     copy_id = copy.split("\t")[0]
     assert "from: sam" in command.run("show", copy_id, "--agent", "alice").stdout
     assert "\tsam\t" in command.run("search", "PostgreSQL", "--agent", "alice").stdout
+    command.run("store", "We chose PostgreSQL.", "--agent", "alice")
+    assert "from" not in listed(command, "alice")["We chose PostgreSQL."]["metadata"]
 
 
 def test_terminal_and_page_say_whom_a_memory_is_from(

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from command import EXECUTABLE
-from conftest import MakeTools
+from conftest import MakeStorage, MakeTools
 from embeddings_server import EmbeddingsServer
 from qdrant_server import QdrantServer
 from tenacity import wait_none
@@ -62,12 +62,11 @@ async def test_what_stops_a_request_is_named(
 def test_what_stops_a_request_is_named_in_a_command(server: EmbeddingsServer) -> None:
     """In a process of its own, which loads the certificates while it imports the service."""
     given = {"SSL_CERT_FILE": "/nowhere.pem", "OPENAI_API_KEY": KEY}
-    for where in ({"OPENAI_BASE_URL": server.base_url}, {"AGENT_MEMORY_QDRANT_URL": server.url}):
-        command = [str(EXECUTABLE), "store", TEXT, "--agent", "sam"]
-        environment = {**os.environ, **given, **where}
-        process = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert process.returncode == 1 and "Check SSL_CERT_FILE" in process.stderr
-        assert "Traceback" not in process.stderr and server.requests == []
+    command = [str(EXECUTABLE), "store", TEXT, "--agent", "sam"]
+    environment = {**os.environ, **given, "OPENAI_BASE_URL": server.base_url}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert process.returncode == 1 and "Check SSL_CERT_FILE" in process.stderr
+    assert "Traceback" not in process.stderr and server.requests == []
 
 
 @pytest.mark.usefixtures("no_certificates_kept")
@@ -81,14 +80,35 @@ async def test_a_proxy_that_is_down_is_named(
     assert "the proxy in HTTP_PROXY" in said and "me:pw" not in said
 
 
-@pytest.mark.parametrize("url", ["http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"])
-@pytest.mark.parametrize("setting", ["base_url", "qdrant_url"])
-async def test_rejects_an_address_with_a_blank_or_a_line_break(
-    make_tools: MakeTools, setting: str, url: str
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
+        *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
+        *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("setting", "variable"),
+    [("base_url", "OPENAI_BASE_URL"), ("qdrant_url", "AGENT_MEMORY_QDRANT_URL")],
+)
+async def test_rejects_an_invalid_address(
+    make_storage: MakeStorage,
+    make_tools: MakeTools,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    variable: str,
+    url: str,
 ) -> None:
+    with pytest.raises(ValueError, match=setting) as caught:
+        make_storage(**{setting: url})
     tools = await make_tools(**{setting: url})
     said = await tools.refused("memory_store", content=TEXT)
-    assert f"{setting} must be an address" in said
+    monkeypatch.setenv(variable, url)
+    tools = await make_tools(embedding_model="m")
+    for each in (said, await tools.refused("memory_store", content=TEXT)):
+        assert setting in each and "must be an address" in each
+        assert "very-secret" not in each + str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])

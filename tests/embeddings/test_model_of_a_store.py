@@ -24,19 +24,29 @@ async def test_a_key_that_appears_later_changes_nothing(
     assert server.requests == []
 
 
-async def test_another_configured_model_is_an_error_that_names_both(
-    make_storage: MakeStorage, server: EmbeddingsServer
+async def test_another_model_service_or_length_is_an_error_that_names_both_and_sends_nothing(
+    make_storage: MakeStorage, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-some")  # what is private is not sent to OpenAI
+    there = {"base_url": server.base_url}
+    nomic = {"embedding_model": "nomic"}
     await make_storage().store("We chose PostgreSQL.")
-    other = make_storage(embedding_model="text-embedding-3-small", base_url=server.base_url)
-    for call in (other.store("x"), other.search("x")):
-        with pytest.raises(StorageError) as caught:
-            await call
-        message = str(caught.value)
-        assert "'local'" in message and "'text-embedding-3-small'" in message
-        assert "Nothing was changed" in message
-    assert server.requests == []
-    assert await make_storage().count() == 1
+    await make_storage("alice", **nomic, **there).store("x")
+    openai = {"embedding_model": "text-embedding-3-small", **there}
+    server.requests.clear()
+    for agent, config, named in (
+        ("sam", openai, "'local'.*'text-embedding-3-small'"),
+        ("alice", nomic, "base_url"),
+        ("alice", {**nomic, **there, "dimensions": 512}, "1536 dimensions.*512 dimensions"),
+    ):
+        other = make_storage(agent, **config)
+        for call in (other.store("y"), other.search("y")):
+            with pytest.raises(StorageError, match=f"{named}.*Nothing was changed"):
+                await call
+    assert server.requests == [] and await make_storage().count() == 1
+    server.dimensions = 384
+    with pytest.raises(StorageError, match=r"1536 dimensions.*384 dimensions"):
+        await make_storage("alice", **nomic, **there).search("x")
 
 
 async def test_a_store_with_openais_model_names_the_missing_key(
@@ -54,28 +64,6 @@ async def test_a_store_with_openais_model_names_the_missing_key(
     for call in (storage.store("y"), storage.search("y")):
         with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
             await call
-
-
-async def test_memories_of_a_private_service_are_not_sent_to_openai(
-    make_storage: MakeStorage, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await make_storage(embedding_model="nomic", base_url=server.base_url).store("x")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-some")
-    forgotten = make_storage(embedding_model="nomic")
-    with pytest.raises(StorageError, match="base_url"):
-        await forgotten.search("a private question")
-
-
-async def test_other_dimensions_are_an_error_that_names_both(
-    make_storage: MakeStorage, server: EmbeddingsServer
-) -> None:
-    config = {"embedding_model": "nomic", "base_url": server.base_url}
-    await make_storage(**config).store("x")
-    with pytest.raises(StorageError, match=r"1536 dimensions.*512 dimensions"):
-        await make_storage(**config, dimensions=512).search("x")
-    server.dimensions = 384
-    with pytest.raises(StorageError, match=r"1536 dimensions.*384 dimensions"):
-        await make_storage(**config).search("x")
 
 
 async def test_another_series_of_the_built_in_model_is_another_model(

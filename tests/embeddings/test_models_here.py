@@ -238,19 +238,6 @@ print(os.waitpid(child, 0)[1], logging.getLogger().handlers)
     assert (done.stdout, done.stderr) == ("0 []\n", "")
 
 
-def test_nothing_of_it_is_imported_for_another_model(root: Path) -> None:
-    script = f"""
-import asyncio, sys
-from memory_semantic import EmbeddingGenerator, MemoryStorage
-storage = MemoryStorage("sam", {{"storage_root": {str(root)!r}, "embedding_model": "local"}})
-asyncio.run(storage.store("x"))
-asyncio.run(storage.search("x"))
-EmbeddingGenerator("org/model", base_url="http://localhost:1/v1")
-print([name for name in ("memory_models", "fastembed", "onnxruntime") if name in sys.modules])
-"""
-    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
-
-
 def test_shared_words_count_with_models_here_and_not_with_services() -> None:
     here = StorageConfig.parse({})
     there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -179,27 +178,24 @@ async def test_a_service_that_wants_a_key_where_none_is_set(
     )
 
 
-def in_seconds(seconds: float) -> str:
-    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
-
-
 @pytest.mark.parametrize(
     ("retry_after", "lowest", "highest"),
     [
-        *((lambda: "2", 2, 2), (lambda: "0.25", 0.25, 0.25), (lambda: in_seconds(9), 1, 9)),
-        *((lambda: "86400", 10, 10), (lambda: "-3", 0.5, 0.5), (lambda: "soon", 0.5, 0.5)),
-        (lambda: "nan", 0.5, 0.5),
+        *(("2", 2, 2), ("0.25", 0.25, 0.25), ("in 9 seconds", 1, 9), ("86400", 10, 10)),
+        *(("-3", 0.5, 0.5), ("soon", 0.5, 0.5), ("nan", 0.5, 0.5)),
     ],
 )
 async def test_a_second_try_comes_when_the_service_asks_for_it_within_reason(
     generator: EmbeddingGenerator,
     server: EmbeddingsServer,
     no_pause: list[float],
-    retry_after: Callable[[], str],
+    retry_after: str,
     lowest: float,
     highest: float,
 ) -> None:
-    server.script += [busy(retry_after()), error(503)]
+    if retry_after == "in 9 seconds":
+        retry_after = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
+    server.script += [busy(retry_after), error(503)]
     assert len(await generator.generate("x")) == 1536
     assert len(server.requests) == 3
     assert lowest <= no_pause[0] <= highest and no_pause[1] == 1.0
@@ -220,10 +216,7 @@ async def test_a_service_that_cannot_be_reached_or_breaks_off(
 
 @pytest.mark.parametrize("how", ["silent", "body drips", "headers drip"])
 async def test_a_service_that_does_not_answer_in_time_is_given_up(
-    generator: EmbeddingGenerator,
-    server: EmbeddingsServer,
-    monkeypatch: pytest.MonkeyPatch,
-    how: str,
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr("memory_semantic.embeddings.service.EMBEDDING_TRY_SECONDS", 0.2)
 
@@ -235,7 +228,7 @@ async def test_a_service_that_does_not_answer_in_time_is_given_up(
     server.drip_seconds = 0.1 * (how == "body drips")
     server.drip_headers_seconds = 0.1 * (how == "headers drip")
     with pytest.raises(EmbeddingError, match="did not answer in time"):
-        await generator.generate("x")
+        await EmbeddingGenerator("m", KEY, base_url=server.base_url).generate("x")
     assert len(server.requests) == 3
 
 
@@ -365,17 +358,6 @@ async def test_a_compatible_service_needs_no_key_and_gets_plain_floats(
     assert [request["dimensions"] for request in server.requests[-2:]] == [512, 512]
 
 
-@pytest.mark.parametrize(
-    "base_url", ["localhost:1234/v1", "http://", "http://[::1", "ftp://x", "http://me:pw@host/v1"]
-)
-def test_rejects_invalid_addresses(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="base_url"):
-        MemoryStorage("sam", {"base_url": base_url})
-    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-    with pytest.raises(ValueError, match="base_url"):
-        _ = EmbeddingGenerator("m").endpoint
-
-
 async def test_vectors_of_any_length_are_compared_by_direction(
     server: EmbeddingsServer, make_storage: MakeStorage
 ) -> None:
@@ -394,6 +376,6 @@ async def test_the_built_in_model_may_be_written_with_capitals(
     for spelling in ("Local", " local "):
         [stored] = await make_storage(embedding_model=spelling).upsert([TEXT])
         assert stored.model == "local" and EmbeddingGenerator(spelling).endpoint is None
-        again = await asyncio.to_thread(command.json, "reembed", "--model", spelling, "--yes")
-        assert again["model"] == "local"
+    again = await asyncio.to_thread(command.json, "reembed", "--model", spelling, "--yes")
+    assert again["model"] == "local"
     assert openai.requests == []

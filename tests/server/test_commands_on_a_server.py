@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 
 ALIAS = "agent-memory.sam"
 SWITCH = "POST /collections/aliases"
+OLD, NEW = f"/collections/{ALIAS}.shard-1/points", f"/collections/{ALIAS}.shard-2/points"
+READY = f"PATCH /collections/{ALIAS}.shard-2"
 TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
 
 
@@ -80,25 +83,22 @@ def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
 
 
 class TestAsWithFiles:
-    def test_agents(self, qdrant: QdrantServer) -> None:
+    def test_store_search_list_show_and_agents(self, qdrant: QdrantServer, root: Path) -> None:
         assert f"No agent has a store in {qdrant.url} yet" in run("list", "--agents").stderr
-        run("store", "one")
+        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
+        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
+        again = as_json("store", "The launch is in May.", "--tag", "more")
+        assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
+        [found] = as_json("search", "when is the launch?")
+        assert found.pop("score") and [found] == as_json("list", "--tag", "more")
+        assert len(json.loads(invoke("list", "--json").stdout)) == 1  # the only agent has no name
+        shown = as_json("show", stored["memory_id"].removeprefix("mem-"))
+        assert shown["tags"] == ["launch", "more"]
         run("store", "two", "--agent", "alice")
         alice, sam = as_json("list", "--agents")
         assert (alice["agent"], sam["agent"]) == ("alice", "sam")
         assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
         assert "sam\t1\t-\tlocal" in run("list", "--agents").stdout
-
-    def test_store_search_list_show(self, ids: list[str], root: Path) -> None:
-        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
-        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
-        again = as_json("store", "The launch is in May.", "--tag", "more")
-        assert again["memory_id"] == stored["memory_id"] and "already known" in again["status"]
-        assert as_json("search", "which database?")[0]["content"] == TEXTS[0]
-        assert [m["id"] for m in as_json("list")][1:] == ids[::-1]
-        assert as_json("list", "--tag", "tag 1")[0]["id"] == ids[1]
-        shown = as_json("show", stored["memory_id"].removeprefix("mem-"))
-        assert shown["tags"] == ["launch", "more"]
         assert not root.exists()
 
     def test_forget_by_id_and_by_tag(self, ids: list[str], storage: MemoryStorage) -> None:
@@ -111,7 +111,7 @@ class TestAsWithFiles:
         assert "no memory" in run("forget", ids[0], "--yes", code=1).stderr
 
     def test_export_and_import(
-        self, ids: list[str], storage: MemoryStorage, qdrant: QdrantServer, tmp_path: Path
+        self, ids: list[str], storage: MemoryStorage, tmp_path: Path
     ) -> None:
         before, file = memories(storage), str(tmp_path / "export.jsonl")
         assert as_json("export", file)["memories"] == 3
@@ -129,9 +129,6 @@ class TestAsWithFiles:
         run("stats", "--html", str(page))
         assert all(text in page.read_text() for text in TEXTS)
 
-    def test_the_only_agent_needs_no_name(self, ids: list[str]) -> None:
-        assert len(json.loads(invoke("list", "--json").stdout)) == 3
-
     def test_root_means_this_machine(
         self, ids: list[str], qdrant: QdrantServer, root: Path, storage: MemoryStorage
     ) -> None:
@@ -144,34 +141,24 @@ class TestAsWithFiles:
 
 
 class TestErrors:
-    COMMANDS = (
-        ("search", "x"),
-        ("store", "x"),
-        ("list",),
-        ("show", "mem-000000000000"),
-        ("forget", "mem-000000000000", "--yes"),
-        ("export", "-"),
-        ("import", "{file}"),
-        ("reembed", "--model", "local", "--yes"),
-        ("stats",),
-        ("doctor",),
-    )
-
     @pytest.fixture
-    def file(self, tmp_path: Path) -> str:
+    def commands(self, tmp_path: Path) -> list[list[str]]:
+        """All that need a store."""
         file = tmp_path / "note.txt"
         file.write_text("a note\n")
-        return str(file)
+        lines: str = f"""search x, store x, list, show mem-000000000000, forget mem-000000000000 --yes,
+            export -, import {file}, reembed --model local --yes, stats, doctor"""
+        return [line.split() for line in lines.split(",")]
 
-    @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-    def test_a_store_that_is_still_in_files_is_not_ignored(
-        self, qdrant: QdrantServer, root: Path, file: str, command: tuple[str, ...]
+    def test_a_store_that_is_still_in_files_is_not_ignored_by_any_command(
+        self, qdrant: QdrantServer, root: Path, commands: list[list[str]]
     ) -> None:
         settings(storage_root=str(root))
         run("store", "on files", "--root", str(root))
-        said = run(*(word.format(file=file) for word in command), code=1).output
-        assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
-        assert said.count("Nothing was changed") <= 1
+        for command in commands:
+            said = run(*command, code=1).output
+            assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
+            assert said.count("Nothing was changed") <= 1, command
         assert collections(qdrant) == {}
 
     def test_what_it_says_takes_the_store_to_the_server(
@@ -189,15 +176,13 @@ class TestErrors:
         run(*load)
         assert as_json("list") == before
 
-    @pytest.mark.parametrize(
-        "command", [*COMMANDS, ("list", "--agents")], ids=lambda command: command[0]
-    )
     def test_one_sentence_where_the_server_is_down(
-        self, qdrant: QdrantServer, file: str, command: tuple[str, ...]
+        self, qdrant: QdrantServer, commands: list[list[str]]
     ) -> None:
         qdrant.stop()
-        said = run(*(word.format(file=file) for word in command), code=1).output
-        assert "could not be reached, in 3 tries. Check qdrant_url" in said
+        for command in [*commands, ["list", "--agents"]]:
+            said = run(*command, code=1).output
+            assert "could not be reached, in 3 tries. Check qdrant_url" in said, command
 
     def test_a_wrong_key_and_a_wrong_address(
         self, ids: list[str], qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
@@ -211,17 +196,20 @@ class TestErrors:
 
 
 class TestDoctor:
-    def test_a_healthy_one(self, ids: list[str], qdrant: QdrantServer) -> None:
-        assert unwell() == {}
-        said = run("doctor", "--verbose").stdout
-        assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
-        assert "3 memories: hashes and vectors agree" in said
-        assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
-
-    def test_an_agent_without_a_store(self, qdrant: QdrantServer) -> None:
+    def test_an_agent_without_a_store_and_a_healthy_one(
+        self, qdrant: QdrantServer, storage: MemoryStorage
+    ) -> None:
         settings(agent_identity="sam")
         assert f"'sam' has no store at {qdrant.url}" in run("doctor").stdout
         assert unwell() == {} and collections(qdrant) == {}
+        asyncio.run(storage.store("fact 0"))
+        assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
+        asyncio.run(storage.store_many([f"fact {number}" for number in range(300)]))
+        qdrant.clear()
+        said = run("doctor", "--offline", "--verbose").stdout
+        assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
+        assert "300 memories: hashes and vectors agree" in said
+        assert len(qdrant.requests) < 30, qdrant.requests
 
     @pytest.mark.parametrize(
         ("url", "warned"),
@@ -249,102 +237,51 @@ class TestDoctor:
         run("reembed", "--model", "local")
         assert unwell() == {}
 
-    def test_many_memories_take_few_requests(
-        self, storage: MemoryStorage, qdrant: QdrantServer
-    ) -> None:
-        asyncio.run(storage.store_many([f"fact {number}" for number in range(300)]))
-        qdrant.clear()
-        assert "300 memories: hashes and vectors agree" in run("doctor", "--offline", "-v").stdout
-        assert len(qdrant.requests) < 30, qdrant.requests
-
-    def test_no_repair_is_promised_for_a_text_that_was_altered(
+    def test_what_no_repair_can_mend_is_reported_and_causes_no_traceback(
         self, ids: list[str], qdrant: QdrantServer
     ) -> None:
-        qdrant.client.set_payload(ALIAS, {"content": "other"}, [str(point_id(TEXTS[2]))])
-        found = unwell(code=1)["store"]
-        assert "it is not what was stored" in found["text"]
-        assert "--repair" not in found["mend"]
-
-    def test_a_point_without_an_id_is_reported_and_causes_no_traceback(
-        self, ids: list[str], qdrant: QdrantServer
-    ) -> None:
-        qdrant.client.delete_payload(ALIAS, ["id"], [str(point_id(TEXTS[2]))])
-        assert "it is not what was stored" in unwell(code=1)["store"]["text"]
+        key = str(point_id(TEXTS[2]))
+        for harm in (
+            lambda: qdrant.client.set_payload(ALIAS, {"content": "other"}, [key]),
+            lambda: qdrant.client.delete_payload(ALIAS, ["id"], [key]),
+        ):
+            harm()
+            found = unwell(code=1)["store"]
+            assert "it is not what was stored" in found["text"]
+            assert "--repair" not in found["mend"]
         assert "Traceback" not in run("doctor", "--repair", "--yes", code=1).output
 
 
-class TestReembed:
-    @pytest.fixture
-    def to_m(self, server: EmbeddingsServer) -> tuple[str, ...]:
-        settings(base_url=server.base_url)
-        return ("reembed", "--model", "m", "--yes")
+@dataclass
+class Reembed:
+    """Runs `reembed` with the model m on the three texts of `ids`. `storage` is the store with its
+    old model, `new` with m, which `service` serves.
+    """
 
-    def test_to_another_model(
-        self,
-        ids: list[str],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        to_m: tuple[str, ...],
-    ) -> None:
-        before = memories(storage)
-        said = run(*to_m)
-        assert "3 memories to embed" in said.stderr and "with the model 'm', 1536" in said.stdout
-        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
-        assert memories(storage) == before and unwell() == {}
-        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
-        run("reembed", "--model", "local", "--yes")
-        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
+    ids: list[str]
+    storage: MemoryStorage
+    new: MemoryStorage
+    qdrant: QdrantServer
+    service: EmbeddingsServer
 
-    def test_with_the_same_model_no_text_is_sent_again(
-        self,
-        ids: list[str],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-        to_m: tuple[str, ...],
-    ) -> None:
-        run(*to_m)
-        vectors, before = vectors_of(storage), memories(storage)
-        server.requests.clear()
-        run(*to_m)
-        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]}
-        assert not any(text in json.dumps(server.requests) for text in TEXTS)
-        assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
-        assert memories(storage) == before
+    def __call__(self, code: int = 0) -> Result:
+        return run("reembed", "--model", "m", "--yes", code=code)
 
-    def test_an_interrupted_one_keeps_serving_and_resumes(
-        self,
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-        to_m: tuple[str, ...],
-    ) -> None:
-        asyncio.run(storage.store_many([f"fact {number}" for number in range(150)]))
-        qdrant.between(bool, only=f"PUT /collections/{ALIAS}.shard-2/points")
-        qdrant.fail(503, times=3, only=f"PUT /collections/{ALIAS}.shard-2/points")
-        assert "HTTP 503" in run(*to_m, code=1).stderr
-        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 150
-        left = unwell()["collections"]
-        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
-        copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
-        assert copied[0].payload
-        run("forget", copied[0].payload["id"], "--yes")
-        server.requests.clear()
-        run(*to_m)
-        texts = [text for request in server.requests for text in request["input"]]
-        assert sum(text in {f"fact {n}" for n in range(150)} for text in texts) == 150 - 128
-        after = memories(storage)
-        assert len(after) == 149 and copied[0].payload["content"] not in after
-        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
+    def texts(self) -> set[str]:
+        return {*memories(self.new)}
 
-    def test_what_was_forgotten_is_in_no_unfinished_one(
-        self, ids: list[str], qdrant: QdrantServer, to_m: tuple[str, ...]
-    ) -> None:
-        qdrant.fail(503, times=3, only=SWITCH)
-        run(*to_m, code=1)
-        run("forget", ids[0], "--yes")
-        left, _ = qdrant.client.scroll(f"{ALIAS}.shard-2")
-        assert {(point.payload or {})["content"] for point in left} == {*TEXTS[1:]}
+
+@pytest.fixture
+def reembed(
+    ids: list[str],
+    storage: MemoryStorage,
+    make_storage: MakeStorage,
+    qdrant: QdrantServer,
+    server: EmbeddingsServer,
+) -> Reembed:
+    settings(base_url=server.base_url)
+    config = {"embedding_model": "m", "base_url": server.base_url}
+    return Reembed(ids, storage, make_storage(qdrant_url=qdrant.url, **config), qdrant, server)
 
 
 def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
@@ -355,136 +292,153 @@ def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
     return {(p.key, at): number for p in found for at, number in enumerate(p.vector)}
 
 
+class TestReembed:
+    def test_to_another_model_and_again_without_sending_a_text(self, reembed: Reembed) -> None:
+        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
+        before = memories(storage)
+        said = reembed()
+        assert "3 memories to embed" in said.stderr and "with the model 'm', 1536" in said.stdout
+        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
+        assert memories(storage) == before and unwell() == {}
+        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
+        vectors = vectors_of(storage)
+        service.requests.clear()
+        reembed()
+        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]}
+        assert not any(text in json.dumps(service.requests) for text in TEXTS)
+        assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
+        run("reembed", "--model", "local", "--yes")
+        assert collections(qdrant) == {f"{ALIAS}.shard-4": [ALIAS]} and unwell() == {}
+        assert memories(storage) == before
+
+    def test_an_interrupted_one_keeps_serving_and_resumes(self, reembed: Reembed) -> None:
+        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
+        facts = {f"fact {number}" for number in range(150)}
+        asyncio.run(storage.store_many(sorted(facts)))
+        qdrant.between(bool, only=f"PUT {NEW}")
+        qdrant.fail(503, times=3, only=f"PUT {NEW}")
+        assert "HTTP 503" in reembed(code=1).stderr
+        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 153
+        left = unwell()["collections"]
+        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
+        copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
+        assert copied[0].payload
+        run("forget", copied[0].payload["id"], "--yes")
+        service.requests.clear()
+        reembed()
+        texts = [text for request in service.requests for text in request["input"]]
+        assert sum(text in {*facts, *TEXTS} for text in texts) == 153 - 128
+        after = memories(storage)
+        assert len(after) == 152 and copied[0].payload["content"] not in after
+        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
+
+    def test_what_was_forgotten_is_in_no_unfinished_one(self, reembed: Reembed) -> None:
+        reembed.qdrant.fail(503, times=3, only=SWITCH)
+        reembed(code=1)
+        run("forget", reembed.ids[0], "--yes")
+        left, _ = reembed.qdrant.client.scroll(f"{ALIAS}.shard-2")
+        assert {(point.payload or {})["content"] for point in left} == {*TEXTS[1:]}
+
+    def test_the_service_of_a_store_stays_known(
+        self, reembed: Reembed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        url = reembed.service.base_url
+        reembed()
+        monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
+        settings()
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        run("reembed", "--model", "m")
+        kept: Any = asyncio.run(reembed.new.info())
+        assert kept.shard == "shard-3" and kept.endpoint and kept.endpoint in url
+
+    def test_it_is_done_even_if_the_last_answer_is_lost(self, reembed: Reembed) -> None:
+        reembed.qdrant.fail(503, times=3, only=READY, after=True)
+        reembed(code=1)
+        asyncio.run(reembed.new.store("stored afterwards"))
+        run("doctor", "--repair", "--yes")
+        assert reembed.texts() == {*TEXTS, "stored afterwards"}
+        reembed()
+        assert reembed.texts() == {*TEXTS, "stored afterwards"} and unwell() == {}
+
+    def test_killed_before_its_end_it_can_be_repaired(self, reembed: Reembed) -> None:
+        settings(qdrant_timeout="1", base_url=reembed.service.base_url)
+        reembed.qdrant.fail(503, times=3, only=READY)
+        reembed(code=1)
+        assert "doctor --repair" in run("list", code=1).stderr
+        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
+        run("doctor", "--repair", "--yes")
+        assert reembed.texts() == {*TEXTS}
+
+
 class TestMeanwhile:
     """What other machines do while a reembed runs."""
 
     @pytest.fixture
-    def reembed(self, server: EmbeddingsServer) -> Callable[..., Result]:
-        settings(base_url=server.base_url)
-        return lambda code=0: run("reembed", "--model", "m", "--yes", code=code)
+    def others(self, reembed: Reembed, clock: Clock) -> Callable[[MemoryStorage], str]:
+        """They store, touch and forget, and return the id of a text forgotten and stored again."""
 
-    @pytest.fixture
-    def others(self, ids: list[str], storage: MemoryStorage, clock: Clock) -> Callable[[], None]:
-        def act() -> None:
+        def act(storage: MemoryStorage) -> str:
             clock.advance(hours=1)
             asyncio.run(storage.store("stored meanwhile", ["new"]))
             asyncio.run(storage.store(TEXTS[1], ["more"]))
-            asyncio.run(storage.delete([ids[0]]))
+            asyncio.run(storage.delete([reembed.ids[0], reembed.ids[2]]))
+            return asyncio.run(storage.store(TEXTS[2], ["again"]))
 
         return act
 
-    @pytest.mark.parametrize(
-        "moment",
-        [
-            f"PUT /collections/{ALIAS}.shard-2/points",
-            f"POST /collections/{ALIAS}.shard-2/points/scroll",
-            SWITCH,
-        ],
-    )
+    @pytest.mark.parametrize("moment", [f"PUT {NEW}", f"POST {NEW}/scroll", SWITCH])
+    @pytest.mark.parametrize("interrupted", [False, True])
     def test_nothing_is_lost_or_comes_back(
         self,
-        others: Callable[[], None],
-        reembed: Callable[..., Result],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
+        others: Callable[[MemoryStorage], str],
+        reembed: Reembed,
         clock: Clock,
         moment: str,
+        interrupted: bool,
     ) -> None:
-        qdrant.between(others, only=moment)
+        """Nor if it is interrupted after that, while it copies the last changes, and run again."""
+        storage, qdrant = reembed.storage, reembed.qdrant
+        again: list[str] = []
+
+        def act() -> None:
+            again.append(others(storage))
+            if interrupted:
+                qdrant.fail(503, times=3, only=f"POST {OLD}/scroll")
+
+        qdrant.between(act, only=moment)
+        if interrupted:
+            reembed(code=1)
         reembed()
         after = memories(storage)
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"]
         assert after[TEXTS[1]].timestamp == after["stored meanwhile"].timestamp == clock.now
-        assert unwell() == {} and collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
+        assert ([after[TEXTS[2]].id], after[TEXTS[2]].tags) == (again, ["again"])
+        [collection] = collections(qdrant)
+        assert unwell() == {} and collection == f"{ALIAS}.shard-{3 if interrupted else 2}"
 
     def test_nor_after_the_switch(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        make_storage: MakeStorage,
-        server: EmbeddingsServer,
-        qdrant: QdrantServer,
+        self, others: Callable[[MemoryStorage], str], reembed: Reembed
     ) -> None:
-        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
-
-        def act() -> None:
-            asyncio.run(new.store("stored meanwhile"))
-            asyncio.run(new.store(TEXTS[1], ["more"]))
-            asyncio.run(new.delete([ids[0]]))
-
-        others = Thread(target=act)  # they wait until the new collection is ready
+        qdrant = reembed.qdrant
+        waiting = Thread(target=others, args=(reembed.new,))  # until the new collection is ready
 
         def before_the_second_copy() -> None:
-            qdrant.between(others.start, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
+            qdrant.between(waiting.start, only=f"POST {OLD}/scroll")
 
         qdrant.between(before_the_second_copy, only=SWITCH)
         reembed()
-        others.join()
-        after = memories(new)
+        waiting.join()
+        after = memories(reembed.new)
         assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
         assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
 
-    def test_the_service_of_a_store_stays_known(
-        self,
-        make_storage: MakeStorage,
-        server: EmbeddingsServer,
-        qdrant: QdrantServer,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        private = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
-        asyncio.run(private.store("x"))
-        monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
-        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        run("reembed", "--model", "m")
-        kept: Any = asyncio.run(private.info())
-        assert kept.shard == "shard-2" and kept.endpoint and kept.endpoint in server.base_url
-
-    def test_it_is_done_even_if_the_last_answer_is_lost(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        make_storage: MakeStorage,
-        server: EmbeddingsServer,
-        qdrant: QdrantServer,
-    ) -> None:
-        new = make_storage(qdrant_url=qdrant.url, embedding_model="m", base_url=server.base_url)
-        qdrant.fail(503, times=3, only=f"PATCH /collections/{ALIAS}.shard-2", after=True)
-        reembed(code=1)
-        asyncio.run(new.store("stored afterwards"))
-        run("doctor", "--repair", "--yes")
-        assert memories(new).keys() == {*TEXTS, "stored afterwards"}
-        reembed()
-        assert memories(new).keys() == {*TEXTS, "stored afterwards"} and unwell() == {}
-
-    def test_killed_before_its_end_it_can_be_repaired(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-    ) -> None:
-        settings(qdrant_timeout="1", base_url=server.base_url)
-        qdrant.fail(503, times=3, only=f"PATCH /collections/{ALIAS}.shard-2")
-        reembed(code=1)
-        assert "doctor --repair" in run("list", code=1).stderr
-        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
-        run("doctor", "--repair", "--yes")
-        assert memories(storage).keys() == {*TEXTS}
-
     @pytest.mark.parametrize("known", [False, True])
-    def test_a_delete_during_it_still_deletes(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-        known: bool,
-    ) -> None:
+    def test_a_delete_during_it_still_deletes(self, reembed: Reembed, known: bool) -> None:
+        storage, qdrant, doomed = reembed.storage, reembed.qdrant, reembed.ids[0]
         deleted: list[int] = []
-        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([ids[0]]))))
+        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([doomed]))))
 
         def in_the_midst() -> None:
             """The delete has read the old collection when the alias stands for the new one."""
@@ -498,66 +452,27 @@ class TestMeanwhile:
 
         seen = len(qdrant.requests)
         qdrant.slow(0.5, only=f"POST /collections/{ALIAS}/points/delete")
-        qdrant.between(touched, only=f"PUT /collections/{ALIAS}.shard-2/points")
+        qdrant.between(touched, only=f"PUT {NEW}")
         qdrant.between(in_the_midst, only=SWITCH)
         reembed()
         delete.join()
-        assert deleted == [1] and memories(storage).keys() == {*TEXTS[1:]}
-
-    def test_one_forgotten_and_stored_again_keeps_its_new_id(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-    ) -> None:
-        def act() -> None:
-            asyncio.run(storage.delete([ids[0]]))
-            stored.append(asyncio.run(storage.store(TEXTS[0], ["new"])))
-
-        stored: list[str] = []
-        qdrant.between(act, only=SWITCH)
-        reembed()
-        again = memories(storage)[TEXTS[0]]
-        assert (again.id, again.tags) == (stored[0], ["new"])
-
-    def test_nothing_is_lost_if_it_is_interrupted_after_the_switch(
-        self,
-        others: Callable[[], None],
-        reembed: Callable[..., Result],
-        storage: MemoryStorage,
-        qdrant: QdrantServer,
-    ) -> None:
-        def at_the_switch() -> None:
-            others()
-            qdrant.fail(503, times=3, only=f"POST /collections/{ALIAS}.shard-1/points/scroll")
-
-        qdrant.between(at_the_switch, only=SWITCH)
-        reembed(code=1)
-        reembed()
-        assert memories(storage).keys() == {*TEXTS[1:], "stored meanwhile"}
+        assert deleted == [1] and reembed.texts() == {*TEXTS[1:]}
 
     @pytest.mark.parametrize(
         ("model", "moment"),
         [
-            ("m", f"PUT /collections/{ALIAS}.shard-2/points"),
+            ("m", f"PUT {NEW}"),
             ("another", f"POST /collections/{ALIAS}.shard-1/points"),
             ("m", SWITCH),
             ("another", SWITCH),
         ],
     )
     def test_two_at_once_lose_nothing(
-        self,
-        ids: list[str],
-        reembed: Callable[..., Result],
-        make_storage: MakeStorage,
-        server: EmbeddingsServer,
-        qdrant: QdrantServer,
-        model: str,
-        moment: str,
+        self, reembed: Reembed, make_storage: MakeStorage, model: str, moment: str
     ) -> None:
         """The other one is done, and its store is used, before the first continues."""
-        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=server.base_url)
+        qdrant, url = reembed.qdrant, reembed.service.base_url
+        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=url)
         made = EmbeddingModel(model, None, 1536)
         wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())
 

@@ -88,40 +88,18 @@ async def backend(qdrant: QdrantServer, clock: Clock) -> ServerBackend:
     return backend
 
 
-@pytest.mark.parametrize("weight", [0.5, 1, 50])
-async def test_the_similarity_is_that_of_the_ranking(backend: ServerBackend, weight: float) -> None:
-    words = ranking.indexed("red fox unheard")
-
-    def work(store: Store) -> tuple[list[float], list[Memory]]:
-        rarities = store.rarities(words)
-        question = Question([0.8, 0.6], words, weight, sum(rarities))
-        return rarities, store.nearest([(question, Where())], 10)[0]
-
-    found = await backend.run(work)
-    assert found
-    rarities = dict(zip(words, found[0], strict=True))
-    assert rarities[ranking.indexed("unheard")[0]] == ranking.rarity_of_unknown(4)
-    for memory in found[1]:
-        contained = sum(rarities.get(word, 0) for word in ranking.indexed(memory.content))
-        overlap = contained / sum(rarities.values())
-        [x, y] = TEXTS[memory.content]
-        expected = (0.8 * x + 0.6 * y + weight * overlap**2) / (1 + weight)
-        assert memory.score == pytest.approx(expected, abs=1e-3)
-    assert len(found[1]) == 4
-
-
 async def test_a_point_without_a_vector_is_in_no_answer(
     backend: ServerBackend, qdrant: QdrantServer
 ) -> None:
     [fox, *_] = memories(Clock())
     qdrant.client.delete_vectors(ALIAS.rpartition("/")[2], ["shard-1"], [fox.key.hex])
     words = ranking.indexed("red fox")
-    found = await backend.run(
-        lambda store: store.nearest(
-            [(Question([1.0, 0.0], words, 50, sum(store.rarities(words))), Where())], 10
-        )
-    )
-    assert found and fox.content not in [memory.content for memory in found[0]]
+
+    def work(store: Store) -> list[Memory]:
+        question = Question([1.0, 0.0], words, 50, sum(store.rarities(words)))
+        return store.nearest([(question, Where())], 10)[0]
+
+    assert [memory.content for memory in await backend.run(work) or []] == ["red dog", "cat", "…"]
 
 
 async def test_another_model_than_the_call_expects_is_an_error(backend: ServerBackend) -> None:
