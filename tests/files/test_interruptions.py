@@ -109,23 +109,3 @@ def test_reembed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert not storage.folder.rebuild.exists()
             best = asyncio.run(storage.search(FACTS[7], limit=1))
             assert best[0].content == FACTS[7]  # with the vectors of the new model
-
-
-def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
-    file = tmp_path / "facts.txt"
-    file.write_text("\n".join(FACTS))
-    command = Command(root)
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-    for _ in range(3):
-        before = asyncio.run(storage.count())
-        process = command.start("import", str(file))
-        while process.poll() is None and asyncio.run(storage.count()) == before:
-            pass
-        time.sleep(random.uniform(0, 0.1))
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate()
-        if process.returncode:  # else it was done before
-            assert process.returncode == 1 and "Run it again to resume" in complaints
-        assert asyncio.run(storage.check()) == []
-    command.run("import", str(file))
-    assert sorted(asyncio.run(everything(storage))) == sorted(FACTS)
