@@ -1,6 +1,5 @@
 """The readable backup: when it is written, what it holds, and that it holds nothing forgotten."""
 
-import asyncio
 import json
 import logging
 import shutil
@@ -234,17 +233,17 @@ async def test_a_backup_without_a_store_is_a_lost_store(plain: MemoryStorage, pa
     assert await plain.count() == 1
 
 
-def test_versions_before_it_leave_the_store_alone(plain: MemoryStorage, root: Path) -> None:
+@pytest.mark.parametrize(("former", "erasing"), [(1, False), (2, False), (3, True)])
+async def test_versions_before_it_leave_the_store_alone(
+    plain: MemoryStorage, path: Path, former: int, erasing: bool
+) -> None:
     """They would leave what they forget in the backup. So the store changes before that is made."""
-    asyncio.run(fill(plain, 1))
-    manifest = root / "sam/qdrant.db/manifest.json"
-    fields = json.loads(manifest.read_text())
-    assert fields["format"] == 4
-    for former, erasing in ((1, False), (2, False), (3, True)):
-        (root / "sam/backup.jsonl").unlink()
-        old = {name: value for name, value in fields.items() if name not in ("erasing", "common")}
-        manifest.write_text(json.dumps({**old, "format": former}))
-        asyncio.run(plain.get_recent())
-        present = json.loads(manifest.read_text())
-        assert (present["format"], present["erasing"]) == (4, erasing)
-        assert (root / "sam/backup.jsonl").exists()
+    await fill(plain, 1)
+    path.unlink()
+    manifest = path.parent / "qdrant.db/manifest.json"
+    old = {**json.loads(manifest.read_text()), "format": former}
+    del old["erasing"]
+    manifest.write_text(json.dumps(old))
+    await plain.get_recent()
+    present = json.loads(manifest.read_text())
+    assert (present["format"], present["erasing"]) == (4, erasing) and path.exists()

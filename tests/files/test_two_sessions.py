@@ -17,26 +17,10 @@ from memory_semantic.files.lock import Lock, take_lock
 from memory_semantic.limits import WORKERS
 from processes import finish, release, run, start
 
-STORE_MANY = """
-async def main():
-    name, number = arguments
-    for i in range(number):
-        print(await storage().store(f"{name} stored fact {i}"), flush=True)
-        await storage().search("fact")
-asyncio.run(main())
-"""
-
 
 def locked(root: Path) -> Lock:
     """The lock of the store of `sam`, held by this process."""
     return take_lock(root / "sam/qdrant.db", time.monotonic() + 5, threading.Event())
-
-
-async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage) -> None:
-    processes = [start(root, STORE_MANY, f"worker {i}", 8) for i in range(4)]
-    ids = [line for process in processes for line in finish(process).split()]
-    assert len(set(ids)) == 32
-    assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
 
 
 def test_processes_that_create_the_store_at_the_same_moment(root: Path) -> None:
