@@ -108,12 +108,6 @@ async def test_metadata_that_is_not_a_few_short_texts(
     assert not root.exists()
 
 
-async def test_tags_that_would_become_too_many(storage: MemoryStorage) -> None:
-    await storage.store("x", [f"tag {number}" for number in range(20)])
-    with pytest.raises(InputError, match="21"):
-        await storage.store("x", ["one more"])
-
-
 OTHER_CHARACTERS = [
     *("..", ".", "../alice", "a/b", "a\\b", "/etc", "~", "%2e%2e", "a\0b", "sam\n", " sam"),
     *("müller", "сам", "١٢٣", "a b", "a" * 65, "a" * 300, "", "   "),

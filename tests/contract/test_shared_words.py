@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import re
 from pathlib import Path
 
 import pytest
-from agent_memory.settings import MODULE
 from command import Command
 from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, ranking
 from plain_vectors import PlainVectors
-
-SUBJECTS = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
 
 
 def has_words(root: Path) -> bool:
@@ -74,57 +70,25 @@ async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> N
     assert not has_words(root)
 
 
-class TestAMemoryMadeWithoutWords:
-    """A store as older versions created it."""
+async def test_a_memory_made_without_words_gets_them_from_reembed(
+    make_storage: MakeStorage, root: Path, command: Command
+) -> None:
+    by_meaning = make_storage(lexical_weight=0)
+    await by_meaning.store_many(["The pool holds ten.", "Tea at four."])
+    question = "how many does the pool hold"
+    for weight in (0.5, 1):
+        storage = make_storage(lexical_weight=weight)
+        assert await storage.search(question) == await by_meaning.search(question)
+    findings = await asyncio.to_thread(command.json, "doctor", "--offline")
+    [finding] = [each for each in findings if each["subject"] == "words"]
+    assert finding["mend"].startswith("agent-memory reembed --model local")
+    before = await storage.get_recent()
+    assert not has_words(root) and await storage.check() == []
 
-    @pytest.fixture(autouse=True)
-    async def old(self, make_storage: MakeStorage) -> None:
-        await make_storage(lexical_weight=0).store_many(["The pool holds ten.", "Tea at four."])
-
-    async def test_is_ranked_by_meaning(self, make_storage: MakeStorage, root: Path) -> None:
-        question = "how many does the pool hold"
-        by_meaning = await make_storage(lexical_weight=0).search(question)
-        assert await make_storage().search(question) == by_meaning
-        await make_storage().store("Another.")
-        assert not has_words(root)
-        assert await make_storage().check() == []
-
-    async def test_is_so_whatever_the_weight_and_the_doctor_says_it(
-        self, make_storage: MakeStorage, command: Command
-    ) -> None:
-        question = "how many does the pool hold"
-        by_meaning = await make_storage(lexical_weight=0).search(question)
-        assert await make_storage(lexical_weight=1).search(question) == by_meaning
-        findings = await asyncio.to_thread(command.json, "doctor", "--offline")
-        [finding] = [each for each in findings if each["subject"] == "words"]
-        assert re.sub(" --(agent|root) [^ ]+", "", finding["mend"]) == (
-            "agent-memory reembed --model local"
-        )
-
-    async def test_gets_them_from_reembed(
-        self, make_storage: MakeStorage, root: Path, command: Command
-    ) -> None:
-        before = {memory.id: memory for memory in await make_storage().get_recent(5)}
-        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
-        assert has_words(root)
-        [found] = await make_storage().search("ten pool holds the", limit=1)
-        assert (found.score or 0) > 1.15
-        assert {memory.id: memory for memory in await make_storage().get_recent(5)} == before
-        assert await make_storage().check() == []
-
-    async def test_keeps_them_through_a_repair_that_knows_no_weight(
-        self, make_storage: MakeStorage, root: Path, command: Command
-    ) -> None:
-        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
-        [file] = root.glob("sam/qdrant.db/shard-*/segments/*/mutable_id_tracker.mappings")
-        file.write_bytes(b"")
-        settings = root.parent / ".amplifier/settings.yaml"
-        with_weight_0 = {"overrides": {MODULE: {"config": {"lexical_weight": 0}}}}
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(json.dumps(with_weight_0))
-        await asyncio.to_thread(command.run, "doctor", "--repair", "--yes", "--offline")
-        assert has_words(root)
-        assert await make_storage().check() == []
+    await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
+    [found] = await storage.search("ten pool holds the", limit=1)
+    assert has_words(root) and (found.score or 0) > 1.15
+    assert await storage.get_recent() == before and await storage.check() == []
 
 
 def test_ways_to_write_a_word_that_make_no_difference() -> None:
@@ -132,13 +96,6 @@ def test_ways_to_write_a_word_that_make_no_difference() -> None:
         "caf\u00e9 stra\u00dfe a"
     )
     assert len(ranking.indexed("PG_POOL_MAX, BILL-1423!")) == 3
-
-
-async def test_words_stay_when_something_is_forgotten(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    first, _ = await storage.store_many(["Tea at four.", "The pool holds ten."])
-    await storage.delete([first])
-    assert await storage.check() == []
 
 
 async def test_the_check_compares_the_words_with_the_text(
