@@ -6,40 +6,22 @@ from pathlib import Path
 import pytest
 from command import Command
 from conftest import Clock, MakeStorage
-from memory_semantic import Memory
 from scripted import scripted_session
 
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}
-
-
-async def test_metadata_is_kept_with_its_memory(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    await storage.upsert([("We use tabs.", ["style"], ABOUT), "Deploys are on Tuesdays."])
-    told = {memory.content: memory.metadata for memory in await storage.get_recent(10)}
-    assert told == {"We use tabs.": ABOUT, "Deploys are on Tuesdays.": {}}
-    [found, *_] = await storage.search("tabs")
-    assert found.metadata == ABOUT
-    assert await storage.check() == []
 
 
 async def test_the_latest_writer_sets_the_metadata(make_storage: MakeStorage, clock: Clock) -> None:
     storage = make_storage()
     await storage.store("We use tabs.", metadata=ABOUT)
     [old] = await storage.get_recent(10)
+    assert old.metadata == ABOUT
     clock.advance(days=1)
     await storage.store("We use tabs.", metadata={"stored_by": "another"})
     for _ in range(2):  # and an older copy changes nothing
         [memory] = await storage.get_recent(10)
         assert memory.metadata == {"stored_by": "another"}
         await storage.restore([old])
-
-
-def test_a_payload_of_an_older_version_is_a_memory_without_metadata() -> None:
-    payload = Memory(agent_id="sam", content="We use tabs.").dict_for_storage()
-    assert "metadata" not in payload
-    assert Memory.from_storage(payload).metadata == {}
-    told = Memory(agent_id="sam", content="We use tabs.", metadata=ABOUT)
-    assert Memory.from_storage(told.dict_for_storage()) == told
 
 
 async def test_memory_store_records_session_and_project(

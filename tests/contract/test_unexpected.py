@@ -59,13 +59,6 @@ def test_the_command_reports_kind_and_place_but_not_the_message(
         assert SECRET not in said and "Traceback" not in said
 
 
-def test_bad_input_ends_a_command_with_code_2_and_all_else_with_code_1(command: Command) -> None:
-    assert "content is empty" in command.run("store", "\u200b", code=2).stderr
-    command.run("store", "x")
-    (command.root / "sam" / "qdrant.db" / "manifest.json").write_text("{")
-    assert "damaged" in command.run("list", code=1).stderr
-
-
 def test_ctrl_c_says_that_the_command_can_be_run_again(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from command import Command
 from conftest import Clock
 from memory_semantic import Memory, MemoryStorage, copying
 from memory_semantic.files.info import Manifest
-from plain_vectors import PlainVectors
 from processes import finish, run, start
 from store_files import OF_A_STORE, bytes_of, copy_sparse, traces
 
@@ -116,22 +115,6 @@ def test_many_at_once_show_the_first(command: Command, storage: MemoryStorage) -
     result = command.run("forget", "--tag", "x", input="y\n")
     assert "Delete 30 memories" in result.stderr and "and 10 more" in result.stdout
     assert [m["content"] for m in command.json("list")] == ["kept"]
-
-
-def test_an_unfinished_rebuild_forgets_it_too(
-    command: Command, storage: MemoryStorage, root: Path
-) -> None:
-    async def half() -> None:
-        await storage.store_many(["The safe is behind the painting.", "Lunch is at noon."])
-        config = {"storage_root": str(storage.folder.rebuild / "embedded")}
-        begun = MemoryStorage("sam", config, embeddings=PlainVectors())
-        await begun.restore(await storage.get_recent())
-
-    asyncio.run(half())
-    [doomed] = [m for m in command.json("list") if "safe" in m["content"]]
-    command.run("forget", doomed["id"], "--yes")
-    assert b"behind the painting" not in bytes_of(root)
-    assert b"Lunch is at noon" in bytes_of(storage.folder.rebuild)
 
 
 def test_what_stays_on_disk_is_reported(

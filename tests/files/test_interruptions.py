@@ -16,7 +16,7 @@ from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from processes import finish, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FACTS = [f"Fact {number} of {2_000} that were written down." for number in range(2_000)]
 

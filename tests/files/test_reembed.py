@@ -259,6 +259,7 @@ class TestInterrupted:
         gone = (await storage.get_recent(1))[0]
         root = Path(storage.config.storage_root)
         await asyncio.to_thread(Command(root).run, "forget", gone.id, "--yes")
+        assert gone.id.encode() not in bytes_of(root)  # nor in what is unfinished
         assert await rebuild_with(storage, PlainVectors()) == 49
         assert await using(storage).check() == []
         left = {path.name for path in storage.folder.path.iterdir()}

@@ -82,24 +82,6 @@ async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(
     assert await waiting
 
 
-async def test_a_call_cancelled_at_any_moment_leaves_a_whole_store(
-    make_storage: MakeStorage,
-) -> None:
-    storage = make_storage()
-    stored = 0
-    for milliseconds in range(0, 60, 3):
-        call = asyncio.create_task(storage.store(f"fact {milliseconds}"))
-        await asyncio.sleep(milliseconds / 1000)
-        call.cancel()
-        try:
-            await call
-            stored += 1
-        except asyncio.CancelledError:
-            pass
-    assert stored <= await storage.count() <= 20
-    assert len(await storage.search("fact", limit=20)) == await storage.count()
-
-
 def test_calls_leave_no_thread_or_descriptor_behind(root: Path) -> None:
     output = run(
         root,
