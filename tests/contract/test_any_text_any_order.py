@@ -66,6 +66,10 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
         assert [found.content for found in done(storage.search(text))] == [normal(text)]
 
 
+async def id_of(storage: MemoryStorage, text: str) -> str:
+    return next(m.id for m in await storage.get_recent(None) if m.content == text)
+
+
 class Kept(NamedTuple):
     """What a store keeps of a memory, besides its id and its vector."""
 
@@ -137,8 +141,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.now += timedelta(hours=1)
 
         async def replace(storage: MemoryStorage) -> tuple[bool, bool]:
-            ids = {memory.content: memory.id for memory in await storage.get_recent(None)}
-            [stored] = await storage.upsert([text], ids[old])
+            [stored] = await storage.upsert([text], await id_of(storage, old))
             return stored.known, bool(stored.replaced)
 
         one, other = self.both(replace)
@@ -152,8 +155,7 @@ class AnyOrder(RuleBasedStateMachine):
         text = data.draw(st.sampled_from(sorted(self.ids)))
 
         async def undo(storage: MemoryStorage) -> None:
-            ids = {memory.content: memory.id for memory in await storage.get_recent(None)}
-            await storage.unreplace(ids[text])
+            await storage.unreplace(await id_of(storage, text))
 
         self.both(undo)
 
@@ -163,8 +165,7 @@ class AnyOrder(RuleBasedStateMachine):
         text = data.draw(st.sampled_from(sorted(self.ids)))
 
         async def pin(storage: MemoryStorage) -> None:
-            ids = {memory.content: memory.id for memory in await storage.get_recent(None)}
-            await storage.pin([ids[text]], pinned)
+            await storage.pin([await id_of(storage, text)], pinned)
 
         self.both(pin)
 

@@ -196,19 +196,6 @@ async def test_an_empty_place_finds_nothing_and_creates_nothing(
     assert place.there() == []
 
 
-async def test_what_a_store_is_survives(make: MakeStorage, clock: Clock) -> None:
-    await make().store("x")
-    clock.advance(days=1)
-    await make().store("y")
-    info = await make().info()
-    assert info and info.agent == "sam" and info.words and info.endpoint is None
-    assert info.model == EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
-    assert info.created == clock.now - timedelta(days=1)
-    await make("alice", PlainVectors()).store("x")
-    theirs = await make("alice").info()
-    assert theirs and theirs.model == EmbeddingModel("plain", None, 32) and not theirs.words
-
-
 async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
     plain: MemoryStorage, clock: Clock
 ) -> None:
@@ -412,18 +399,6 @@ async def test_deleted_memories_are_gone_and_can_be_stored_again_as_new(
     assert await plain.count() == 2 and await plain.check() == []
 
 
-async def test_two_memories_with_one_id_are_read_and_deleted_together(
-    plain: MemoryStorage,
-) -> None:
-    twice, once = await plain.store_many(["one", "two"])
-    await write(plain, "three", id=twice)
-    assert {memory.content for memory in await plain.with_ids([twice])} == {"one", "three"}
-    assert await plain.get(twice) == (await plain.with_ids([twice]))[0]
-    assert await plain.check() == []
-    assert await plain.delete([twice]) == 2
-    assert [memory.id for memory in await plain.get_recent()] == [once]
-
-
 async def test_restored_memories_keep_their_ids_and_times(
     plain: MemoryStorage, clock: Clock
 ) -> None:
@@ -467,9 +442,12 @@ async def test_the_store_of_another_agent_is_refused(make: MakeStorage, place: P
     assert await make().count() == 1
 
 
-async def test_a_store_keeps_its_model(make: MakeStorage) -> None:
+async def test_a_store_keeps_its_model(make: MakeStorage, clock: Clock) -> None:
     await make(embeddings=PlainVectors()).store("x")
     before = await make().info()
+    assert before and before.agent == "sam" and before.created == clock.now
+    assert before.model == EmbeddingModel("plain", None, 32) and not before.words
+    clock.advance(days=1)
     longer = PlainVectors()
     longer.dimensions = 64
     for other, named in ((make(), "'local'"), (make(embeddings=longer), "64 dimensions")):
@@ -478,6 +456,10 @@ async def test_a_store_keeps_its_model(make: MakeStorage) -> None:
                 await call
     assert [memory.content for memory in await make().get_recent()] == ["x"]
     assert await make().info() == before
+    await make("alice").store("x")
+    theirs = await make("alice").info()
+    assert theirs and theirs.words and theirs.created == clock.now and theirs.endpoint is None
+    assert theirs.model == EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
 
 
 async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> None:

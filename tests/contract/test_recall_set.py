@@ -1,7 +1,6 @@
 """The set that recall is measured on is whole, and the measures are what they are called."""
 
 import json
-from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,12 @@ CHAINS = json.loads((SET / "superseded.json").read_text())
 
 
 def test_memories_of_every_kind_over_two_years() -> None:
-    assert len(MEMORIES) == len(lines("memories.jsonl")) == 220
-    assert len({memory["content"] for memory in MEMORIES.values()}) == 220
-    kinds = Counter(memory["kind"] for memory in MEMORIES.values())
-    assert kinds.keys() == {"decision", "preference", "limit", "bug", "convention", "fact"}
-    times = [datetime.fromisoformat(memory["date"]) for memory in MEMORIES.values()]
-    assert times == sorted(times)
-    assert times[-1] < NOW
+    memories = MEMORIES.values()
+    assert len(lines("memories.jsonl")) == len({each["content"] for each in memories}) == 220
+    kinds = {"decision", "preference", "limit", "bug", "convention", "fact"}
+    assert {each["kind"] for each in memories} == kinds
+    times = [datetime.fromisoformat(each["date"]) for each in memories]
+    assert times == sorted(times) and times[-1] < NOW
     assert NOW - times[0] > timedelta(days=720)
 
 

@@ -11,10 +11,9 @@ from conftest import Tools
 from memory_semantic import MemoryStorage
 
 SECRET = "a private thought"
-KINDS = [ValueError, TypeError, KeyError, UnicodeError, RuntimeError]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[ValueError, KeyError, RuntimeError])
 def kind(request: pytest.FixtureRequest) -> type[Exception]:
     return request.param
 

@@ -493,13 +493,3 @@ def test_a_link_instead_of_the_lock_is_an_error(folder: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         take(folder)
     assert not (folder / "elsewhere").exists()
-
-
-def test_a_read_only_lock_makes_no_file(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        take_lock(folder, 0, Event(), read_only=True)
-    take(folder).release()
-    before = (folder / NAMES[1]).stat().st_mtime_ns
-    with take_lock(folder, 0, Event(), read_only=True):
-        assert not is_free(folder)
-    assert (folder / NAMES[1]).stat().st_mtime_ns >= before

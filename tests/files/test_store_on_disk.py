@@ -232,17 +232,6 @@ async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_bur
     assert not root.exists()
 
 
-async def test_an_empty_shard_without_manifest_is_adopted(
-    make_storage: MakeStorage, root: Path
-) -> None:
-    storage = make_storage()
-    await storage.delete([await storage.store("x")])
-    (root / "sam/qdrant.db/manifest.json").unlink()
-    assert await storage.search("x") == []
-    await storage.store("y")
-    assert [memory.content for memory in await storage.search("y")] == ["y"]
-
-
 async def test_erased_is_erased_from_the_disk(storage: MemoryStorage, root: Path) -> None:
     await storage.store_many([f"kept fact {i}" for i in range(20)])
     before = await storage.search("kept fact", limit=20)
