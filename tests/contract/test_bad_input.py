@@ -81,6 +81,7 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("store_many", BAD_ITEMS, "content |metadata "),
     ("store_many", [[str(number) for number in range(1001)]], "1,001 memories at once; at most"),
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
+    ("upsert", [[("x", None, metadata)] for metadata in BAD_METADATA], "metadata"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
     ("delete", ["mem-00000000", None, 7], "list of ids"),
@@ -96,15 +97,6 @@ async def test_a_method_refuses_it_and_stores_nothing(
     for argument in given:
         with pytest.raises(InputError, match=words):
             await getattr(storage, method)(argument)
-    assert not root.exists()
-
-
-@pytest.mark.parametrize("metadata", BAD_METADATA)
-async def test_metadata_that_is_not_a_few_short_texts(
-    storage: MemoryStorage, root: Path, metadata: Any
-) -> None:
-    with pytest.raises(InputError, match="metadata"):
-        await storage.store("We use tabs.", metadata=metadata)
     assert not root.exists()
 
 

@@ -101,16 +101,13 @@ def test_common_words_are_left_out_of_what_is_embedded(question: str, embedded: 
     assert ranking.without_common(question, ranking.indexed("what does Caroline")) == embedded
 
 
-def test_a_word_in_a_third_of_the_memories_is_common() -> None:
+def test_a_word_in_a_third_of_the_memories_is_common_except_in_a_small_store() -> None:
     def rarity(having: int, memories: int) -> float:
         return float(np.log(1 + (memories - having + 0.5) / (having + 0.5)))
 
     assert ranking.common([1, 2], [rarity(10, 30), rarity(9, 30)], 30) == {1}
-    assert rarity(0, 30) == pytest.approx(ranking.rarity_of_unknown(30))
-
-
-def test_in_a_small_store_no_word_is_common() -> None:
     assert ranking.common([1], [0.1], ranking.COMMON_FROM - 1) == set()
+    assert rarity(0, 30) == pytest.approx(ranking.rarity_of_unknown(30))
 
 
 def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> None:

@@ -40,15 +40,14 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(root: Path) ->
         assert model.texts == [asked]
 
 
-async def test_a_question_without_words_is_ranked_by_meaning(root: Path, clock: Clock) -> None:
-    config = {"storage_root": str(root), "lexical_weight": 0.5}
-    storage = MemoryStorage("sam", config, embeddings=PlainVectors(), clock=clock)
-    await storage.store_many(["?!", "one", "two"])
-    assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
-
-
-async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> None:
-    await MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors()).store("x")
+async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_have_no_words(
+    root: Path, clock: Clock
+) -> None:
+    for agent, weight in (("sam", None), ("bob", 0.5)):
+        config = {"storage_root": str(root), "lexical_weight": weight}
+        storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)
+        await storage.store_many(["?!", "one", "two"])
+        assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
     assert not has_words(root)
 
 
