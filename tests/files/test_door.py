@@ -284,6 +284,16 @@ async def test_a_call_that_has_begun_completes_even_if_cancelled(
     assert "never retrieved" not in caplog.text
 
 
+async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
+    door: Door[CountingVisit], folder: Path
+) -> None:
+    with take(folder):
+        waiting = asyncio.create_task(door.run(CountingVisit.add, 30))
+        await until(lambda: somebody_waits(folder))
+        waiting.cancel()
+        await until(lambda: not somebody_waits(folder))
+
+
 # Lingering
 
 

@@ -13,14 +13,9 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
 from memory_semantic.files import disk
-from memory_semantic.files.lock import Lock, take_lock
+from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import WORKERS
 from processes import finish, release, run, start
-
-
-def locked(root: Path) -> Lock:
-    """The lock of the store of `sam`, held by this process."""
-    return take_lock(root / "sam/qdrant.db", time.monotonic() + 5, threading.Event())
 
 
 def test_processes_that_create_the_store_at_the_same_moment(root: Path) -> None:
@@ -115,7 +110,8 @@ async def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
 ) -> None:
     storage = make_storage()
     await storage.store("x")
-    with locked(root):
+    database = root / "sam/qdrant.db"
+    with take_lock(database, time.monotonic() + 5, threading.Event()):
         calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
         await asyncio.to_thread(os.getpid)
         assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's
