@@ -63,18 +63,6 @@ async def test_a_search_that_finds_no_vectors_is_damage_with_and_without_filters
     assert "its vector has 0 numbers" in (await make_storage().check())[0]
 
 
-async def test_the_full_check_finds_overwritten_vectors_that_a_call_misses(
-    make_storage: MakeStorage, database: Path
-) -> None:
-    [vectors] = database.glob("shard-1/segments/*/vector_storage/vectors/chunk_0.mmap")
-    with vectors.open("r+b") as file:
-        file.seek(2 * 256 * 3)
-        file.write(b"\x11\x22" * 256)
-    assert await make_storage().search("fact")
-    [problem] = await make_storage().check()
-    assert "vector is not whole" in problem
-
-
 WHOLE = """{"format": 4, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "shard-1",
 "embedding": ["local", "wordllama 0.4", 256], "words": true, "memories": 20,
 "created": "2026-06-15T12:00:00Z"}"""
