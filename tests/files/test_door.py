@@ -288,7 +288,7 @@ async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
     door: Door[CountingVisit], folder: Path
 ) -> None:
     with take(folder):
-        waiting = asyncio.create_task(door.run(CountingVisit.add, 30))
+        waiting = asyncio.create_task(door.run(CountingVisit.add, 300))
         await until(lambda: somebody_waits(folder))
         waiting.cancel()
         await until(lambda: not somebody_waits(folder))
