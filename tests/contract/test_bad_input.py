@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage, Tools
-from memory_semantic import AgentMemoryError, EmbeddingGenerator, InputError, MemoryStorage
+from memory_semantic import AgentMemoryError, InputError, MemoryStorage
 from memory_semantic.limits import MAX_METADATA
 
 EMPTY = ["", "  ", " \n", "\u200b", "\ufeff", "\u00a0", "\0\a"]
@@ -81,6 +81,7 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("store_many", BAD_ITEMS, "content |metadata "),
     ("store_many", [[str(number) for number in range(1001)]], "1,001 memories at once; at most"),
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
+    ("upsert", [[("x", None, metadata)] for metadata in BAD_METADATA], "metadata"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
     ("delete", ["mem-000000000000", None, 7], "list of ids"),
@@ -97,21 +98,6 @@ async def test_a_method_refuses_it_and_stores_nothing(
         with pytest.raises(InputError, match=words):
             await getattr(storage, method)(argument)
     assert not root.exists()
-
-
-@pytest.mark.parametrize("metadata", BAD_METADATA)
-async def test_metadata_that_is_not_a_few_short_texts(
-    storage: MemoryStorage, root: Path, metadata: Any
-) -> None:
-    with pytest.raises(InputError, match="metadata"):
-        await storage.store("We use tabs.", metadata=metadata)
-    assert not root.exists()
-
-
-async def test_tags_that_would_become_too_many(storage: MemoryStorage) -> None:
-    await storage.store("x", [f"tag {number}" for number in range(20)])
-    with pytest.raises(InputError, match="21"):
-        await storage.store("x", ["one more"])
 
 
 OTHER_CHARACTERS = [
@@ -143,6 +129,7 @@ def test_identities_that_cannot_name_a_store(name: Any, words: str) -> None:
         ({"embedding_model": 7}, "embedding_model is wrong: it must be a valid string"),
         ({"dimensions": 8.5}, "dimensions is wrong: it must be a valid integer"),
         ({"lexical_weight": 1.5}, "lexical_weight is wrong: it must be less than or equal to 1"),
+        ({"base_url": "nowhere"}, "base_url must be an address"),
         ({"storage_root": "~no-such-user/x"}, "storage_root"),
         ({"storage_root": "a\0b"}, "storage_root"),
         ({"storage_root": "${HOME}/x"}, "storage_root"),
@@ -159,11 +146,6 @@ def test_settings_are_refused_with_their_rule_all_at_once_and_unquoted(
     with pytest.raises(InputError, match=words) as told:
         make_storage(**config)
     assert "very-secret" not in str(told.value)
-
-
-def test_an_address_of_a_service_that_is_none() -> None:
-    with pytest.raises(InputError, match="base_url must be an address"):
-        _ = EmbeddingGenerator("m", base_url="nowhere").endpoint
 
 
 def test_bad_input_is_our_own_error_and_a_value_error() -> None:

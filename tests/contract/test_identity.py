@@ -28,6 +28,8 @@ def test_the_first_that_is_set_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_agent_id(coordinator(), module) == "module"
     assert resolve_agent_id(coordinator(), {"agent_id": "alias"}) == "alias"
     assert resolve_agent_id(coordinator(), {}) == "environment"
+    with pytest.raises(ValueError, match="Not Valid"):  # which is not skipped
+        resolve_agent_id(coordinator("Not Valid"), module)
 
 
 @pytest.mark.parametrize("blank", [None, "", "  ", "\n"])
@@ -41,11 +43,6 @@ def test_no_identity_says_how_to_set_one() -> None:
         resolve_agent_id(coordinator(), {})
     for line in ("agent_identity", "settings.yaml", "overrides:", "tool-memory-semantic:"):
         assert line in str(caught.value)
-
-
-def test_an_invalid_first_identity_is_not_skipped() -> None:
-    with pytest.raises(ValueError, match="Not Valid"):
-        resolve_agent_id(coordinator("Not Valid"), {"agent_identity": "sam"})
 
 
 @pytest.mark.parametrize("name", ["a", "sam", "project-alpha", "x_1", "007", "a" * 64])

@@ -1,5 +1,6 @@
 """Keys and passwords do not become memories; texts that only look a little like them stay."""
 
+import asyncio
 import json
 import re
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
-from conftest import MakeStorage, MakeTools, Tools
+from conftest import MakeTools, Tools
 from credentials import (
     HARMLESS,
     NAMED,
@@ -20,7 +21,7 @@ from credentials import (
     chars,
 )
 from embeddings_server import EmbeddingsServer
-from memory_semantic import masking
+from memory_semantic import MemoryStorage, masking
 from memory_semantic.masking import mask
 from store_files import bytes_of
 
@@ -69,18 +70,11 @@ def test_every_prefix_has_a_test() -> None:
     assert untried == []
 
 
-def test_masking_twice_changes_nothing_more() -> None:
-    cases = [case for case in {**PREFIXED, **COMMON}.values() if "-----BEGIN" not in case[1]]
-    masked, number = mask(" ; \n".join(text.replace("¤", secret) for text, secret in cases))
-    assert number == len(cases)
-    assert not any(secret in masked for _, secret in cases if len(secret) > 9)
-    assert mask(masked) == (masked, 0)
-
-
-def test_masking_never_makes_a_text_longer() -> None:
+def test_masking_twice_changes_nothing_more_and_makes_no_text_longer() -> None:
     for text, secret in {**PREFIXED, **COMMON, **OTHER_SECRETS}.values():
         whole = text.replace("¤", secret)
-        assert len(mask(whole)[0]) <= len(whole)
+        masked, _ = mask(whole)
+        assert len(masked) <= len(whole) and mask(masked) == (masked, 0)
 
 
 def seconds(search: Callable[[str], object], text: str) -> float:
@@ -102,15 +96,8 @@ def test_a_beginning_that_is_repeated_takes_no_longer_than_its_length(name: str)
             pass
 
     beginning = (before + secret[: max(4, min(40, len(secret) // 2))])[-60:]
-    few = min(seconds(search, beginning * 10_000) for _ in range(3))
-    assert seconds(search, beginning * 100_000) < 10 * few * 3 + 0.1
-
-
-@pytest.mark.parametrize("rest", ["", "\n", "\nMIIEowIBAAKC", "\n-----END CERTIFICATE-----\n"])
-def test_private_keys_without_an_end_do_not_hold_up_a_process(rest: str) -> None:
-    beginning = f"-----BEGIN RSA PRIVATE KEY-----{rest}"
-    few = min(seconds(mask, beginning * 1_000) for _ in range(3))
-    assert seconds(mask, beginning * 10_000) < 10 * few * 3 + 0.1
+    few = min(seconds(search, beginning * 1_000) for _ in range(3))
+    assert seconds(search, beginning * 10_000) < 10 * few * 3 + 0.1
 
 
 def test_a_key_that_is_cut_off_is_masked_before_a_whole_one() -> None:
@@ -123,78 +110,60 @@ def test_a_key_that_is_cut_off_is_masked_before_a_whole_one() -> None:
     )
 
 
-class TestATextThatIsAsLongAsPossible:
-    TEXT = "redis://:pw1@cache " * 500 + "x" * 500
-    MASKED = "redis://:***@cache " * 500 + "x" * 500
-    TAG = "https://user1:pw@example.com/a/b/c/d/e/f/g/h/i/j/k"
+async def test_a_text_that_is_as_long_as_possible(
+    tools: Tools, storage: MemoryStorage, command: Command, tmp_path: Path
+) -> None:
+    def text(number: int) -> str:
+        return f"redis://:pw{number}@cache " * 500 + "x" * 500
 
-    async def test_is_stored_by_the_tool(self, tools: Tools, make_storage: MakeStorage) -> None:
-        assert (len(self.TEXT), len(self.TAG)) == (10_000, 50)
-        output = await tools.call("memory_store", content=self.TEXT, tags=[self.TAG])
-        assert output["masked_secrets"] == 501
-        memory = await make_storage().get(output["memory_id"])
-        assert memory and memory.content == self.MASKED
-        assert memory.tags == [self.TAG.replace(":pw@", ":**@")]
-
-    def test_is_stored_by_the_command(self, command: Command) -> None:
-        stored = command.json("store", self.TEXT, "--tag", self.TAG)
-        assert command.json("show", stored["memory_id"])["content"] == self.MASKED
-
-    def test_is_imported(self, command: Command, tmp_path: Path) -> None:
-        file = tmp_path / "long.jsonl"
-        file.write_text(json.dumps({"content": self.TEXT, "tags": [self.TAG]}))
-        assert command.json("import", str(file))["new"] == 1
-        [memory] = command.json("list")
-        assert memory["content"] == self.MASKED
-
-    async def test_one_more_is_too_long_before_and_after(self, tools: Tools) -> None:
-        assert "10,001" in await tools.refused("memory_store", content=f"{self.TEXT}x")
+    tag = "https://user1:pw@example.com/a/b/c/d/e/f/g/h/i/j/k"
+    assert (len(text(1)), len(tag)) == (10_000, 50)
+    output = await tools.call("memory_store", content=text(1), tags=[tag])
+    assert output["masked_secrets"] == 501
+    memory = await storage.get(output["memory_id"])
+    assert memory and memory.content == "redis://:***@cache " * 500 + "x" * 500
+    assert memory.tags == [tag.replace(":pw@", ":**@")]
+    file = tmp_path / "long.jsonl"
+    file.write_text(json.dumps({"content": text(2), "tags": [tag]}))
+    for words in (("store", text(2), "--tag", tag), ("import", str(file))):  # the same text now
+        await asyncio.to_thread(command.run, *words)
+        assert await storage.count() == 1
+    assert "10,001" in await tools.refused("memory_store", content=f"{text(1)}x")
 
 
 KEY = f"sk-proj-{chars(60)}"
 
 
-async def test_a_store_masks_before_anything_else_sees_it(tools: Tools, root: Path) -> None:
-    output = await tools.call(
-        "memory_store",
-        content=f"The sandbox key is {KEY}.",
-        tags=["api", f"id-{'AKIA' + 'A' * 16}"],
-    )
+async def test_a_store_masks_before_anything_else_sees_it(
+    make_tools: MakeTools, root: Path, server: EmbeddingsServer
+) -> None:
+    tools = await make_tools(embedding_model="m", base_url=server.base_url)
+    aws = "AKIA" + "A" * 16
+    output = await tools.call("memory_store", content=f"The key is {KEY}.", tags=["api", aws])
     assert output["masked_secrets"] == 2
     found = await tools.call("memory_search", query=f"Is {KEY} the sandbox key?")
     assert found["masked_secrets"] == 1
     [memory] = found["memories"]
-    assert memory["content"] == "The sandbox key is (masked API key)."
-    assert memory["tags"] == ["api", "id-(masked aws key)"]
+    assert memory["content"] == "The key is (masked API key)."
+    assert memory["tags"] == ["api", "(masked aws key)"]
     on_disk = bytes_of(root)
     assert KEY[8:].encode() not in on_disk and b"AKIA" not in on_disk
     assert KEY not in str(tools.events)
-
-
-async def test_the_service_never_sees_it(make_tools: MakeTools, server: EmbeddingsServer) -> None:
-    tools = await make_tools(embedding_model="m", base_url=server.base_url)
-    await tools.call("memory_store", content=f"The key is {KEY}.")
-    await tools.call("memory_search", query=KEY)
     assert [request["input"] for request in server.requests] == [
         ["The key is (masked API key)."],
-        ["(masked API key)"],
+        ["Is (masked API key) the sandbox key?"],
     ]
 
 
-async def test_what_was_stored_without_masking_is_masked_when_shown(
-    make_tools: MakeTools, make_storage: MakeStorage
+async def test_it_can_be_turned_off_and_what_was_stored_then_is_masked_when_shown(
+    make_tools: MakeTools,
 ) -> None:
-    tools = await make_tools()
-    await make_storage().store(f"The key is {KEY}.")
-    output = await tools.call("memory_search", query="key")
-    assert KEY not in str(output) and output["masked_secrets"] == 1
-
-
-async def test_it_can_be_turned_off(make_tools: MakeTools) -> None:
     tools = await make_tools(mask_secrets=False)
     output = await tools.call("memory_store", content=f"The key is {KEY}.")
     assert "masked_secrets" not in output
     assert KEY in str(await tools.call("memory_search", query="key"))
+    output = await (await make_tools()).call("memory_search", query="key")
+    assert KEY not in str(output) and output["masked_secrets"] == 1
 
 
 # Beginnings of shapes, in texts made to be slow: over and over, or before what goes on and on.
@@ -203,6 +172,8 @@ BEGINNINGS = (
     *("://a:b@", "https://a1", "--", "--password", "curl ", "curl -u ", "mysql ", "docker login "),
     *("machine ", "machine a login ", "a_", "A", "0-", "1//0", "token: ", "token:\t", "key='"),
     *("password: a1!", "\\n", "dp.st.", "?sig=", "token=a.b", "secret='a{", "password=&a=", " "),
+    *(f"-----BEGIN RSA PRIVATE KEY-----{rest}" for rest in ("\n", "\nMIIEowIBAAKC")),
+    *("-----BEGIN RSA PRIVATE KEY-----\n-----END CERTIFICATE-----\n",),
     *("-----BEGIN PRIVATE KEY-----", "a.webhook.office.com/webhookb2/", "aws_secret_access_key="),
 )
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -68,31 +67,21 @@ async def test_a_credential_cannot_hide_behind_what_is_not_stored(
         assert output["masked_secrets"] == 1 and memory and key not in memory.content
 
 
-@pytest.mark.parametrize(
-    "text", ["one\r\ntwo\r\n", "one\rtwo", "\ufeffone\ntwo", " \ufeff\r\n one\r\ntwo\n"]
-)
 async def test_line_ends_and_a_byte_order_mark_make_no_difference(
-    make_storage: MakeStorage, command: Command, text: str
+    storage: MemoryStorage, command: Command, tmp_path: Path
 ) -> None:
-    storage = make_storage()
+    texts = ["one\r\ntwo\r\n", "one\rtwo", "\ufeffone\ntwo", " \ufeff\r\n one\r\ntwo\n"]
     first = await storage.store("one\ntwo")
-    assert await storage.store(text) == first
-    memory = await storage.get(first)
-    assert memory and memory.content == "one\ntwo"
-    assert await asyncio.to_thread(import_lines, command, [{"content": text}]) == (0, 1)
-
-
-async def test_a_text_is_measured_as_it_is_stored(storage: MemoryStorage) -> None:
-    await storage.store("\ufeff" + "line\r\n" * 2_000 + "\r\n")
+    for text in texts:
+        assert await storage.store(text) == first
+    file = tmp_path / "lines.jsonl"
+    file.write_text("".join(json.dumps({"content": text}) + "\n" for text in texts))
+    await asyncio.to_thread(command.run, "import", str(file))
+    [memory] = await storage.get_recent()
+    assert memory.content == "one\ntwo"
+    await storage.store("\ufeff" + "line\r\n" * 2_000 + "\r\n")  # measured as it is stored
     with pytest.raises(ValueError, match="10,001"):
         await storage.store("x" * 9_999 + "\r\ny")
-
-
-def import_lines(command: Command, lines: list[dict[str, Any]]) -> tuple[int, int]:
-    file = Path(command.root).parent / "lines.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    counts = command.json("import", str(file))
-    return counts["new"], counts["merged"] + counts["unchanged"]
 
 
 SEEN = [
@@ -106,11 +95,6 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize("text", SEEN)
-def test_visible_characters_stay(text: str) -> None:
-    assert plain(text) == normal(text) == text
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -122,10 +106,13 @@ def test_visible_characters_stay(text: str) -> None:
         ("blank\u3164\u2800", "blank·\u2800"),
         ("می\u200c\u200cخ", "می\u200c·خ"),
         ("bell\a, back \u202ekcab\u202c \u2066x\u2069", "bell·, back ·kcab· ·x·"),
+        *zip(SEEN, SEEN, strict=True),
     ],
 )
-def test_invisible_characters_are_shown_as_dots(text: str, shown: str) -> None:
-    assert plain(text) == shown
+def test_invisible_characters_are_shown_as_dots_and_visible_ones_stay(
+    text: str, shown: str
+) -> None:
+    assert plain(text) == shown and normal(shown) == shown
 
 
 def test_nothing_invisible_passes() -> None:

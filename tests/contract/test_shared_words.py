@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import re
 from pathlib import Path
 
 import pytest
-from agent_memory.settings import MODULE
 from command import Command
 from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, ranking
 from plain_vectors import PlainVectors
-
-SUBJECTS = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
 
 
 def has_words(root: Path) -> bool:
@@ -44,87 +40,37 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(root: Path) ->
         assert model.texts == [asked]
 
 
-async def test_the_exact_name_is_found_among_similar_ones(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    notes = [f"BILL-{number} was a rounding error in an invoice" for number in range(1400, 1460)]
-    await storage.store_many(notes)
-    assert (await storage.search("what was bill-1432 about?"))[0].content == notes[32]
-
-
-async def test_the_same_text_scores_one_and_another_less(
-    make_storage: MakeStorage, clock: Clock
+async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_have_no_words(
+    root: Path, clock: Clock
 ) -> None:
-    storage = make_storage()
-    await storage.store_many(["We chose PostgreSQL.", "Standup is at ten."])
-    clock.advance(days=8)
-    first, second = await storage.search("We chose PostgreSQL.")
-    assert first.score == pytest.approx(1, abs=1e-3)
-    assert (second.score or 0) < 0.5
-
-
-async def test_a_question_without_words_is_ranked_by_meaning(root: Path, clock: Clock) -> None:
-    config = {"storage_root": str(root), "lexical_weight": 0.5}
-    storage = MemoryStorage("sam", config, embeddings=PlainVectors(), clock=clock)
-    await storage.store_many(["?!", "one", "two"])
-    assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
-
-
-async def test_other_models_keep_the_formula_of_v1_and_no_words(root: Path) -> None:
-    await MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors()).store("x")
+    for agent, weight in (("sam", None), ("bob", 0.5)):
+        config = {"storage_root": str(root), "lexical_weight": weight}
+        storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)
+        await storage.store_many(["?!", "one", "two"])
+        assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
     assert not has_words(root)
 
 
-class TestAMemoryMadeWithoutWords:
-    """A store that was created with `lexical_weight: 0`."""
+async def test_a_memory_made_without_words_gets_them_from_reembed(
+    make_storage: MakeStorage, root: Path, command: Command
+) -> None:
+    by_meaning = make_storage(lexical_weight=0)
+    await by_meaning.store_many(["The pool holds ten.", "Tea at four."])
+    question = "how many does the pool hold"
+    for weight in (0.5, 1):
+        storage = make_storage(lexical_weight=weight)
+        assert await storage.search(question) == await by_meaning.search(question)
+    findings = await asyncio.to_thread(command.json, "doctor", "--offline")
+    [finding] = [each for each in findings if each["subject"] == "words"]
+    assert finding["mend"].startswith("agent-memory reembed --model local")
+    before = {memory.id: memory for memory in await storage.get_recent()}
+    assert not has_words(root) and await storage.check() == []
 
-    @pytest.fixture(autouse=True)
-    async def old(self, make_storage: MakeStorage) -> None:
-        await make_storage(lexical_weight=0).store_many(["The pool holds ten.", "Tea at four."])
-
-    async def test_is_ranked_by_meaning(self, make_storage: MakeStorage, root: Path) -> None:
-        question = "how many does the pool hold"
-        by_meaning = await make_storage(lexical_weight=0).search(question)
-        assert await make_storage().search(question) == by_meaning
-        await make_storage().store("Another.")
-        assert not has_words(root)
-        assert await make_storage().check() == []
-
-    async def test_is_so_whatever_the_weight_and_the_doctor_says_it(
-        self, make_storage: MakeStorage, command: Command
-    ) -> None:
-        question = "how many does the pool hold"
-        by_meaning = await make_storage(lexical_weight=0).search(question)
-        assert await make_storage(lexical_weight=1).search(question) == by_meaning
-        findings = await asyncio.to_thread(command.json, "doctor", "--offline")
-        [finding] = [each for each in findings if each["subject"] == "words"]
-        assert re.sub(" --(agent|root) [^ ]+", "", finding["mend"]) == (
-            "agent-memory reembed --model local"
-        )
-
-    async def test_gets_them_from_reembed(
-        self, make_storage: MakeStorage, root: Path, command: Command
-    ) -> None:
-        before = {memory.id: memory for memory in await make_storage().get_recent(5)}
-        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
-        assert has_words(root)
-        [found] = await make_storage().search("ten pool holds the", limit=1)
-        assert (found.score or 0) > 1.15
-        assert {memory.id: memory for memory in await make_storage().get_recent(5)} == before
-        assert await make_storage().check() == []
-
-    async def test_keeps_them_through_a_repair_that_knows_no_weight(
-        self, make_storage: MakeStorage, root: Path, command: Command
-    ) -> None:
-        await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
-        [file] = root.glob("sam/qdrant.db/shard-*/segments/*/mutable_id_tracker.mappings")
-        file.write_bytes(b"")
-        settings = root.parent / ".amplifier/settings.yaml"
-        with_weight_0 = {"overrides": {MODULE: {"config": {"lexical_weight": 0}}}}
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(json.dumps(with_weight_0))
-        await asyncio.to_thread(command.run, "doctor", "--repair", "--yes", "--offline")
-        assert has_words(root)
-        assert await make_storage().check() == []
+    await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
+    [found] = await storage.search("ten pool holds the", limit=1)
+    assert has_words(root) and (found.score or 0) > 1.15
+    assert {memory.id: memory for memory in await storage.get_recent()} == before
+    assert await storage.check() == []
 
 
 def test_ways_to_write_a_word_that_make_no_difference() -> None:
@@ -132,13 +78,6 @@ def test_ways_to_write_a_word_that_make_no_difference() -> None:
         "caf\u00e9 stra\u00dfe a"
     )
     assert len(ranking.indexed("PG_POOL_MAX, BILL-1423!")) == 3
-
-
-async def test_words_stay_when_something_is_forgotten(make_storage: MakeStorage) -> None:
-    storage = make_storage()
-    first, _ = await storage.store_many(["Tea at four.", "The pool holds ten."])
-    await storage.delete([first])
-    assert await storage.check() == []
 
 
 async def test_the_check_compares_the_words_with_the_text(

@@ -48,8 +48,7 @@ async def test_recency_boost(make_storage: MakeStorage, clock: Clock) -> None:
 async def test_no_data_loss(make_storage: MakeStorage) -> None:
     storage = make_storage()
     contents = [f"Decision {i}: the service {i * 7} owns table {i * 13}" for i in range(100)]
-    for content in contents:
-        await storage.store(content)
+    await storage.store_many(contents)
     for content in contents:
         assert content in {memory.content for memory in await storage.search(content)}
 

@@ -4,41 +4,28 @@ import asyncio
 import json
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from memory_semantic import MemoryStorage
+from processes import start
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 SECONDS = 62
 
 WORKER = """
-import asyncio, json, random, sys
-from amplifier_core.testing import MockCoordinator
-from amplifier_module_tool_memory_semantic import mount
-
-root, log, name = sys.argv[1:]
-
+import random
+log, name = arguments
 async def main():
-    coordinator = MockCoordinator()
-    config = {"agent_identity": "sam", "storage_root": root, "embedding_model": "local"}
-    await mount(coordinator, config)
-    tools = coordinator.mount_points["tools"]
-    store, search = tools["memory_store"], tools["memory_search"]
     with open(log, "a", buffering=1) as notes:
         for i in range(10**9):
             content = f"Worker {name} noted fact {i}: {random.randbytes(6).hex()}"
-            result = await store.execute({"content": content})
-            assert result.success, result.error
-            notes.write(json.dumps([result.output["memory_id"], content]) + "\\n")
-            result = await search.execute({"query": content})
-            assert result.success, result.error
-            assert result.output["memories"][0]["content"] == content
-
+            memory_id = await storage().store(content)
+            notes.write(json.dumps([memory_id, content]) + "\\n")
+            assert (await storage().search(content))[0].content == content
 asyncio.run(main())
 """
 
@@ -49,10 +36,7 @@ def test_nothing_that_was_acknowledged_is_lost(root: Path, tmp_path: Path) -> No
     logs = [tmp_path / f"{i}.log" for i in range(4)]
 
     def begin(i: int) -> "subprocess.Popen[str]":
-        name = f"{i}.{counts['kills']}"
-        return subprocess.Popen(
-            [sys.executable, "-c", WORKER, root, logs[i], name], stderr=subprocess.PIPE, text=True
-        )
+        return start(root, WORKER, str(logs[i]), f"{i}.{counts['kills']}")
 
     workers = [begin(i) for i in range(4)]
     deadline = time.monotonic() + SECONDS

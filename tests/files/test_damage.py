@@ -3,15 +3,16 @@
 There is no store of an earlier engine to open: 0.9 is the first that this project used.
 """
 
-import json
+import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from conftest import MakeStorage
-from memory_semantic import StorageError
+from memory_semantic import MemoryStorage, StorageError
 from store_files import copy_sparse, cut, empty, remove
 
 FACTS = [f"fact number {i}" for i in range(20)]
@@ -26,16 +27,12 @@ async def database(make_storage: MakeStorage, root: Path) -> Path:
 async def test_a_lost_manifest_beside_memories_is_never_taken_for_an_empty_store(
     make_storage: MakeStorage, database: Path
 ) -> None:
-    manifest = (database / "manifest.json").read_text()
-    (database / "manifest.json").unlink()
+    manifest = (database / "manifest.json").rename(database / "elsewhere")
+    (database.parent / "backup.jsonl").unlink()
     for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
-        with pytest.raises(StorageError, match=r"there is a backup of .* but no manifest\.json"):
+        with pytest.raises(StorageError, match="shard-1, which holds 20 memories"):
             await call
-    backup = (database.parent / "backup.jsonl").rename(database.parent / "elsewhere")
-    with pytest.raises(StorageError, match="shard-1, which holds 20 memories"):
-        await make_storage().search("x")
-    backup.rename(database.parent / "backup.jsonl")
-    (database / "manifest.json").write_text(manifest)
+    manifest.rename(database / "manifest.json")
     assert await make_storage().count() == 20
 
 
@@ -66,88 +63,39 @@ async def test_a_search_that_finds_no_vectors_is_damage_with_and_without_filters
     assert "its vector has 0 numbers" in (await make_storage().check())[0]
 
 
-async def test_the_full_check_of_a_whole_store(make_storage: MakeStorage, database: Path) -> None:
-    assert await make_storage().check() == []
-    assert await make_storage("nobody").check() == []
+WHOLE = """{"format": 4, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "shard-1",
+"embedding": ["local", "wordllama 0.4", 256], "words": true, "memories": 20,
+"created": "2026-06-15T12:00:00Z"}"""
+MANIFESTS = {
+    **dict.fromkeys(["", "{", '{"format": 1}', "[]", "null", "\0" * 200, "7"], "is damaged"),
+    WHOLE.replace("shard-1", "../../bob"): "is damaged",
+    WHOLE.replace('t": 4', 't": 5'): "newer version.*Upgrade",
+    WHOLE.replace('t": 4', 't": 3'): "of an older version.*agent-memory doctor",
+    WHOLE.replace("edge 0.9", "edge 0.10"): "written by.*doctor --repair",
+    WHOLE.replace("edge 0.9", "edge 0.8"): "written by.*doctor --repair",
+    WHOLE.replace("20,", "21,"): "20 of at least 21",
+}
 
 
-async def test_the_full_check_finds_overwritten_vectors_that_a_call_misses(
-    make_storage: MakeStorage, database: Path
+@pytest.mark.parametrize("text", MANIFESTS, ids=range(len(MANIFESTS)))
+async def test_a_manifest_cannot_point_elsewhere_be_torn_of_another_version_or_promise_more(
+    make_storage: MakeStorage, database: Path, text: str
 ) -> None:
-    [vectors] = database.glob("shard-1/segments/*/vector_storage/vectors/chunk_0.mmap")
-    with vectors.open("r+b") as file:
-        file.seek(2 * 256 * 3)
-        file.write(b"\x11\x22" * 256)
-    assert await make_storage().search("fact")
-    [problem] = await make_storage().check()
-    assert "vector is not whole" in problem
-
-
-@pytest.mark.parametrize("text", ["", "{", '{"format": 1}', "[]", "null", "\0" * 200, "7"])
-async def test_a_torn_manifest(make_storage: MakeStorage, database: Path, text: str) -> None:
     (database / "manifest.json").write_text(text)
     for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
-        with pytest.raises(StorageError, match="damaged"):
-            await call
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "remedy"),
-    [
-        ("format", 5, "Upgrade"),
-        ("format", 3, r"of an older version.*agent-memory doctor"),
-        ("engine", "qdrant-edge 0.10", "doctor --repair"),
-        ("engine", "qdrant-edge 0.8", "doctor --repair"),
-    ],
-)
-async def test_a_store_of_another_format_or_engine_is_refused_with_the_remedy(
-    make_storage: MakeStorage, database: Path, field: str, value: object, remedy: str
-) -> None:
-    manifest = json.loads((database / "manifest.json").read_text())
-    text = json.dumps({**manifest, field: value})
-    (database / "manifest.json").write_text(text)
-    for call in (make_storage().store("x"), make_storage().search("x")):
-        with pytest.raises(StorageError, match=remedy):
+        with pytest.raises(StorageError, match=MANIFESTS[text]):
             await call
     assert (database / "manifest.json").read_text() == text
-
-
-async def test_a_manifest_cannot_point_elsewhere(make_storage: MakeStorage, database: Path) -> None:
-    manifest = json.loads((database / "manifest.json").read_text())
-    (database / "manifest.json").write_text(json.dumps({**manifest, "shard": "../../bob"}))
-    with pytest.raises(StorageError, match="damaged"):
-        await make_storage().count()
-
-
-async def test_fewer_memories_than_acknowledged_is_damage(
-    make_storage: MakeStorage, database: Path
-) -> None:
-    manifest = json.loads((database / "manifest.json").read_text())
-    (database / "manifest.json").write_text(json.dumps({**manifest, "memories": 21}))
-    for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):
-        with pytest.raises(StorageError, match="20 of at least 21"):
-            await call
+    (database / "manifest.json").write_text(WHOLE)
+    assert await make_storage().count() == 20
 
 
 async def test_more_memories_than_acknowledged_are_from_an_interrupted_write(
     make_storage: MakeStorage, database: Path
 ) -> None:
-    manifest = json.loads((database / "manifest.json").read_text())
-    (database / "manifest.json").write_text(json.dumps({**manifest, "memories": 19}))
+    (database / "manifest.json").write_text(WHOLE.replace("20,", "19,"))
     assert await make_storage().count() == 20
-    assert json.loads((database / "manifest.json").read_text())["memories"] == 20
-
-
-async def test_a_text_that_was_changed_on_disk_is_not_passed_off_as_the_memory(
-    make_storage: MakeStorage, database: Path
-) -> None:
-    [pages] = database.glob("shard-1/segments/*/payload_storage/page_0.dat")
-    text = pages.read_bytes()
-    assert b"fact n" in text
-    pages.write_bytes(text.replace(b"fact n", b"fakt n"))
-    for call in (make_storage().search("fact", limit=20), make_storage().get_recent(20)):
-        with pytest.raises(StorageError, match="not what was stored"):
-            await call
+    assert '"memories": 20' in (database / "manifest.json").read_text()
 
 
 @pytest.mark.parametrize("harm", [remove, empty, cut])
@@ -190,3 +138,37 @@ async def test_a_store_without_its_version_file_keeps_its_texts(
             await call
     version.write_bytes(content)
     assert await make_storage().count() == 20 and await make_storage().check() == []
+
+
+# Before the backup, and after it: too few to make another one due.
+EARLY = [f"an early fact, number {i}" for i in range(12)]
+LATE = [f"a late fact, number {i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "stored", "there"),
+    [
+        ("qdrant.db", shutil.rmtree, 12, 12),
+        ("qdrant.db/manifest.json", remove, 18, 18),
+        ("**/payload_storage/page_0.dat", empty, 18, 12),
+    ],
+)
+def test_a_repair_brings_back_what_the_backup_has_and_as_many_as_it_announces(
+    command: Command,
+    storage: MemoryStorage,
+    root: Path,
+    name: str,
+    harm: Callable[[Path], None],
+    stored: int,
+    there: int,
+) -> None:
+    for facts in (EARLY, LATE):
+        asyncio.run(storage.store_many(facts))
+    [file] = (root / "sam").glob(name)
+    harm(file)
+    said = " ".join(command.run("doctor", "--repair", "--yes").stderr.split())
+    assert f"at least {stored} that were stored, {there} will be there" in said
+    texts = {memory.content for memory in asyncio.run(storage.get_recent(100))}
+    assert texts == {*EARLY, *LATE[: there - 12]}
+    assert asyncio.run(storage.check()) == []
+    assert len(asyncio.run(storage.search("fact", limit=5))) == 5

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Any
 import pytest
 from command import Command
 from conftest import Clock
-from memory_semantic import MemoryStorage, copying
+from memory_semantic import Memory, MemoryStorage, copying
 from memory_semantic.files.info import Manifest
-from plain_vectors import PlainVectors
 from processes import finish, run, start
 from store_files import OF_A_STORE, bytes_of, copy_sparse, traces
 
@@ -40,6 +38,12 @@ print(asyncio.run(storage().delete(arguments)))
 """
 
 
+def is_gone(storage: MemoryStorage, forgotten: list[Memory]) -> None:
+    """Assert that no byte of them is left, and no debris."""
+    assert {path.name for path in storage.folder.path.iterdir()} == OF_A_STORE
+    assert traces(storage.folder.path, forgotten) == []
+
+
 def test_a_memory_is_shown_confirmed_and_gone(
     command: Command, storage: MemoryStorage, root: Path
 ) -> None:
@@ -56,17 +60,27 @@ def test_a_memory_is_shown_confirmed_and_gone(
     assert traces(root, [memory]) == [] and memory.key.bytes not in bytes_of(root)
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
-def test_anything_but_yes_changes_nothing(command: Command, answer: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "answer", "code", "said"),
+    [
+        *((["{id}"], answer, 1, "Nothing was changed") for answer in ("n\n", "\n", "")),
+        (["{id}", "mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
+        (["{id}", "--json"], "y\n", 2, "add --yes"),
+        (["--tag", "none"], None, 0, "Nothing was changed"),
+        (["--tag", "none", "--yes", "--json"], None, 0, '"forgotten": []'),
+    ],
+)
+def test_without_a_yes_or_with_an_unknown_id_nothing_is_deleted(
+    command: Command, words: list[str], answer: str | None, code: int, said: str
+) -> None:
     stored = command.json("store", "Something dear.")
-    result = command.run("forget", stored["memory_id"], input=answer, code=1)
-    assert "Forgotten" not in result.output and "Nothing was changed" in result.stderr
+    words = [word.format(id=stored["memory_id"]) for word in words]
+    result = command.run("forget", *words, input=answer, code=code)
+    assert said in result.output and "Forgotten" not in result.output
     assert len(command.json("list")) == 1
 
 
-def test_by_tag_and_by_date(
-    command: Command, storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_tag_and_by_date(command: Command, storage: MemoryStorage, clock: Clock) -> None:
     for day, tag in ((1, "a"), (2, "a"), (3, "b"), (4, "a")):
         clock.now = datetime(2026, 6, day, tzinfo=UTC)
         asyncio.run(storage.store(f"day {day}", [tag]))
@@ -82,8 +96,6 @@ def test_by_tag_and_by_date(
 def test_dates_follow_the_local_clock(
     command: Command, storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:
@@ -97,47 +109,12 @@ def test_dates_follow_the_local_clock(
         time.tzset()
 
 
-def test_one_unknown_id_and_nothing_is_deleted(command: Command) -> None:
-    stored = command.json("store", "kept")
-    result = command.run("forget", stored["memory_id"], "mem-000000000000", "--yes", code=1)
-    assert "no memory mem-000000000000" in result.stderr
-    assert len(command.json("list")) == 1
-
-
-def test_nothing_to_forget_is_no_error(command: Command) -> None:
-    command.run("store", "kept")
-    assert "Nothing was changed" in command.run("forget", "--tag", "none").stderr
-    assert command.json("forget", "--tag", "none", "--yes")["forgotten"] == []
-
-
-def test_a_script_says_yes(command: Command) -> None:
-    stored = command.json("store", "kept")
-    result = command.run("forget", stored["memory_id"], "--json", input="y\n", code=2)
-    assert "add --yes" in result.stderr and len(command.json("list")) == 1
-
-
-def test_a_thousand_at_once_show_the_first(command: Command, storage: MemoryStorage) -> None:
-    asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(1000)]))
+def test_many_at_once_show_the_first(command: Command, storage: MemoryStorage) -> None:
+    asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(30)]))
     asyncio.run(storage.store("kept"))
     result = command.run("forget", "--tag", "x", input="y\n")
-    assert "Delete 1,000 memories" in result.stderr and "and 980 more" in result.stdout
+    assert "Delete 30 memories" in result.stderr and "and 10 more" in result.stdout
     assert [m["content"] for m in command.json("list")] == ["kept"]
-
-
-def test_an_unfinished_rebuild_forgets_it_too(
-    command: Command, storage: MemoryStorage, root: Path
-) -> None:
-    async def half() -> None:
-        await storage.store_many(["The safe is behind the painting.", "Lunch is at noon."])
-        config = {"storage_root": str(storage.folder.rebuild / "embedded")}
-        begun = MemoryStorage("sam", config, embeddings=PlainVectors())
-        await begun.restore(await storage.get_recent())
-
-    asyncio.run(half())
-    [doomed] = [m for m in command.json("list") if "safe" in m["content"]]
-    command.run("forget", doomed["id"], "--yes")
-    assert b"behind the painting" not in bytes_of(root)
-    assert b"Lunch is at noon" in bytes_of(storage.folder.rebuild)
 
 
 def test_what_stays_on_disk_is_reported(
@@ -153,32 +130,24 @@ def test_what_stays_on_disk_is_reported(
     assert command.json("list") == []
 
 
-@pytest.mark.timeout(180)
 def test_ctrl_c_says_what_was_done(command: Command, storage: MemoryStorage) -> None:
     """At any moment after they are shown: all are gone or none, and no debris is left."""
-    said: Counter[str] = Counter()
-    for moment in range(8):
+    for moment in range(4):
         asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
         memories = asyncio.run(storage.get_recent(100))
         process = command.start("forget", "--tag", "x", "--yes", PYTHONUNBUFFERED="1")
         assert process.stdout and process.stdout.readline()
-        time.sleep(0.05 * moment)
+        time.sleep(0.1 * moment)
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate()
         left = asyncio.run(storage.count())
         assert "Aborted" not in complaints and "Traceback" not in complaints, complaints
-        if process.returncode in (0, -signal.SIGINT):  # Python no longer catches it at its end
-            assert left == 0
-        elif left == 100:
-            assert process.returncode == 1 and "Nothing was deleted" in complaints
-        else:
-            assert process.returncode == 1 and "All 100 memories were deleted" in complaints
-            assert left == 0
-        said[f"{process.returncode}, {left} left"] += 1
-        names = {path.name for path in storage.folder.path.iterdir()}
-        assert names == OF_A_STORE, (moment, names)
-        assert left or traces(storage.folder.path, memories) == []
-    print(said)
+        done = process.returncode in (0, -signal.SIGINT)  # Python no longer catches it at its end
+        said = "" if done else "All 100 memories were deleted"
+        assert left == 0 or (left == 100 and not done)
+        assert process.returncode == 1 or done
+        assert (said if left == 0 else "Nothing was deleted") in complaints
+        is_gone(storage, memories if left == 0 else [])
 
 
 class TestMeanwhile:
@@ -226,6 +195,7 @@ class TestMeanwhile:
         self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
     ) -> None:
         others: list[Any] = []
+        doomed = await storage.with_ids(ids[:2])
 
         def another() -> None:
             if not others:
@@ -237,11 +207,8 @@ class TestMeanwhile:
         assert await storage.delete([ids[0]]) == 1
         assert finish(others[0]) == "1\n"
         await storage.close()
-        left = bytes_of(root)
-        assert ids[0].encode() not in left and ids[1].encode() not in left
+        is_gone(storage, doomed)
         assert await storage.count() == 598 and await storage.check() == []
-        names = {path.name for path in storage.folder.path.iterdir()}
-        assert names == OF_A_STORE
 
     async def test_cancelled_it_leaves_a_whole_store_and_the_next_one_finishes(
         self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
@@ -249,6 +216,7 @@ class TestMeanwhile:
         first = asyncio.current_task()
         assert first
         loop = asyncio.get_running_loop()
+        doomed = await storage.with_ids(ids[:2])
         between(lambda: loop.call_soon_threadsafe(first.cancel))
         with pytest.raises(asyncio.CancelledError):
             await storage.delete([ids[0]])
@@ -257,17 +225,13 @@ class TestMeanwhile:
         between(lambda: None)
         assert await storage.delete([ids[0]]) == 0 and await storage.delete([ids[1]]) == 1
         await storage.close()
-        left = bytes_of(root)
-        assert ids[0].encode() not in left and ids[1].encode() not in left
+        is_gone(storage, doomed)
         assert await storage.count() == 598 and await storage.check() == []
-        names = {path.name for path in storage.folder.path.iterdir()}
-        assert names == OF_A_STORE
 
 
-@pytest.mark.timeout(240)  # it reads the whole folder some forty times
 def test_the_look_into_the_files_sees_what_is_there(storage: MemoryStorage) -> None:
     """Else the tests here would show nothing."""
-    texts = [f"{number} are{' repeated words' * (1 + number * 40)}" for number in range(17)]
+    texts = [f"{number} are{' repeated words' * (1 + number * 220)}" for number in range(4)]
     asyncio.run(storage.store_many([*texts, "Grüße aus Köln am Rhein"]))
     memories = asyncio.run(storage.get_recent(100))
     folder = storage.folder.path

@@ -16,7 +16,7 @@ from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from processes import finish, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FACTS = [f"Fact {number} of {2_000} that were written down." for number in range(2_000)]
 
@@ -70,62 +70,29 @@ async def everything(storage: MemoryStorage) -> list[str]:
     return [memory.content for memory in await storage.get_recent(10_000)]
 
 
-def test_an_import(root: Path, tmp_path: Path) -> None:
+def test_an_import_and_reembeds(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: EmbeddingsServer
+) -> None:
     file = tmp_path / "facts.jsonl"
     file.write_text("".join(json.dumps({"content": fact, "tags": ["x"]}) + "\n" for fact in FACTS))
     command = Command(root)
-    with another_process_stores(root) as acknowledged:
-        kills = killed_until_done(command, "import", str(file))
-    print(f"import: {kills} kills, {len(acknowledged)} stored meanwhile")
-    assert kills > 2 and acknowledged
     storage = MemoryStorage("sam", {"storage_root": str(root)})
-    found = asyncio.run(everything(storage))
-    assert sorted(found) == sorted([*FACTS, *acknowledged])
+    expected = sorted(FACTS)
+    for model in ("", "text-embedding-3-small", "local"):
+        work = ("reembed", "--model", model, "--yes") if model else ("import", str(file))
+        if model:
+            monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        with another_process_stores(root) as acknowledged:
+            kills = killed_until_done(command, *work)
+            time.sleep(0.5)
+        print(f"{work[0]} {model}: {kills} kills, {len(acknowledged)} stored meanwhile")
+        assert kills > 2 and acknowledged
+        info = asyncio.run(storage.info())
+        assert info and info.model.model == (model or "local")
+        expected = sorted({*expected, *acknowledged})
+        assert sorted(asyncio.run(everything(storage))) == expected
+        assert not storage.folder.rebuild.exists()
+        best = asyncio.run(storage.search(FACTS[7], limit=1))
+        assert best[0].content == FACTS[7]  # with the vectors of the new model
     assert command.json("import", str(file))["unchanged"] == 2_000
-
-
-def test_reembed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-
-    async def fill() -> None:
-        for at in range(0, 2_000, 500):
-            await storage.store_many([(fact, ["x"]) for fact in FACTS[at : at + 500]])
-
-    asyncio.run(fill())
-    command = Command(root)
-    with EmbeddingsServer() as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        for model in ("text-embedding-3-small", "local"):
-            with another_process_stores(root) as acknowledged:
-                kills = killed_until_done(command, "reembed", "--model", model, "--yes")
-                time.sleep(0.5)
-            print(f"reembed to {model}: {kills} kills, {len(acknowledged)} stored meanwhile")
-            assert kills > 2 and acknowledged
-            info = asyncio.run(storage.info())
-            assert info and info.model.model == model
-            found = asyncio.run(everything(storage))
-            assert len(found) == len(set(found)) and {*FACTS, *acknowledged} <= {*found}
-            assert not storage.folder.rebuild.exists()
-            best = asyncio.run(storage.search(FACTS[7], limit=1))
-            assert best[0].content == FACTS[7]  # with the vectors of the new model
-
-
-def test_ctrl_c_leaves_a_whole_store(root: Path, tmp_path: Path) -> None:
-    file = tmp_path / "facts.txt"
-    file.write_text("\n".join(FACTS))
-    command = Command(root)
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-    for _ in range(3):
-        before = asyncio.run(storage.count())
-        process = command.start("import", str(file))
-        while process.poll() is None and asyncio.run(storage.count()) == before:
-            pass
-        time.sleep(random.uniform(0, 0.1))
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate()
-        if process.returncode:  # else it was done before
-            assert process.returncode == 1 and "Run it again to resume" in complaints
-        assert asyncio.run(storage.check()) == []
-    command.run("import", str(file))
-    assert sorted(asyncio.run(everything(storage))) == sorted(FACTS)

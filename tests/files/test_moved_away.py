@@ -51,8 +51,6 @@ async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
         with pytest.raises(StorageError, match="were moved from") as error:
             await call(memory_id)
         told = str(error.value)
-    with pytest.raises(StorageError, match="were moved from"):
-        await storage.get_recent()
     assert f"to {home}/.amplifier-memory/sam, probably by" in told
     assert told.endswith("`. Nothing was changed.")
     assert not (home / ".amplifier/memory").exists()
@@ -65,29 +63,19 @@ async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
 
 
 async def test_what_was_made_meanwhile_is_not_in_the_way(
-    storage: MemoryStorage, home: Path
+    storage: MemoryStorage, home: Path, make_storage: MakeStorage
 ) -> None:
+    alice = MemoryStorage("alice", {"embedding_model": "local"})
     await storage.store("x")
-    await MemoryStorage("alice", {"embedding_model": "local"}).store("y")
     move_away(home)
-    (home / ".amplifier/memory/sam").mkdir(parents=True)
+    assert await alice.store("y") and await make_storage().store("z")  # which begin as ever
+    (home / ".amplifier/memory/sam").mkdir()
     (home / ".amplifier/memory/sam/usage.jsonl").touch()
     with pytest.raises(StorageError, match="were moved from") as error:
         await storage.store("z")
     bring_back(str(error.value))
     assert await storage.count() == 1
-    assert {path.name for path in (home / ".amplifier-memory").iterdir()} == {
-        *("alice", "sam", "MEMORY.md")
-    }
-
-
-async def test_other_agents_and_other_roots_begin_as_ever(
-    storage: MemoryStorage, home: Path, make_storage: MakeStorage
-) -> None:
-    await storage.store("x")
-    move_away(home)
-    assert await MemoryStorage("alice", {"embedding_model": "local"}).store("y")
-    assert await make_storage().store("z")
+    assert {path.name for path in (home / ".amplifier-memory").iterdir()} == {"sam", "MEMORY.md"}
 
 
 def test_what_another_bundle_keeps_in_its_own_place_is_in_nobodys_way(home: Path) -> None:
@@ -101,10 +89,7 @@ def test_the_command_says_so(home: Path) -> None:
     invoke("store", "x")
     move_away(home)
     where = f"to {home}/.amplifier-memory/sam"
-    for arguments in (
-        *(["list"], ["search", "x"], ["stats"], ["export", "-"], ["store", "y"]),
-        *(["forget", "--tag", "x"], ["reembed", "--model", "local"]),
-    ):
+    for arguments in (["list"], ["export", "-"], ["store", "y"], ["reembed", "--model", "local"]):
         assert where in invoke(*arguments, code=1).stderr, arguments
     [store] = [line for line in invoke("doctor", code=1).stdout.splitlines() if " store " in line]
     assert where in store and store.startswith("✗")

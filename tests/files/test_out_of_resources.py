@@ -17,7 +17,7 @@ def test_with_few_descriptors_a_command_works_or_names_what_it_lacks(
 ) -> None:
     storage, stored, failed = make_storage(), ["fact"], 0
     asyncio.run(storage.store("fact"))
-    for number in range(6, 13):
+    for number in (6, 7, 8, 10, 12):
         result = command.limited(f"-n {number}", "store", f"fact {number}")
         if result.returncode == 0:
             stored.append(f"fact {number}")
@@ -59,7 +59,6 @@ def test_the_service_is_not_to_blame(
         (RuntimeError("Something else"), None),
         (Exception("IO Error: Too many open files (os error 24)"), errno.EMFILE),
         (Exception("called `unwrap()` on an `Err`: Os { code: 12, kind: Other }"), errno.ENOMEM),
-        (Exception("No such file or directory (os error 2)"), None),
         (ImportError("libz.so: " + os.strerror(errno.ENOMEM)), errno.ENOMEM),
     ],
 )

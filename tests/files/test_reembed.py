@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,9 @@ from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from memory_semantic.files import disk
-from memory_semantic.files.backend import FileBackend
 from memory_semantic.files.info import Manifest
 from memory_semantic.files.store import FileStore
-from memory_semantic.limits import WORKERS
 from memory_semantic.memory import Memory, utc_now
-from memory_semantic.merging import merge
 from memory_semantic.store import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, bytes_of
@@ -28,8 +25,9 @@ PLAIN = EmbeddingModel("plain", None, 32)
 LOCAL = EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
 
 
-def whole_state(storage: MemoryStorage) -> list[Any]:
-    return asyncio.run(storage.get_recent(10_000))
+async def whole(storage: MemoryStorage) -> dict[str, Memory]:
+    """All memories by their texts."""
+    return {memory.content: memory for memory in await storage.get_recent(10_000)}
 
 
 class Slowly(PlainVectors):
@@ -75,7 +73,7 @@ class TestCommand:
         for number in range(5):
             clock.advance(days=1)
             asyncio.run(storage.store(f"fact {number}", [f"tag {number}"]))
-        before = whole_state(storage)
+        before = asyncio.run(whole(storage))
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         result = command.run("reembed", "--model", "text-embedding-3-small", input="y\n")
@@ -83,14 +81,14 @@ class TestCommand:
         assert "5 memories to embed, about 7 tokens" in result.stderr
         assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
         assert "5 memories of sam with the model 'text-embedding-3-small'" in result.stdout
-        assert whole_state(storage) == before
+        assert asyncio.run(whole(storage)) == before
         [row] = command.json("list", "--agents")
         assert row["model"] == "text-embedding-3-small"
         assert command.json("search", "fact 3")[0]["content"] == "fact 3"
         assert command.json("doctor")[-1]["state"] == "ok"
         again = command.run("reembed", "--model", "local", "--yes")
         assert "Nothing is sent anywhere" in again.stderr
-        assert whole_state(storage) == before
+        assert asyncio.run(whole(storage)) == before
         assert asyncio.run(storage.check()) == []
         left = {path.name for path in storage.folder.path.iterdir()}
         assert left == OF_A_STORE
@@ -101,29 +99,26 @@ class TestCommand:
             "Their text goes to OpenAI."
         )
 
-    def test_without_a_yes_nothing_happens(self, command: Command) -> None:
-        command.run("store", "one")
-        command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
-        result = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
-        assert "could not be reached" in result.stderr
-        [row] = command.json("list", "--agents")
-        assert row["model"] == "local"
-
-    def test_no_memory_is_sent_before_the_yes(
+    def test_without_a_yes_nothing_happens_and_no_memory_is_sent(
         self, command: Command, storage: MemoryStorage, server: EmbeddingsServer
     ) -> None:
         asyncio.run(storage.store_many([f"private {number}" for number in range(40)]))
+        command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
+        result = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
+        assert "could not be reached" in result.stderr
         for answer in ("n\n", ""):
-            options = ("--model", "m", "--base-url", server.base_url)
-            command.run("reembed", *options, input=answer, code=1)
+            command.run("reembed", "-m", "m", "--base-url", server.base_url, input=answer, code=1)
         assert server.requests and "private" not in json.dumps(server.requests)
         assert command.json("list", "--agents")[0]["model"] == "local"
 
-    def test_dimensions_can_be_asked_for(self, command: Command, server: EmbeddingsServer) -> None:
-        command.run("store", "one")
-        url = ("--base-url", server.base_url)
-        command.run("reembed", "--model", "m", *url, "--dimensions", "64", "--yes")
-        command.run("reembed", "--model", "m", *url, "--dimensions", "32", "--yes")
+    def test_dimensions_can_be_asked_for_and_an_empty_store_can_change_too(
+        self, command: Command, server: EmbeddingsServer
+    ) -> None:
+        stored = command.json("store", "one")
+        wanted = ("--model", "m", "--base-url", server.base_url, "--yes", "--dimensions")
+        command.run("reembed", *wanted, "64")
+        command.run("forget", stored["memory_id"], "--yes")
+        command.run("reembed", *wanted, "32")
         assert command.json("stats")["embedding"]["dimensions"] == 32
 
     def test_settings_that_do_not_agree_with_it_are_pointed_out(
@@ -172,57 +167,41 @@ class TestCommand:
         path.write_text(f"overrides:\n{config}")
         assert command.json("search", "one")[0]["content"] == "one"
 
-    def test_an_empty_store_can_change_too(
-        self, command: Command, server: EmbeddingsServer
-    ) -> None:
-        stored = command.json("store", "one")
-        command.run("forget", stored["memory_id"], "--yes")
-        command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
-        [row] = command.json("list", "--agents")
-        assert (row["memories"], row["model"]) == (0, "m")
-
 
 class TestMeanwhile:
     """What sessions do meanwhile is kept, and they never wait for it."""
 
-    async def test_stores_deletes_and_new_tags(
+    async def test_stores_new_tags_and_what_is_forgotten(
         self, make_storage: MakeStorage, clock: Clock
     ) -> None:
         storage = make_storage(lock_timeout=1)
-        await storage.store_many([f"fact {number}" for number in range(200)])
-        gone = (await storage.get_recent(1))[0]
+        await storage.store_many([(f"fact {number}", ["old"]) for number in range(200)])
+        before = await whole(storage)
+        gone = [before[text] for text in ("fact 3", "fact 4")]
 
         async def others() -> None:
             clock.advance(hours=1)
             await storage.store("stored meanwhile", ["new"])
             await storage.store("fact 7", ["more"])
-            with pytest.raises(StorageError, match="Another rebuild"):
-                await storage.delete([gone.id])
-            await storage.search("fact")
-
-        assert await rebuild_with(storage, Slowly(iter([others()]))) == 200
-        memories = {memory.content: memory for memory in await storage.get_recent(300)}
-        assert gone.content not in memories and "stored meanwhile" in memories
-        assert memories["fact 7"].tags == ["more"] and memories["fact 7"].timestamp == clock.now
-        assert await using(storage).check() == []
-        found = await using(storage).search("stored meanwhile", limit=1)
-        assert found[0].content == "stored meanwhile"
-
-    async def test_a_text_forgotten_and_stored_again(self, make_storage: MakeStorage) -> None:
-        storage = make_storage(lock_timeout=1)
-        await storage.store_many([(f"fact {number}", ["old"]) for number in range(200)])
-        before = {memory.content: memory for memory in await storage.get_recent(300)}
-
-        async def others() -> None:
-            with pytest.raises(StorageError, match="Another rebuild"):
-                await storage.delete([before["fact 3"].id])
+            for memory in gone:
+                with pytest.raises(StorageError, match=r"Another rebuild.*in no answer"):
+                    await storage.delete([memory.id])
+                assert await storage.get(memory.id) is None
+            with pytest.raises(StorageError, match=r"Another rebuild.*Nothing was changed"):
+                await rebuild_with(storage, PlainVectors())
             await storage.store("fact 3", ["new"])
 
         nothing = asyncio.sleep(0)
-        await rebuild_with(storage, Slowly(iter([nothing, others()])))
-        after = {memory.content: memory for memory in await storage.get_recent(300)}
-        assert after["fact 3"].tags == ["new"] and after["fact 3"].id != before["fact 3"].id
-        assert len(after) == 200 and await using(storage).check() == []
+        assert await rebuild_with(storage, Slowly(iter([nothing, others()]))) == 200
+        after = await whole(storage)
+        assert after.keys() == before.keys() - {"fact 4"} | {"stored meanwhile"}
+        assert after["fact 7"].tags == ["old", "more"] and after["fact 7"].timestamp == clock.now
+        assert after["fact 3"].tags == ["new"] and after["fact 3"].id != gone[0].id
+        assert await using(storage).check() == []
+        left = bytes_of(storage.folder.path)
+        assert gone[0].id.encode() not in left and gone[1].key.bytes not in left
+        info = await storage.backend.info()
+        assert isinstance(info, Manifest) and not info.erasing
 
     async def test_many_stores_are_caught_up_with(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(150)])
@@ -253,15 +232,6 @@ class TestMeanwhile:
         await late.store("late")
         assert await using(storage).check() == [] and await storage.count() == 2
 
-    async def test_only_one_at_a_time(self, storage: MemoryStorage) -> None:
-        await storage.store_many([f"fact {number}" for number in range(100)])
-
-        async def second() -> None:
-            with pytest.raises(StorageError, match=r"Another rebuild.*Nothing was changed"):
-                await rebuild_with(storage, PlainVectors())
-
-        assert await rebuild_with(storage, Slowly(iter([second()]))) == 100
-
 
 class TestInterrupted:
     @pytest.mark.parametrize("moment", ["before the manifest", "after the manifest", "removing"])
@@ -289,6 +259,7 @@ class TestInterrupted:
         gone = (await storage.get_recent(1))[0]
         root = Path(storage.config.storage_root)
         await asyncio.to_thread(Command(root).run, "forget", gone.id, "--yes")
+        assert gone.id.encode() not in bytes_of(root)  # nor in what is unfinished
         assert await rebuild_with(storage, PlainVectors()) == 49
         assert await using(storage).check() == []
         left = {path.name for path in storage.folder.path.iterdir()}
@@ -304,24 +275,10 @@ class TestInterrupted:
         assert "At most 60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
         assert "60 memories of sam" in (await run("--model", "local")).stdout
         assert not storage.folder.rebuild.exists()
-
-    async def test_what_is_forgotten_meanwhile_is_erased_by_it(
-        self, make_storage: MakeStorage, command: Command
-    ) -> None:
-        storage = make_storage(lock_timeout=1)
-        await storage.store_many([f"fact {number}" for number in range(200)])
-        memory = (await storage.get_recent(1))[0]
-
-        async def forget() -> None:
-            with pytest.raises(StorageError, match=r"Another rebuild.*in no answer"):
-                await storage.delete([memory.id])
-            assert await storage.get(memory.id) is None
-
-        assert await rebuild_with(storage, Slowly(iter([forget()]))) == 199
-        left = bytes_of(storage.folder.path)
-        assert memory.id.encode() not in left and memory.key.bytes not in left
-        info = await storage.backend.info()
-        assert isinstance(info, Manifest) and not info.erasing
+        await unfinished(storage).restore(await storage.get_recent(10))
+        await run(*options, "--yes")  # starts over
+        assert (await storage.info()).model.model == "m"  # type: ignore[union-attr]
+        assert await storage.check() == []
 
     async def test_it_resumes_where_it_ended(self, storage: MemoryStorage) -> None:
         await storage.store_many([f"fact {number}" for number in range(300)])
@@ -343,63 +300,3 @@ class TestInterrupted:
         await rebuild_with(storage, Counting())
         assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
         assert not storage.folder.rebuild.exists() and await using(storage).check() == []
-
-    async def test_another_model_starts_over(self, storage: MemoryStorage) -> None:
-        await storage.store_many([f"fact {number}" for number in range(100)])
-
-        class Fails(PlainVectors):
-            def __init__(self) -> None:
-                super().__init__()
-                self.model = "another"
-
-        other = EmbeddingModel("another", None, 32)
-        config = {"storage_root": unfinished(storage).config.storage_root}
-        begun = MemoryStorage("sam", config, embeddings=Fails())
-        await begun.restore(await storage.get_recent(10))
-        assert (await begun.info()).model == other  # type: ignore[union-attr]
-        await rebuild_with(storage, PlainVectors())
-        manifest = await storage.info()
-        assert manifest and manifest.model == PLAIN and manifest.memories == 100
-        assert await using(storage).check() == []
-
-    async def test_a_service_that_fails_midway(
-        self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
-    ) -> None:
-        await storage.store_many([f"fact {number}" for number in range(300)])
-        options = ("--model", "m", "--base-url", server.base_url, "--yes")
-        server.script = [server.vectors] * 6 + [(400, {}, b"{}")]
-        result = await asyncio.to_thread(command.run, "reembed", *options, code=1)
-        assert "HTTP 400" in result.stderr
-        assert await storage.check() == []
-        await asyncio.to_thread(command.run, "reembed", *options)
-        assert (await storage.info()).model.model == "m"  # type: ignore[union-attr]
-
-
-async def test_calls_that_fill_all_workers_do_not_stop_it(root: Path) -> None:
-    config = {"storage_root": str(root), "lock_timeout": 5}
-    storage = MemoryStorage("sam", config, embeddings=PlainVectors())
-    await storage.store_many(["one", "two", "three"])
-    loop, others = asyncio.get_running_loop(), []
-    info = StoreInfo(agent="sam", embedding=LOCAL, created=utc_now())
-
-    async def crowd() -> None:
-        others.extend(asyncio.create_task(storage.close()) for _ in range(2 * WORKERS))
-        await asyncio.sleep(0.2)  # they have all workers now, and wait for the store
-
-    class Late(FileBackend):
-        async def run(self, work: Callable[[FileStore], Any], **_: Any) -> Any:
-            if not isinstance(work, partial):
-                return await super().run(work)
-
-            def swap(store: FileStore) -> Any:
-                late = Memory(agent_id="sam", content="late", embedding=[1.0] * 32)
-                store.update([late], merge)  # which is still to be embedded
-                asyncio.run_coroutine_threadsafe(crowd(), loop).result()
-                return work(store)
-
-            return await super().run(swap)
-
-    backend = Late(storage.folder, 5)
-    assert await backend.rebuild(info, EmbeddingGenerator("local")) == 4
-    await asyncio.gather(*others)
-    assert len(others) == 2 * WORKERS

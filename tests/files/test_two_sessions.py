@@ -1,46 +1,21 @@
-"""Several at once on one store: tasks, threads, processes, forks; killed, cancelled, waiting."""
+"""Several at once on one store: tasks and processes; cancelled, waiting."""
 
 import asyncio
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
 from memory_semantic.files import disk
-from memory_semantic.files.lock import Lock, take_lock
+from memory_semantic.files.lock import take_lock
 from memory_semantic.limits import WORKERS
-from processes import finish, release, rest, run, start
-
-STORE_MANY = """
-async def main():
-    name, number = arguments
-    for i in range(number):
-        print(await storage().store(f"{name} stored fact {i}"), flush=True)
-        await storage().search("fact")
-asyncio.run(main())
-"""
-
-
-def locked(root: Path) -> Lock:
-    """The lock of the store of `sam`, held by this process."""
-    return take_lock(root / "sam/qdrant.db", time.monotonic() + 5, threading.Event())
-
-
-async def test_four_processes_lose_nothing(root: Path, make_storage: MakeStorage) -> None:
-    processes = [start(root, STORE_MANY, f"worker {i}", 8) for i in range(4)]
-    ids = [line for process in processes for line in finish(process).split()]
-    assert len(set(ids)) == 32
-    assert {memory.id for memory in await make_storage().get_recent(100)} == set(ids)
+from processes import finish, release, run, start
 
 
 def test_processes_that_create_the_store_at_the_same_moment(root: Path) -> None:
@@ -55,32 +30,6 @@ asyncio.run(storage().store("x"))
     for process in processes:
         finish(process)
     assert (root / "sam" / ".gitignore").read_text() == "*\n"
-
-
-def test_threads_with_their_own_event_loops(make_storage: MakeStorage) -> None:
-    def work(name: int) -> list[str]:
-        facts = [f"thread {name} fact {number}" for number in range(5)]
-        return [asyncio.run(make_storage().store(fact)) for fact in facts]
-
-    with ThreadPoolExecutor(6) as pool:
-        ids = set(chain(*pool.map(work, range(6))))
-    assert len(ids) == 30 == asyncio.run(make_storage().count())
-
-
-async def test_nothing_acknowledged_is_lost_when_a_process_is_killed(
-    root: Path, make_storage: MakeStorage
-) -> None:
-    acknowledged: set[str] = set()
-    for attempt in range(5):
-        process = start(root, STORE_MANY, f"attempt {attempt}", 1000)
-        assert process.stdout
-        for _ in range(3 + attempt):
-            acknowledged.add(process.stdout.readline().strip())
-        process.kill()
-        acknowledged |= set(rest(process).split("\n")[:-1])
-    kept = {memory.id for memory in await make_storage().get_recent(10_000)}
-    assert acknowledged <= kept and len(kept) <= len(acknowledged) + 5
-    assert len(await make_storage().search("fact", limit=20)) == 20
 
 
 def test_a_folder_that_several_remove_at_once_is_gone(tmp_path: Path) -> None:
@@ -101,149 +50,31 @@ with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5, thr
 """
 
 
-def hold(root: Path) -> "subprocess.Popen[str]":
-    """A process that holds the lock of the store of `sam`."""
-    holder = start(root, HOLD)
-    assert holder.stdout and holder.stdout.readline() == "held\n"
-    return holder
-
-
 async def test_a_lock_that_is_held_too_long_is_an_error_that_names_the_holder(
     root: Path, make_storage: MakeStorage
 ) -> None:
     await make_storage().store("x")
-    holder = hold(root)
+    holder = start(root, HOLD)
+    assert holder.stdout and holder.stdout.readline() == "held\n"
     waiting = asyncio.create_task(make_storage().store("z"))
-    with pytest.raises(
-        StorageError, match=rf"process {holder.pid}\) for 0\.3 .*Nothing was changed"
-    ):
+    in_use = rf"process {holder.pid}\) for 0\.3 .*Nothing was changed"
+    with pytest.raises(StorageError, match=in_use):
         await make_storage(lock_timeout=0.3).store("y")
     assert not waiting.done()
-    holder.communicate("\n")
-    assert await waiting
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells")
-async def test_a_lock_held_by_a_stopped_process_says_so_and_what_frees_it(
-    root: Path, make_storage: MakeStorage
-) -> None:
-    await make_storage().store("x")
-    holder = hold(root)
-    holder.send_signal(signal.SIGSTOP)
-    os.waitpid(holder.pid, os.WUNTRACED)
-    with pytest.raises(StorageError) as told:
-        await make_storage(lock_timeout=0.3).store("y")
-    assert str(told.value) == (
-        f"Process {holder.pid}, which is stopped (as by Ctrl-Z), has this store in use; this call "
-        "has waited for it for 0.3 seconds. Continue it with `fg` in its terminal, or end it with "
-        f"`kill -9 {holder.pid}`, which loses nothing that was stored. Nothing was changed."
-    )
-    subprocess.run(["bash", "-c", f"kill -9 {holder.pid}"], check=True)
-    holder.communicate()
-    assert await make_storage().store("y")
-
-
-# The first store of an agent, which another process overtakes once the folder is made.
-OVERTAKEN = """
-from memory_semantic.files.folder import AgentFolder
-make = AgentFolder.make
-def make_and_wait(folder):
-    make(folder)
-    print("made", flush=True)
-    sys.stdin.readline()
-AgentFolder.make = make_and_wait
-try:
-    asyncio.run(storage(lock_timeout=arguments[0]).store("x"))
-except StorageError as error:
-    print(error)
-"""
-
-
-@contextmanager
-def overtaken(root: Path, lock_timeout: float) -> Iterator["subprocess.Popen[str]"]:
-    process = start(root, OVERTAKEN, lock_timeout)
-    assert process.stdout and process.stdin and process.stdout.readline() == "made\n"
-    with locked(root) as lock:
-        process.stdin.write("\n")
-        process.stdin.flush()
-        while not lock.wanted():
-            time.sleep(0.005)
-        yield process
-
-
-def test_the_first_store_of_an_agent_waits_no_longer_than_any_call(root: Path) -> None:
-    with overtaken(root, 1) as process:
-        output = rest(process)
-    assert "for 1 second. Try again later. Nothing was changed." in output
-
-
-def test_the_first_store_of_an_agent_can_be_cancelled_while_it_waits(root: Path) -> None:
-    with overtaken(root, 60) as process:
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate()
-    assert complaints.endswith("KeyboardInterrupt\n")
-
-
-async def test_a_call_cancelled_at_any_moment_leaves_a_whole_store(
-    make_storage: MakeStorage,
-) -> None:
-    storage = make_storage()
-    stored = 0
-    for milliseconds in range(0, 60, 3):
-        call = asyncio.create_task(storage.store(f"fact {milliseconds}"))
-        await asyncio.sleep(milliseconds / 1000)
-        call.cancel()
-        try:
-            await call
-            stored += 1
-        except asyncio.CancelledError:
-            pass
-    assert stored <= await storage.count() <= 20
-    assert len(await storage.search("fact", limit=20)) == await storage.count()
-
-
-def test_a_forked_child_can_use_the_store_and_so_can_its_parent(root: Path) -> None:
-    output = run(
-        root,
-        """
-asyncio.run(storage().store("before"))
-child = os.fork()
-if child == 0:
-    asyncio.run(storage().store("in the child"))
-    found = asyncio.run(storage().search("before"))
-    print(len(found), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-asyncio.run(storage().store("in the parent"))
-print(asyncio.run(storage().count()))
-""",
-    )
-    assert output.split() == ["2", "3"]
-
-
-async def test_a_process_that_waits_while_the_store_is_removed_stores_nothing_in_it(
-    root: Path, make_storage: MakeStorage
-) -> None:
-    await make_storage().store("x")
-    database = root / "sam" / "qdrant.db"
-    with take_lock(database, time.monotonic() + 5, threading.Event()) as lock:
-        waiting = start(
-            root,
-            """
-try:
-    asyncio.run(storage().store("y"))
-except StorageError as error:
-    print(error)
-""",
+    if Path("/proc/self/stat").exists():  # only Linux tells that it is stopped
+        holder.send_signal(signal.SIGSTOP)
+        os.waitpid(holder.pid, os.WUNTRACED)
+        with pytest.raises(StorageError) as told:
+            await make_storage(lock_timeout=0.3).store("y")
+        assert str(told.value) == (
+            f"Process {holder.pid}, which is stopped (as by Ctrl-Z), has this store in use; this "
+            "call has waited for it for 0.3 seconds. Continue it with `fg` in its terminal, or "
+            f"end it with `kill -9 {holder.pid}`, which loses nothing that was stored. "
+            "Nothing was changed."
         )
-        while not lock.wanted():
-            await asyncio.sleep(0.005)
-        (root / "sam/backup.jsonl").unlink()
-        database.rename(database.with_name("away"))
-    assert finish(waiting) == (
-        "The store was deleted or replaced while this call waited for it. Nothing was changed.\n"
-    )
-    assert await make_storage().count() == 0
+    holder.kill()
+    holder.communicate()
+    assert await waiting
 
 
 def test_calls_leave_no_thread_or_descriptor_behind(root: Path) -> None:
@@ -279,7 +110,8 @@ async def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
 ) -> None:
     storage = make_storage()
     await storage.store("x")
-    with locked(root):
+    database = root / "sam/qdrant.db"
+    with take_lock(database, time.monotonic() + 5, threading.Event()):
         calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
         await asyncio.to_thread(os.getpid)
         assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's

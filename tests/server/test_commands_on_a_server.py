@@ -146,8 +146,8 @@ class TestErrors:
         """All that need a store."""
         file = tmp_path / "note.txt"
         file.write_text("a note\n")
-        lines: str = f"""search x, store x, list, show mem-000000000000, forget mem-000000000000 --yes,
-            export -, import {file}, reembed --model local --yes, stats, doctor"""
+        lines = f"""search x, store x, list, show mem-000000000000, export -, import {file},
+            forget mem-000000000000 --yes, reembed --model local --yes, stats, doctor"""
         return [line.split() for line in lines.split(",")]
 
     def test_a_store_that_is_still_in_files_is_not_ignored_by_any_command(
