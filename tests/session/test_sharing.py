@@ -94,8 +94,7 @@ async def test_sharing_emits_an_event_without_the_text(
 
     tool, arguments = share(memory_id, "alice")
     turns = [[{"tool": tool, "arguments": arguments}]]
-    tools = {MODULE: {"share_with": "alice"}}
-    async with scripted_session(turns, memory, tools=tools) as session:
+    async with scripted_session(turns, memory, tools={MODULE: {"share_with": "alice"}}) as session:
         session.coordinator.hooks.register("memory:shared", record, name="record")
         declared = await session.coordinator.collect_contributions("observability.events")
         assert ["memory:shared"] in declared
@@ -200,15 +199,6 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     [log] = root.rglob("usage.jsonl")
     assert log.parent.name == "sam"
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
-
-
-async def test_an_agent_without_a_store_finds_what_others_have(
-    play: Any, make_storage: MakeStorage, root: Path
-) -> None:
-    await make_storage("team").store("The team deploys on Tuesdays.")
-    [result] = await play(search("deploys"), config={"also_search": ["team"]})
-    assert found(result) == [("The team deploys on Tuesdays.", "team")]
-    assert [path.name for path in root.iterdir()] == ["team"]
 
 
 async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
