@@ -4,7 +4,18 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from page_in_browser import TEAM, Look, bars, clear_points, ids, listed, middle, points, remember
+from page_in_browser import (
+    SETTLED,
+    TEAM,
+    Look,
+    bars,
+    clear_points,
+    ids,
+    listed,
+    middle,
+    points,
+    remember,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -113,10 +124,12 @@ def test_bins_follow_the_span(look: Look) -> None:
 def test_labels_of_time_do_not_touch(look: Look) -> None:
     for count, days in [(3, 1.0), (40, 1.0), (40, 9.0), (25, 30.0), (40, 30.0), (40, 500.0)]:
         memories = remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days))
+        page = look(memories)
         for width in (320, 1440):
-            page = look(memories, viewport={"width": width, "height": 900})
+            page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(SETTLED)
             boxes = [label.bounding_box() for label in page.locator("#time text").all()]
             spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
             assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
             assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), (count, days, width)
-            page.context.close()
+        page.context.close()
