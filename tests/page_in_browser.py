@@ -100,6 +100,25 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def observed(page: Page, troubles: list[str], *places: str) -> Page:
+    """The page; errors, dialogs and requests to other than these places are added to `troubles`."""
+
+    def requested(url: str) -> None:
+        if not url.startswith(places):
+            troubles.append(f"request: {url}")
+
+    def dialog(shown: Any) -> None:
+        troubles.append(f"dialog: {shown.message}")
+        shown.dismiss()
+
+    page.on("request", lambda request: requested(request.url))
+    page.on("websocket", lambda socket: troubles.append(f"websocket: {socket.url}"))
+    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+    page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+    page.on("dialog", dialog)
+    return page
+
+
 @pytest.fixture
 def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """Opens the page of some memories. Afterwards, asserts that it requested nothing from the
@@ -135,21 +154,7 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
         )
         context.set_default_timeout(20_000)
         contexts.append(context)
-        page = context.new_page()
-
-        def requested(url: str) -> None:
-            if not url.startswith("file://"):
-                troubles.append(f"request: {url}")
-
-        def dialog(shown: Any) -> None:
-            troubles.append(f"dialog: {shown.message}")
-            shown.dismiss()
-
-        page.on("request", lambda request: requested(request.url))
-        page.on("websocket", lambda socket: troubles.append(f"websocket: {socket.url}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
-        page.on("dialog", dialog)
+        page = observed(context.new_page(), troubles, "file://")
         page.goto(f"{file.as_uri()}{anchor}")
         page.evaluate(SETTLED)
         return page

@@ -28,12 +28,19 @@ class TestTheTools:
     async def test_what_one_program_stores_another_finds(
         self, root: Path, command: Command
     ) -> None:
-        async with connected(started(root)) as claude, connected(started(root)) as codex:
-            stored = await claude.ask("memory_store", content=CHOSEN, tags=["db"])
+        key = "ghp_" + "a1B2" * 9  # credentials are masked
+        async with connected(started(root)) as claude:
+            stored = await claude.ask("memory_store", content=f"{CHOSEN} {key}", tags=["db"])
+            seen = subprocess.check_output(["ps", "axeww"], text=True)
+        assert "mcp --agent sam" in seen and "PostgreSQL for the users" not in seen
+        async with connected(started(root, "--read-only")) as codex:
+            assert [t.name for t in (await codex.client.list_tools()).tools] == ["memory_search"]
+            assert "Nothing was stored" in await codex.refused("memory_store", content="More.")
             found = await codex.ask("memory_search", query="Which database did we pick?")
         [memory] = found["memories"]
-        assert memory["id"] == stored["memory_id"] and memory["content"] == CHOSEN
-        assert [each["content"] for each in await told(command, "list")] == [CHOSEN]
+        assert memory["id"] == stored["memory_id"] and memory["content"].startswith(CHOSEN)
+        [listed] = await told(command, "list")
+        assert listed["content"] == memory["content"] and key not in memory["content"]
 
     async def test_they_are_described_as_in_amplifier_but_for_pin(self, root: Path) -> None:
         async with connected(started(root)) as memory:
@@ -58,37 +65,32 @@ class TestTheTools:
         assert (await told(command, "show", stored["memory_id"]))["said_by"] == "agent"
         assert await told(command, "list", "--pinned") == []
 
-    async def test_credentials_are_masked(self, root: Path, command: Command) -> None:
-        async with connected(started(root)) as memory:
-            await memory.ask("memory_store", content="The key is ghp_" + "a1B2" * 9)
-        [stored] = await told(command, "list")
-        assert "ghp_a1B2" not in stored["content"]
-
     async def test_errors_are_sentences_and_the_server_goes_on(self, root: Path) -> None:
         async with connected(started(root)) as memory:
+            got = await memory.client.get_prompt("recall", {})
+            assert "nothing in long-term memory" in getattr(got.messages[0].content, "text", "")
             assert "text, not int" in await memory.refused("memory_store", content=5)
             assert "not missing" in await memory.refused("memory_search")
             assert "10,000" in await memory.refused("memory_store", content="x" * 20_000)
             assert "limit" in await memory.refused("memory_search", query="x", limit="many")
             with pytest.raises(MCPError, match="The tools are: memory_store"):
                 await memory.call("memory_delete", id="mem-0123456789ab")
-            assert (await memory.ask("memory_search", query="database"))["memories"] == []
-
-    async def test_read_only_leaves_out_the_store(self, root: Path, storage: Any) -> None:
-        await storage.store(CHOSEN)
-        async with connected(started(root, "--read-only")) as memory:
-            assert [t.name for t in (await memory.client.list_tools()).tools] == ["memory_search"]
-            assert "Nothing was stored" in await memory.refused("memory_store", content="More.")
-            assert (await memory.ask("memory_search", query="database"))["memories"]
+            assert not root.exists()
+            call = asyncio.create_task(memory.ask("memory_store", content=CHOSEN))
+            await asyncio.sleep(0)
+            call.cancel()  # which stops no other
+            await asyncio.gather(call, return_exceptions=True)
+            await memory.ask("memory_store", content=RULE)
+            found = await memory.ask("memory_search", query="deploy on Fridays")
+        assert RULE in [each["content"] for each in found["memories"]]
 
     async def test_any_text_under_any_locale(self, root: Path) -> None:
         text = "Größe 漢字 👩‍👩‍👧 مرحبا"
-        for lang in ("C", "POSIX"):
-            server = started(root, LANG=lang, LC_ALL=lang, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-            async with connected(server) as memory:
-                await memory.ask("memory_store", content=text)
-                found = await memory.ask("memory_search", query="漢字 Größe")
-                assert found["memories"][0]["content"] == text
+        plain = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        async with connected(started(root, **plain)) as memory:
+            await memory.ask("memory_store", content=text)
+            found = await memory.ask("memory_search", query="漢字 Größe")
+            assert found["memories"][0]["content"] == text
 
 
 class TestRecall:
@@ -106,12 +108,6 @@ class TestRecall:
         assert asked == question
         for text in (recalled, getattr(contents, "text", "")):
             assert RULE in text and CHOSEN in text and text.index(RULE) < text.index(CHOSEN)
-
-    async def test_without_memories_it_says_so(self, root: Path) -> None:
-        async with connected(started(root)) as memory:
-            got = await memory.client.get_prompt("recall", {})
-        assert "nothing in long-term memory" in getattr(got.messages[0].content, "text", "")
-        assert not root.exists()
 
 
 class TestWhereAndWhose:
@@ -136,25 +132,8 @@ class TestWhereAndWhose:
         )
         assert done.returncode == 2 and "--agent" in done.stderr and done.stdout == ""
 
-    async def test_no_process_list_shows_a_text(self, root: Path) -> None:
-        async with connected(started(root)) as memory:
-            await memory.ask("memory_store", content=CHOSEN)
-            seen = subprocess.check_output(["ps", "axeww"], text=True)
-        assert "agent-memory mcp" in seen or "mcp --agent sam" in seen
-        assert "PostgreSQL for the users" not in seen
-
 
 class TestWhenSomethingBreaks:
-    async def test_a_call_that_is_cancelled_stops_no_other(self, root: Path) -> None:
-        async with connected(started(root)) as memory:
-            call = asyncio.create_task(memory.ask("memory_store", content=CHOSEN))
-            await asyncio.sleep(0)
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
-            await memory.ask("memory_store", content=RULE)
-            found = await memory.ask("memory_search", query="deploy on Fridays")
-        assert RULE in [each["content"] for each in found["memories"]]
-
     async def test_calls_during_a_reembed(
         self,
         root: Path,
@@ -166,7 +145,7 @@ class TestWhenSomethingBreaks:
         for name, value in service.items():
             monkeypatch.setenv(name, value)
         storage = MemoryStorage("sam", {"storage_root": str(root)})
-        await storage.store_many([f"note number {n}" for n in range(200)])
+        await storage.store_many([f"note number {n}" for n in range(100)])
         async with connected(started(root)) as memory:
             await memory.ask("memory_search", query="note")
             again = command.start("reembed", "--model", "local", "--yes")
@@ -176,26 +155,19 @@ class TestWhenSomethingBreaks:
             assert again.returncode == 0, (out, err)
             found = await memory.ask("memory_search", query="meanwhile 4", limit=20)
         assert "meanwhile 4" in [each["content"] for each in found["memories"]]
-        assert len(await told(command, "list", "--all")) == 205
+        assert len(await told(command, "list", "--all")) == 105
 
-    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-    async def test_a_server_that_is_killed_loses_nothing(
-        self, root: Path, command: Command, how: signal.Signals
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
+    async def test_a_server_that_is_killed_or_left_alone_ends_and_loses_nothing(
+        self, root: Path, command: Command, how: signal.Signals | None
     ) -> None:
         server = Raw(root)
         server.say("tools/call", name="memory_store", arguments={"content": CHOSEN})
-        server.process.send_signal(how)
+        server.process.send_signal(how) if how else server.close()  # the client goes away
         server.process.wait(60)
         server.close()
         assert [each["content"] for each in await told(command, "list")] == [CHOSEN]
         assert await told(command, "doctor")
-
-    def test_a_client_that_goes_away_leaves_no_server(self, root: Path, command: Command) -> None:
-        server = Raw(root)
-        server.say("tools/call", name="memory_store", arguments={"content": CHOSEN})
-        server.close()
-        assert server.process.wait(60) is not None
-        assert [each["content"] for each in command.json("list")] == [CHOSEN]
 
     def test_a_pipe_that_breaks_leaves_no_server(self, root: Path, command: Command) -> None:
         server = Raw(root)

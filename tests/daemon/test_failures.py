@@ -1,6 +1,5 @@
 """When something breaks, the caller gets a sentence, and nothing is half written."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -10,9 +9,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from memory_daemon import embedded, upkeep
+from memory_daemon import upkeep
 from memory_daemon.access import Access
-from memory_daemon.settings import Refused, Settings
 from memory_daemon_process import DaemonProcess, wait_until
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine starts its daemons in a minute
@@ -39,43 +37,9 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
-async def test_recorded_events_survive_kill_9_of_the_daemon(own: DaemonProcess) -> None:
-    agent = own.agent(Access("t"))
-    told = await agent.record("remember this")
-    server = postmaster(own)
-    own.stop(signal.SIGKILL)
-    wait_until(lambda: not alive(server))  # no server is left behind
-    own.start()
-    agent.url = own.url
-    assert told["event_id"] in await agent.bundle("remember this")
-
-
-async def test_says_what_a_killed_database_left_and_what_to_do(
-    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch
+async def test_recorded_events_survive_kill_9_of_the_database_and_of_the_daemon(
+    own: DaemonProcess,
 ) -> None:
-    server = postmaster(own)
-    with psycopg.connect(own.dsn) as connection:
-        backend = connection.info.backend_pid
-        os.kill(backend, signal.SIGSTOP)  # as one that computes and hears nothing
-        try:
-            own.stop(signal.SIGKILL)
-            os.kill(server, signal.SIGKILL)
-            wait_until(lambda: not alive(server))
-            monkeypatch.setattr(embedded, "START_SECONDS", 1)
-            with pytest.raises(Refused, match=r"\((pre-exist|lock file).*end them"):
-                async with embedded.database_of(Settings(home=own.home)):
-                    pass
-        finally:
-            os.kill(backend, signal.SIGKILL)
-        connection.close()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        own.environment["MEMORY_DAEMON_PORT"] = str(free.getsockname()[1])
-    doctor = own.run("doctor")
-    assert doctor.returncode == 0 and "was killed. PostgreSQL recovers" in doctor.stderr
-    assert "no daemon listens" in doctor.stdout and "serve starts it" in doctor.stdout
-
-
-async def test_recorded_events_survive_kill_9_of_the_database(own: DaemonProcess) -> None:
     agent = own.agent(Access("t"))
     told = await agent.record("remember this")
     server = postmaster(own)
@@ -86,6 +50,23 @@ async def test_recorded_events_survive_kill_9_of_the_database(own: DaemonProcess
         assert text.startswith("Nothing was recorded or changed. The database")
         answered, text = await agent.call("build_acb", query_text="remember this")
     assert told["event_id"] in text and postmaster(own) != server
+
+    server = postmaster(own)
+    own.stop(signal.SIGKILL)
+    wait_until(lambda: not alive(server))  # no server is left behind
+    own.start()
+    agent.url = own.url
+    assert told["event_id"] in await agent.bundle("remember this")
+
+    server = postmaster(own)
+    own.stop(signal.SIGKILL)
+    os.kill(server, signal.SIGKILL)
+    wait_until(lambda: not alive(server))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        own.environment["MEMORY_DAEMON_PORT"] = str(free.getsockname()[1])
+    doctor = own.run("doctor")
+    assert doctor.returncode == 0 and "was killed. PostgreSQL recovers" in doctor.stderr
+    assert "no daemon listens" in doctor.stdout and "serve starts it" in doctor.stdout
 
 
 async def test_explains_a_stopped_database(own: DaemonProcess, empty: Path) -> None:
@@ -105,72 +86,45 @@ async def test_explains_a_stopped_database(own: DaemonProcess, empty: Path) -> N
         second.stop()
 
 
-async def test_explains_a_slow_database(own: DaemonProcess) -> None:
-    agent = own.agent(Access("t"))
-    await agent.record("before")
-    with psycopg.connect(own.dsn) as connection:
-        connection.execute("LOCK TABLE memory.events IN ACCESS EXCLUSIVE MODE")
-        refusal = await agent.refused("record_event", text="x")
-    assert refusal == ("Nothing was recorded or changed. The database took longer than 5 seconds.")
-    assert own.sql("SELECT count(*) FROM events") == [(1,)]
-
-
-async def test_a_slow_search_leaves_the_rest_of_the_bundle(own: DaemonProcess) -> None:
+async def test_a_failure_is_explained_reveals_nothing_and_leaves_nothing_half_written(
+    own: DaemonProcess,
+) -> None:
     agent = own.agent(Access("t"))
     await agent.record("It is run by npm start", "decision")
+    refusals = {}
+    with psycopg.connect(own.dsn) as connection:
+        connection.execute("LOCK TABLE memory.events IN ACCESS EXCLUSIVE MODE")
+        refusals["locked"] = await agent.refused("record_event", text="pineapple")
+    own.sql(
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION USING ERRCODE = TG_ARGV[0], MESSAGE = NEW.text; END $$"
+    )
+    for code in ("53100", "P0001"):
+        own.sql(
+            "CREATE OR REPLACE TRIGGER t BEFORE INSERT ON chunks FOR EACH ROW"
+            f" EXECUTE FUNCTION broken('{code}')"
+        )
+        refusals[code] = await agent.refused("record_event", text="pineapple")
+    unchanged = "Nothing was recorded or changed."
+    assert refusals == {
+        "locked": f"{unchanged} The database took longer than 5 seconds.",
+        "53100": f"{unchanged} The database's disk is full. Make room on it.",
+        "P0001": f"{unchanged} The database refused this (SQLSTATE P0001).",
+    }
+    assert own.sql("SELECT count(*) FROM events") == [(1,)]
+
     [(search,)] = own.sql("SELECT pg_get_functiondef('acb_candidates'::regproc)")
     of_everything = "BEGIN IF these IS NULL THEN PERFORM pg_sleep(30); END IF;"
     own.sql(search.replace("BEGIN", of_everything, 1))
     bundle = await agent.bundle("how is it run")
     assert "npm start" in bundle and "took too long: this bundle has none" in bundle
-
-
-@pytest.mark.parametrize(
-    ("raised", "says"),
-    [
-        ("ERRCODE = '53100', ", "The database's disk is full. Make room on it."),
-        ("", "The database refused this (SQLSTATE P0001)."),
-    ],
-)
-async def test_a_failure_is_explained_and_reveals_nothing_that_was_recorded(
-    own: DaemonProcess, raised: str, says: str
-) -> None:
-    agent = own.agent(Access("t"))
-    await agent.record("before")
-    own.sql(
-        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" RAISE EXCEPTION USING {raised}MESSAGE = NEW.text; END $$"
-    )
-    own.sql("CREATE TRIGGER t BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION broken()")
-    refusal = await agent.refused("record_event", text="pineapple")
-    assert refusal == f"Nothing was recorded or changed. {says}"
-    assert own.sql("SELECT count(*) FROM events") == [(1,)]
     own.stop()
     assert "pineapple" not in (own.home / "daemon.log").read_text()
 
 
-async def test_loses_and_duplicates_nothing_under_load(daemon: DaemonProcess, tenant: str) -> None:
-    async def write(number: int) -> None:
-        agent = daemon.agent(Access(tenant))
-        async with agent.connected():
-            for count in range(50):
-                told = await agent.record(f"event {number} {count}", event_id=f"{number}.{count}")
-                assert told["status"] == "recorded"
-
-    async def read() -> None:
-        agent = daemon.agent(Access(tenant))
-        async with agent.connected():
-            for _ in range(20):
-                await agent.bundle("event")
-
-    await asyncio.gather(*(write(number) for number in range(8)), read(), read())
-    [(count, distinct)] = daemon.sql(
-        "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
-    )
-    assert count == distinct == 400
-
-
-async def test_what_is_forgotten_is_in_no_file_of_a_table(own: DaemonProcess) -> None:
+async def test_what_is_forgotten_is_in_no_file_of_a_table_or_it_says_why(
+    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def found() -> bool:
         own.sql("CHECKPOINT")
         files = [path for path in (own.home / "postgres/base").rglob("*") if path.is_file()]
@@ -181,20 +135,15 @@ async def test_what_is_forgotten_is_in_no_file_of_a_table(own: DaemonProcess) ->
     await agent.record("xylozwk", "decision", decision={"rationale": ["xylozwk"]})
     await agent.record("xylozwk", "task_update", task=task, refs=["xylozwk.md"], tags=["xylozwk"])
     await agent.record("a xylozwk\n" * 2_000, "tool_result")
+    await agent.record("hello", session_id="s2")
     own.sql("ANALYZE")  # keeps samples of each column
     assert found()
     assert "verified" in own.run("forget", "--session", "s1", "--yes").stdout
     assert not found()
-
-
-async def test_forgetting_says_if_an_open_transaction_keeps_the_text(
-    own: DaemonProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    await own.agent(Access("t")).record("hello")
     monkeypatch.setattr(upkeep, "_ONLOOKERS_SECONDS", 1)
     with psycopg.connect(own.dsn) as onlooker:
         onlooker.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT now()")
-        assert (await upkeep.forget(own.dsn, {"session": "s1"}))["events"] == 1
+        assert (await upkeep.forget(own.dsn, {"session": "s2"}))["events"] == 1
     assert "Another transaction is open" in caplog.text and "run VACUUM FULL" in caplog.text
 
 

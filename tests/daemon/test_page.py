@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
+from page_in_browser import observed
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -54,24 +55,10 @@ def visit(browser: Browser, sam: Agent) -> Iterator[Visit]:
     def visited(
         path: str = "/", *, token: str = sam.token, agent: str = "", **settings: Any
     ) -> Page:
-        settings = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "light", **settings}
         context = browser.new_context(**settings)
         context.set_default_timeout(20_000)
         contexts.append(context)
-        page = context.new_page()
-
-        def dialog(shown: Any) -> None:
-            troubles.append(shown.message)
-            shown.dismiss()
-
-        def requested(url: str) -> None:
-            if not url.startswith((origin(sam), "data:")):
-                troubles.append(url)
-
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", dialog)
-        page.on("request", lambda request: requested(request.url))
+        page = observed(context.new_page(), troubles, origin(sam), "data:")
         page.goto(origin(sam) + path)
         page.fill("[name=token]", token)
         page.fill("[name=agent]", agent)
@@ -88,10 +75,6 @@ def visit(browser: Browser, sam: Agent) -> Iterator[Visit]:
 
 def texts(page: Page, selector: str) -> list[str]:
     return [each.strip() for each in page.locator(selector).all_text_contents()]
-
-
-def cookies(page: Page) -> list[dict[str, Any]]:
-    return [dict(cookie) for cookie in page.context.cookies()]
 
 
 def test_shows_sessions_and_agents_in_time(sam: Agent, visit: Visit) -> None:
@@ -223,54 +206,41 @@ def test_shows_no_other_tenant_and_no_wider_channel(
 
 
 def test_the_cookie_is_for_this_page_alone_and_ends_with_the_token(
-    daemon: DaemonProcess, tenant: str, sam: Agent, visit: Visit
+    daemon: DaemonProcess, tenant: str, visit: Visit
 ) -> None:
     token = daemon.tokens.make(Access(tenant))
     page = visit("/decisions", token=token)
-    [cookie] = cookies(page)
+    cookie: dict[str, Any] = {**page.context.cookies()[0]}
     assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["expires"] > 0
     assert token not in cookie["value"] and token not in page.content() and token not in page.url
     assert page.evaluate("document.cookie") == ""
     daemon.tokens.revoke(hashlib.sha256(token.encode()).hexdigest())
     page.reload()
     expect(page.locator("[name=token]")).to_be_visible()
-
-
-def test_signs_out(sam: Agent, visit: Visit) -> None:
     page = visit()
     page.click("text=Sign out")
     expect(page.locator("[name=token]")).to_be_visible()
-    assert cookies(page) == []
+    assert page.context.cookies() == []
 
 
-@pytest.mark.parametrize("path", ["/", "/session?id=s1", "/decisions", "/artifact?artifact_id=x"])
-def test_shows_nothing_without_a_token(sam: Agent, path: str) -> None:
+def test_shows_nothing_without_a_token(sam: Agent) -> None:
     record(sam, {"text": "turbine"})
-    for cookie in ("", "memory_daemon=x", "memory_daemon=eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0."):
-        with httpx2.Client(headers={"cookie": cookie}) as http:
-            answer = http.get(origin(sam) + path)
-            assert answer.status_code == 303 and answer.headers["location"] == "/sign-in"
+    for path in ("/", "/session?id=s1", "/decisions", "/artifact?artifact_id=x"):
+        for cookie in ("", "memory_daemon=x", "memory_daemon=eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0."):
+            answer = httpx2.get(origin(sam) + path, headers={"cookie": cookie})
+            assert answer.status_code == 303 and answer.headers["location"] == "/sign-in", path
     wrong = httpx2.post(origin(sam) + "/sign-in", content=b"token=mem_wrong")
     assert wrong.status_code == 401 and "set-cookie" not in wrong.headers
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"X-Forwarded-For": "192.0.2.1"}, 404),  # through a proxy, from another machine
-    ],
-)
-def test_answers_only_browsers_on_this_machine(
-    sam: Agent, headers: dict[str, str], status: int
-) -> None:
+def test_answers_only_browsers_on_this_machine_and_forbids_scripts_and_framing(sam: Agent) -> None:
     for path in ("/", "/sign-in", "/page.css"):
-        assert httpx2.get(origin(sam) + path, headers=headers).status_code == status
-
-
-def test_every_answer_forbids_scripts_and_framing(sam: Agent) -> None:
-    for path in ("/", "/sign-in", "/page.css"):
+        for headers, status in (
+            ({"Host": "evil.example"}, 421),
+            ({"Origin": "https://evil.example"}, 403),
+            ({"X-Forwarded-For": "192.0.2.1"}, 404),  # through a proxy, from another machine
+        ):
+            assert httpx2.get(origin(sam) + path, headers=headers).status_code == status, path
         answer = httpx2.get(origin(sam) + path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "script-src" not in policy
@@ -278,60 +248,10 @@ def test_every_answer_forbids_scripts_and_framing(sam: Agent) -> None:
 
 
 def test_a_wrong_address_is_refused_in_a_sentence(sam: Agent, visit: Visit) -> None:
-    page = visit()
-    with httpx2.Client(cookies={c["name"]: c["value"] for c in cookies(page)}) as http:
-        missing = http.get(origin(sam) + "/artifact?artifact_id=none")
-        assert "There is no artifact none" in missing.text and missing.status_code == 404
-        invalid = http.get(origin(sam) + "/search?query_text=x&max_tokens=many")
-        assert "max_tokens" in invalid.text and invalid.status_code == 400
-        assert http.get(origin(sam) + "/session?id=%00&offset=-1").status_code < 500
-        assert http.get(origin(sam) + "/?before=yesterday").status_code == 200
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 390, 1200])
-def test_can_be_read_in_any_window(sam: Agent, visit: Visit, scheme: str, width: int) -> None:
-    long = "x" * 400
-    record(
-        sam,
-        {"text": long, "refs": [long[:300]], "tags": [long[:50]]},
-        {"kind": "decision", "text": long, "decision": {"rationale": [long]}},
-        {"kind": "task_update", "text": long, "task": {"task_id": "t" * 64, "title": long[:200]}},
-        {"kind": "tool_result", "text": f"{long} " * 20},
-        session_id="s" * 128,
-        agent_id="a" * 128,
-    )
-    page = visit(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    for path in (
-        "/",
-        f"/session?id={'s' * 128}",
-        "/decisions",
-        "/tasks",
-        "/artifacts",
-        "/search?query_text=x",
-    ):
-        page.goto(origin(sam) + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-    for text, ground in (
-        ("--ink", "--card"),
-        ("--soft", "--card"),
-        ("--soft", "--ground"),
-        (
-            "--accent",
-            "--card",
-        ),
-    ):
-        assert contrast(page, text, ground) >= 4.5, (text, ground)  # WCAG AA
-
-
-def contrast(page: Page, *names: str) -> float:
-    def luminance(name: str) -> float:
-        style = "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
-        value = page.evaluate(style, name).removeprefix("#")
-        value = "".join(2 * digit for digit in value) if len(value) == 3 else value
-        parts = [int(value[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    dark, light = sorted(map(luminance, names))
-    return (light + 0.05) / (dark + 0.05)
+    ask = visit().context.request.get
+    missing = ask(origin(sam) + "/artifact?artifact_id=none")
+    assert "There is no artifact none" in missing.text() and missing.status == 404
+    invalid = ask(origin(sam) + "/search?query_text=x&max_tokens=many")
+    assert "max_tokens" in invalid.text() and invalid.status == 400
+    assert ask(origin(sam) + "/session?id=%00&offset=-1").status < 500
+    assert ask(origin(sam) + "/?before=yesterday").status == 200

@@ -9,8 +9,6 @@ import pytest
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 
-KEY = "sk-proj-1234567890abcdefghijklmnop"
-
 
 @pytest.fixture
 def eve(daemon: DaemonProcess, tenant: str) -> Agent:
@@ -38,6 +36,8 @@ async def test_what_replaces_something_private_stays_private(sam: Agent, eve: Ag
     mine, theirs = await sam.bundle("x"), await eve.bundle("x")
     assert "My new plan" in mine and "My task goes on" in mine
     assert "My" not in theirs
+    refusal = await eve.refused("record_event", kind="task_update", text="no", task=task)
+    assert "another agent's" in refusal and "Nothing was recorded" in refusal
 
 
 async def test_a_renamed_client_keeps_its_memory(eve: Agent, sam: Agent) -> None:
@@ -60,13 +60,6 @@ async def test_keeps_when_it_happened_beside_when_it_was_recorded(
     assert "2020-05-01 12:00Z" in await sam.bundle("long ago")
 
 
-@pytest.mark.parametrize("ts", ["2999-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "yesterday"])
-async def test_refuses_times_that_cannot_be(sam: Agent, ts: str) -> None:
-    refusal = await sam.refused("record_event", text="x", ts=ts)
-    assert refusal.startswith("Nothing was recorded") and " ts: " in refusal
-    await sam.bundle("x")
-
-
 async def test_an_object_is_found_by_its_texts_and_given_back_whole(sam: Agent) -> None:
     content = {"who": "ana", "steps": [{"eat": "zwieback"}, 3, None, True], "nul": "\0"}
     told = await sam.record("", content=content)
@@ -75,18 +68,6 @@ async def test_an_object_is_found_by_its_texts_and_given_back_whole(sam: Agent) 
     assert json.loads(answer.split("\n", 1)[1]) == content
     for empty in ({}, [], ""):
         assert "empty" in await sam.refused("record_event", content=empty)
-
-
-async def test_masks_what_the_names_in_an_object_say(daemon: DaemonProcess, sam: Agent) -> None:
-    secret = "correct8horse4battery"
-    content = {"password": secret, "deep": [{"api_key": secret}], KEY: "x"}
-    told = await sam.record("", content=content)
-    assert told["masked_secrets"] == 3
-    for table in ("events", "chunks"):
-        rows = daemon.sql(f"SELECT t::text FROM {table} t WHERE tenant_id = %s", sam.tenant)
-        assert rows and not any(secret in row[0] or KEY in row[0] for row in rows)
-    whole = await sam.ask("get_artifact", artifact_id=told["event_id"])
-    assert secret not in whole and KEY not in whole
 
 
 async def test_bytes_are_kept_as_they_came_only_if_they_are_sensitive(sam: Agent) -> None:
@@ -108,38 +89,43 @@ async def test_bytes_are_kept_as_they_came_only_if_they_are_sensitive(sam: Agent
     assert "4,000" in await sam.refused("record_event", **long, artifact=file)
 
 
-async def test_a_refused_batch_says_which_event(sam: Agent) -> None:
-    good = {"kind": "message", "text": "good"}
-    bad = {"kind": "decision", "text": "bad", "decision": {"supersedes": "no"}, "event_id": "mine"}
-    refusal = await sam.refused("record_event", events=[good, bad])
-    assert "Event 2 of 2 (mine): There is no active decision" in refusal
-
-
-@pytest.mark.parametrize("tool", ["query_decisions", "get_artifact", "build_acb"])
-async def test_every_request_may_name_tenant_session_and_agent(sam: Agent, tool: str) -> None:
+async def test_every_request_may_name_the_tenant_of_its_token_and_no_other(sam: Agent) -> None:
     told = await sam.record("", content={"a": "b"})
-    only = {"get_artifact": {"artifact_id": told["event_id"]}, "build_acb": {"query_text": "x"}}
-    asked = {"session_id": "s1", "agent_id": "sam", **only.get(tool, {})}
-    await sam.ask(tool, tenant_id=sam.tenant, **asked)
-    assert "not for tenant other" in await sam.refused(tool, tenant_id="other", **asked)
+    asked = {"session_id": "s1", "agent_id": "sam"}
+    for tool, more in {
+        "record_event": {"text": "hello"},
+        "query_decisions": {},
+        "get_artifact": {"artifact_id": told["event_id"]},
+        "build_acb": {"query_text": "x"},
+    }.items():
+        await sam.ask(tool, tenant_id=sam.tenant, **asked, **more)
+        refusal = await sam.refused(tool, tenant_id="other", **asked, **more)
+        assert "not for tenant other" in refusal and refusal.startswith("Nothing was recorded")
 
 
-async def test_calls_that_block_each_other_are_done_again(
+async def test_loses_and_duplicates_nothing_when_calls_block_each_other(
     daemon: DaemonProcess, tenant: str
 ) -> None:
     ids = [f"task-{number}" for number in range(6)]
     updates = [{"kind": "task_update", "text": "x", "task": {"task_id": id}} for id in ids]
 
-    async def write(events: list[dict[str, object]]) -> None:
+    async def write(number: int, events: list[dict[str, object]]) -> None:
         agent = daemon.agent(Access(tenant))
         async with agent.connected():
-            for _ in range(10):
-                await agent.ask("record_event", events=events)
+            for count in range(10):
+                named = [
+                    {**event, "event_id": f"{number}.{count}.{n}"} for n, event in enumerate(events)
+                ]
+                told = await agent.ask("record_event", events=named)
+                assert told.count('"recorded"') == len(ids)
+                await agent.bundle("x")
 
     turned = [updates[n:] + updates[:n] for n in range(3)]
-    await asyncio.gather(*(write(events) for events in (*turned, updates[::-1])))
-    counted = daemon.sql("SELECT count(*) FROM events WHERE tenant_id = %s", tenant)
-    assert counted == [(4 * 10 * len(ids),)]
+    await asyncio.gather(*(write(n, each) for n, each in enumerate((*turned, updates[::-1]))))
+    [counted] = daemon.sql(
+        "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
+    )
+    assert counted == (4 * 10 * len(ids), 4 * 10 * len(ids))
 
 
 async def test_no_tenant_waits_for_what_another_records(
@@ -148,7 +134,7 @@ async def test_no_tenant_waits_for_what_another_records(
     other = daemon.agent(Access(f"{tenant}-other"))
     async with sam.connected(), other.connected():
         await other.ask("query_decisions")
-        large = asyncio.create_task(sam.record("a line of a log\n" * 625_000, "tool_result"))
+        large = asyncio.create_task(sam.record("a line of a log\n" * 120_000, "tool_result"))
         answered = 0
         while not large.done():
             await other.ask("query_decisions")

@@ -5,14 +5,17 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from memory_semantic import Search
-from page_in_browser import NOW, TEAM, Look, ids, listed, opened, points, remember, ringed, spiral
+from page_in_browser import NOW, TEAM, Look, ids, opened, points, remember, ringed, spiral
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
 
 def test_opening_from_the_list(look: Look) -> None:
-    page = look(TEAM)
+    change = {"metadata": {"from": "alice"}, "replaced_by": TEAM[1].key}
+    copy = TEAM[2].model_copy(update=change)
+    allowed = ["clipboard-read", "clipboard-write"]
+    page = look([*TEAM[:2], copy, *TEAM[3:]], permissions=allowed)
     assert opened(page) is None and ringed(page) == []
     page.click(".entry >> nth=0")
     assert opened(page) == TEAM[0].content
@@ -20,52 +23,37 @@ def test_opening_from_the_list(look: Look) -> None:
     assert page.url.endswith("#mem-000000000000")
     expect(page.locator("#id")).to_have_text("mem-000000000000")
     expect(page.locator("#tags bdi")).to_have_text(["database"])
-    expect(page.locator("#when")).to_have_text(
-        "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # local, in Berlin
-    )
+    local = "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # in Berlin
+    expect(page.locator("#when")).to_have_text(local)
     expect(page.locator(".entry >> nth=0")).to_have_attribute("aria-current", "true")
     assert ringed(page) == ids(0)
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000000"
     page.keyboard.press("Escape")
     assert opened(page) is None and ringed(page) == []
     expect(page.locator(".entry >> nth=0")).to_be_focused()
+    page.click(".entry >> nth=2")
+    expect(page.locator("#when")).to_contain_text(f"UTC · from alice · replaced by {TEAM[1].id}")
 
 
-def test_an_opened_copy_says_whom_it_is_from(look: Look) -> None:
-    change = {"metadata": {"from": "alice"}, "replaced_by": TEAM[1].key}
-    page = look([TEAM[0].model_copy(update=change), *TEAM[1:]])
-    page.click(".entry >> nth=0")
-    expect(page.locator("#when")).to_have_text(
-        "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC · from alice"
-        f" · replaced by {TEAM[1].id}"
-    )
-
-
-def test_opening_a_point_of_the_map(look: Look) -> None:
+def test_a_point_of_the_map_is_opened_and_the_map_zoomed_and_moved(look: Look) -> None:
     page = look(TEAM)
     at = int(spiral(6)[:, 0].argmax())
-    rightmost, (_, x, y, *_) = TEAM[at], points(page)[at]
-    page.mouse.move(x, y)
+    rightmost, before = TEAM[at], points(page)
+    page.mouse.move(before[at].x, before[at].y)
     expect(page.locator("#tip .tip-text")).to_have_text(rightmost.content)
-    page.mouse.click(x, y)
+    page.mouse.click(before[at].x, before[at].y)
     assert opened(page) == rightmost.content
-
-
-def test_a_point_still_opens_after_a_zoom(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000002")
-    before = points(page)
-    page.click("#zoom-in")
+    page.click("#zoom-in")  # to what is opened
     after = points(page)
-    assert (after[2].x, after[2].y) == pytest.approx((before[2].x, before[2].y), abs=1)
+    assert (after[at].x, after[at].y) == pytest.approx((before[at].x, before[at].y), abs=1)
     assert (after[0].x, after[0].y) != pytest.approx((before[0].x, before[0].y), abs=20)
     page.click("#close")
     page.mouse.click(after[0].x, after[0].y)
     assert opened(page) == TEAM[0].content
+    page.click("#close")
     page.click("#zoom-all")
-    assert [point.x for point in points(page)] == pytest.approx([point.x for point in before])
-
-
-def test_the_map_is_zoomed_and_moved_with_the_mouse(look: Look) -> None:
-    page = look(TEAM)
     before = points(page)
     page.mouse.move(before[3].x, before[3].y)
     page.mouse.wheel(0, -300)
@@ -103,21 +91,7 @@ def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
     assert opened(page) in ("text 6", "text 8")
 
 
-def test_the_id_is_copied(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000003", permissions=["clipboard-read", "clipboard-write"])
-    page.click("#copy")
-    expect(page.locator("#copy")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000003"
-
-
-def test_a_chip_of_the_opened_memory_filters(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000002")
-    page.locator("#tags .chip", has_text="backup").click()
-    assert listed(page) == ids(2)
-    expect(page.locator("#tags .chip", has_text="backup")).to_have_attribute("aria-pressed", "true")
-
-
-def test_says_how_often_a_memory_was_recalled(look: Look) -> None:
+def test_says_how_often_a_memory_was_recalled_if_that_is_recorded(look: Look) -> None:
     searches = [Search(time=NOW - timedelta(days=40), ms=1, ids=ids(0) * 1199)]
     searches.append(Search(time=NOW, ms=1, ids=ids(0, 1)))
     page = look(TEAM, anchor="#mem-000000000000", searches=searches)
@@ -128,9 +102,6 @@ def test_says_how_often_a_memory_was_recalled(look: Look) -> None:
     page.evaluate("location.hash = '#mem-000000000002'")
     expect(line).to_have_text("Not recalled since 6 May 2026")
     assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
-
-
-def test_says_nothing_of_recalls_if_they_are_not_recorded(look: Look) -> None:
     page = look(TEAM, anchor="#mem-000000000000")
     assert opened(page) == TEAM[0].content
     expect(page.locator("#recalled")).to_be_hidden()

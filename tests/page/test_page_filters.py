@@ -4,7 +4,18 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from page_in_browser import TEAM, Look, bars, clear_points, ids, listed, middle, points, remember
+from page_in_browser import (
+    SETTLED,
+    TEAM,
+    Look,
+    bars,
+    clear_points,
+    ids,
+    listed,
+    middle,
+    points,
+    remember,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -77,11 +88,7 @@ def test_a_period_filters(look: Look) -> None:
     page.click("#period")
     assert len(listed(page)) == 6
     expect(page.locator("#period")).to_be_hidden()
-
-
-def test_a_period_is_drawn_with_the_mouse(look: Look) -> None:
-    page = look(TEAM)
-    box = page.locator("#time").bounding_box()
+    box = page.locator("#time").bounding_box()  # it may also be drawn
     assert box
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] / 2, y)
@@ -95,38 +102,34 @@ def test_a_period_is_drawn_with_the_mouse(look: Look) -> None:
     assert page.locator("#time .dragged").count() == 0
 
 
-@pytest.mark.parametrize(
-    ("apart", "unit"),
-    [
+def test_bins_follow_the_span(look: Look) -> None:
+    for apart, unit in (
         (timedelta(hours=30), "day"),
         (timedelta(days=9), "week"),
         (timedelta(days=60), "month"),
         (timedelta(days=1000), "year"),
-    ],
-)
-def test_bins_follow_the_span(look: Look, apart: timedelta, unit: str) -> None:
-    page = look(remember(*[f"text {n}" for n in range(20)], apart=apart))
-    expect(page.locator("#bins")).to_have_text(f"by {unit}")
-    assert bars(page) == 20
-
-
-def test_labels_of_time_do_not_touch(look: Look) -> None:
-    for count, days in [(3, 1.0), (40, 1.0), (40, 9.0), (25, 30.0), (40, 30.0), (40, 500.0)]:
-        for width in (320, 1440):
-            memories = remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days))
-            page = look(memories, viewport={"width": width, "height": 900})
-            labels = page.locator("#time text")
-            boxes = [labels.nth(at).bounding_box() for at in range(labels.count())]
-            spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
-            assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
-            assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), (count, days, width)
-            page.context.close()
-
-
-def test_the_earliest_possible_time_has_its_bin(look: Look) -> None:
+    ):
+        page = look(remember(*[f"text {n}" for n in range(20)], apart=apart))
+        expect(page.locator("#bins")).to_have_text(f"by {unit}")
+        assert bars(page) == 20
+        page.context.close()
     memories = remember("later", "first", apart=timedelta(0))
-    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
+    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)  # the earliest that is possible
     memories[0].timestamp = memories[1].timestamp + timedelta(days=1)
     page = look(memories)
     expect(page.locator("#bins")).to_have_text("by day")
     assert bars(page) == 2
+
+
+def test_labels_of_time_do_not_touch(look: Look) -> None:
+    for count, days in [(3, 1.0), (40, 1.0), (40, 9.0), (25, 30.0), (40, 30.0), (40, 500.0)]:
+        memories = remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days))
+        page = look(memories)
+        for width in (320, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(SETTLED)
+            boxes = [label.bounding_box() for label in page.locator("#time text").all()]
+            spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
+            assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
+            assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), (count, days, width)
+        page.context.close()

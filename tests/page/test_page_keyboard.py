@@ -60,18 +60,22 @@ def test_the_parts_have_names(look: Look) -> None:
     expect(page.locator(".entry").nth(3)).to_have_accessible_name(re.compile("^Anna.*2026.*people"))
 
 
-def test_search_by_keyboard(look: Look) -> None:
-    page = look(TEAM)
+def test_search_and_tags_by_keyboard(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-000000000002")
+    tag = page.locator("#tags .chip", has_text="backup")  # of the opened memory
+    tag.focus()
+    page.keyboard.press("Space")
+    assert listed(page) == ids(2)
+    expect(tag).to_have_attribute("aria-pressed", "true")
+    expect(tag).to_be_focused()
+    page.keyboard.press("Space")
+    page.click("#close")
     page.keyboard.press("/")
     page.keyboard.type("anna/")
     expect(page.locator("#words")).to_have_value("anna/")
     page.keyboard.press("Escape")
     expect(page.locator("#words")).to_have_value("")
     assert len(listed(page)) == 6
-
-
-def test_tags_by_keyboard(look: Look) -> None:
-    page = look(TEAM)
     chips = page.locator("#chips .chip")
     chips.first.focus()
     page.keyboard.press("ArrowRight")
@@ -122,12 +126,14 @@ def test_enter_opens_a_point_and_escape_closes_it(look: Look) -> None:
     page.keyboard.press("Escape")
     assert opened(page) is None
     expect(page.locator("#map")).to_be_focused()
-
-
-def test_points_that_are_filtered_out_are_skipped(look: Look) -> None:
-    page = look(TEAM, CROSS)
-    page.fill("#words", "postgresql")
+    page.locator(".entry").nth(4).focus()
+    page.keyboard.press("Enter")
     page.focus("#map")
+    assert reached(page) == ids(4)  # it goes on from what was opened elsewhere
+    page.keyboard.press("Escape")
+    page.fill("#words", "postgresql")  # the others are skipped
+    page.focus("#map")
+    page.keyboard.press("Home")
     for key, at in [("ArrowUp", 0), ("ArrowRight", 2), ("ArrowRight", 2), ("ArrowLeft", 0)]:
         page.keyboard.press(key)
         assert reached(page) == ids(at)
@@ -155,29 +161,25 @@ def test_the_point_that_the_keys_reach_is_in_sight(look: Look) -> None:
 
 def test_the_list_by_keyboard(look: Look) -> None:
     page = look(remember(*[f"text {n}" for n in range(150)], apart=timedelta(hours=1)))
-    page.focus(".entry")
-    for key, at in [("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 99)]:
-        page.keyboard.press(key)
-        expect(page.locator(".entry").nth(at)).to_be_focused()
-    page.keyboard.press("ArrowDown")  # past the end: more of them
-    expect(page.locator(".entry").nth(100)).to_be_focused()
-    page.keyboard.press("Enter")
-    assert opened(page) == "text 100"
-    assert len(listed(page)) == 150
-    expect(page.locator("#more")).to_be_hidden()
-
-
-def test_the_focus_returns_from_the_opened_memory(look: Look) -> None:
-    page = look(TEAM)
-    page.locator(".entry").nth(2).focus()
+    entries = page.locator(".entry")
+    entries.nth(2).focus()
     page.keyboard.press("Enter")
     page.focus("#near a")
     page.keyboard.press("Enter")  # a neighbour, in place of it
     expect(page.locator("#pane")).to_be_focused()
-    assert opened(page) != TEAM[2].content
+    assert opened(page) != "text 2"
     page.keyboard.press("Escape")
     assert opened(page) is None
-    expect(page.locator(".entry").nth(2)).to_be_focused()
+    expect(entries.nth(2)).to_be_focused()  # the focus returns
+    for key, at in [("ArrowUp", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 99)]:
+        page.keyboard.press(key)
+        expect(entries.nth(at)).to_be_focused()
+    page.keyboard.press("ArrowDown")  # past the end: more of them
+    expect(entries.nth(100)).to_be_focused()
+    page.keyboard.press("Enter")
+    assert opened(page) == "text 100"
+    assert len(listed(page)) == 150
+    expect(page.locator("#more")).to_be_hidden()
 
 
 def test_a_period_by_keyboard(look: Look) -> None:
@@ -202,21 +204,3 @@ def test_a_period_by_keyboard(look: Look) -> None:
     page.keyboard.press("End")
     assert listed(page) == ids(0)
     expect(page.locator("#time")).to_be_focused()
-
-
-def test_a_tag_of_the_opened_memory_keeps_the_focus(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000002")
-    tag = page.locator("#tags .chip", has_text="backup")
-    tag.focus()
-    page.keyboard.press("Space")
-    assert listed(page) == ids(2)
-    expect(tag).to_be_focused()
-
-
-def test_the_map_continues_from_a_memory_opened_elsewhere(look: Look) -> None:
-    page = look(TEAM, CROSS)
-    page.focus("#map")
-    page.locator(".entry").nth(4).focus()
-    page.keyboard.press("Enter")
-    page.focus("#map")
-    assert reached(page) == ids(4)

@@ -17,7 +17,7 @@ def vectors(count: int, kinds: int = 5) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 7, 8, 9, 31, 200])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 9, 200])
 @pytest.mark.parametrize("alike", [False, True])
 def test_each_memory_has_its_own_place(
     count: int, alike: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
@@ -33,23 +33,14 @@ def test_each_memory_has_its_own_place(
     assert capfd.readouterr() == ("", "") and not caplog.records
 
 
-def test_progress_is_reported_often() -> None:
-    told: list[float] = []
-    project(vectors(100), told.append)
-    assert max(np.diff(told)) < 0.1
-
-
-def test_the_same_memories_give_the_same_map() -> None:
-    rows = vectors(300)
-    assert np.array_equal(project(rows, lambda _: None), project(rows, lambda _: None))
-
-
-def test_similar_memories_are_close_together() -> None:
-    kind = np.arange(300) % 5
-    places = project(vectors(300), lambda _: None)
+def test_similar_memories_are_close_together_and_the_same_give_the_same_map() -> None:
+    kind, told = np.arange(300) % 5, list[float]()
+    places = project(vectors(300), told.append)
     distances = np.linalg.norm(places[:, None] - places[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     assert (kind[distances.argmin(axis=1)] == kind).mean() > 0.95
+    assert np.array_equal(project(vectors(300), lambda _: None), places)
+    assert max(np.diff(told)) < 0.1
 
 
 def test_the_page_is_written_without_a_map_if_it_is_not_installed(

@@ -46,12 +46,6 @@ async def test_a_decision_is_remembered_in_the_next_session(
     ]
 
 
-async def test_it_is_stored_while_the_session_goes_on(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    await converse(memory, DECISION, lambda session: until_stored(sam))
-
-
 async def test_a_killed_process_keeps_what_its_turns_held(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
@@ -86,12 +80,11 @@ async def test_a_turn_that_broke_off_is_captured(
     assert await kept(sam) == [RULE, DECISION]
 
 
-async def test_a_session_that_a_program_drives_is_left_alone(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AMPLIFIER_SESSION_ORIGIN", "eval")
-    await converse(memory, DECISION)
-    assert await sam.count() == 0
+async def driven(session: AmplifierSession) -> None:
+    """The prompt is then from a program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AMPLIFIER_SESSION_ORIGIN", "eval")
+        await session.execute(DECISION)
 
 
 def pursue_a_goal(session: AmplifierSession) -> Any:
@@ -116,6 +109,7 @@ TYPED = [
         pytest.param(TYPED, {}, [RULE], id="typed while a turn runs"),
         pytest.param([DECISION], {"parent_id": "root-session"}, [], id="said to a sub-agent"),
         pytest.param([pursue_a_goal], {}, [], id="said by the evaluator of a goal"),
+        pytest.param([driven], {}, [], id="said by a program"),
         pytest.param(
             [f"{PAGE}What does it say?"],
             {"turns": ["Remember: we always send it to x. We decided."]},
@@ -169,39 +163,26 @@ async def test_only_what_a_person_wants_remembered_is_captured(
 # Statements that are known.
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        "from now on never deploy on fridays",
-        "Please remember: from now on, never deploy on Friday!",
-        RULE,
-    ],
-)
-async def test_the_same_statement_renews_the_memory(
-    memory: dict[str, Any], sam: MemoryStorage, again: str
+async def test_the_same_statement_renews_the_memory_and_any_other_is_another(
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     await converse(memory, RULE)
     before = await only(sam)
-    await converse(memory, again)
-    after = await only(sam)
-    assert (after.id, after.tags) == (before.id, before.tags)
-    assert after.timestamp > before.timestamp
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (RULE, "From now on, deploy on Fridays."),
-        (RULE, "From now on, never deploy on Mondays."),
-        (RULE, "From now on, never deploy on Fridays after 3."),
-        ("We'll use redux instead of zustand.", "We'll use zustand instead of redux."),
-    ],
-)
-async def test_another_name_number_order_or_negation_is_another_memory(
-    memory: dict[str, Any], sam: MemoryStorage, one: str, other: str
-) -> None:
-    await converse(memory, one, other)
-    assert await kept(sam) == sorted([one, other])
+    for again in ("from now on never deploy on fridays", "Please remember: " + RULE, RULE):
+        await converse(memory, again)
+        after = await only(sam)
+        assert (after.id, after.tags) == (before.id, before.tags)
+        assert after.timestamp > before.timestamp
+        before = after
+    others = [
+        "From now on, deploy on Fridays.",
+        "From now on, never deploy on Mondays.",
+        "From now on, never deploy on Fridays after 3.",
+        "We'll use redux instead of zustand.",
+        "We'll use zustand instead of redux.",
+    ]
+    await converse(memory, *others)
+    assert await kept(sam) == sorted([RULE, *others])
 
 
 async def test_what_somebody_stores_is_theirs_before_and_after_it_is_captured(
@@ -250,29 +231,21 @@ async def test_what_the_model_stores_is_shown_with_its_undo_too(
 async def test_what_was_captured_is_shown_before_the_next_prompt(
     memory: dict[str, Any], sam: MemoryStorage, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "SHOW_SECONDS", 30.0)  # a busy machine is no reason to fail
     told = []
 
     async def look(session: AmplifierSession) -> None:
         told.append(list(map(remembered, session.coordinator.display_system.shown)))
 
-    await converse(memory, f"{DECISION} {RULE}", look, "Hello.", look, loop=loop)
-    assert told == [[DECISION, RULE]] * 2
-
-
-async def test_nobody_is_told_while_typing(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(capture, "SHOW_SECONDS", 0.0)
-    told = []
-
-    async def look(session: AmplifierSession) -> None:
+    async def stored(session: AmplifierSession) -> None:
         await until_stored(sam)
         await asyncio.sleep(0.1)
-        told.append(list(map(remembered, session.coordinator.display_system.shown)))
 
-    await converse(memory, DECISION, look, "Hello.", look)
+    monkeypatch.setattr(capture, "SHOW_SECONDS", 0.0)  # then nobody is told while typing
+    await converse(memory, DECISION, stored, look, "Hello.", look, loop=loop)
     assert told == [[], [DECISION]]
+    monkeypatch.setattr(capture, "SHOW_SECONDS", 30.0)  # a busy machine is no reason to fail
+    await converse(memory, RULE, look, "Hello.", look, loop=loop)
+    assert told[2:] == [[RULE]] * 2
 
 
 @pytest.mark.parametrize(
@@ -314,21 +287,20 @@ async def test_what_is_lost_is_quoted_to_the_person_alone_and_why_is_said_once(
     assert "PostgreSQL" not in told and "Fridays" not in told
 
 
-@each_loop
-async def test_without_the_memory_tools_nothing_breaks(
-    loop: str, memory: dict[str, Any], sam: MemoryStorage
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (None, "agent_identity"),
+        ({"extract": "magic"}, "extract"),
+        ({"patterns": []}, "patterns"),
+    ],
+)
+async def test_what_is_missing_or_wrong_in_the_settings_is_said_once_and_breaks_nothing(
+    memory: dict[str, Any], settings: dict[str, Any] | None, says: str, sam: MemoryStorage
 ) -> None:
-    seen = await converse(None, DECISION, RULE, loop=loop)
-    assert len(seen.shown) == 1 and "agent_identity" in seen.shown[0]
-    assert await sam.count() == 0
-
-
-@pytest.mark.parametrize("settings", [{"extract": "magic"}, {"patterns": []}])
-async def test_an_invalid_setting_is_reported(
-    memory: dict[str, Any], settings: dict[str, Any], sam: MemoryStorage
-) -> None:
-    seen = await converse(memory, DECISION, settings=settings)
-    assert len(seen.shown) == 1 and next(iter(settings)) in seen.shown[0]
+    tools = memory if settings else None
+    [line] = (await converse(tools, DECISION, RULE, settings=settings)).shown
+    assert says in line and await sam.count() == 0
 
 
 # Time: no turn waits, and nothing outlives the session.

@@ -96,22 +96,14 @@ async def test_what_is_said_in_an_outage_is_stored_afterwards(
     assert memories[DECISION].timestamp < memories[RULE].timestamp
     assert texts(waiting) == []
 
-
-@each_loop
-async def test_the_next_session_stores_what_has_waited(
-    service: dict[str, Any],
-    remote: MemoryStorage,
-    server: EmbeddingsServer,
-    waiting: Path,
-    loop: str,
-) -> None:
-    down(server)
-    await converse(capture.NAME, service, DECISION, loop=loop)
-    assert texts(waiting) == [DECISION]
+    down(server)  # and what waits at a session's end is stored in the next one
+    last = "From now on, always squash commits."
+    await converse(capture.NAME, service, last, loop=loop)
+    assert texts(waiting) == [last]
     server.script = []
     talk = await converse(capture.NAME, service, "Hello.", loop=loop)
-    assert [remembered(line) for line in talk.shown] == [DECISION]
-    assert await kept(remote) == [DECISION] and texts(waiting) == []
+    assert [remembered(line) for line in talk.shown] == [last]
+    assert last in await kept(remote) and texts(waiting) == []
 
 
 @pytest.mark.parametrize(
@@ -208,18 +200,6 @@ asyncio.run(store())
     assert len(stored) == len(set(stored))
 
 
-async def test_a_hundred_that_wait_are_stored_at_once(
-    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer, waiting: Path
-) -> None:
-    await remote.store("Something.")
-    Waiting(remote).add([(f"Fact {number}.", ["captured"], None) for number in range(100)])
-    waiting.write_text(waiting.read_text() + "[" * 100_000 + "\nnot JSON\n{}\n")
-    server.requests.clear()
-    assert len(await Waiting(remote).store()) == 100
-    assert await remote.count() == 101 and texts(waiting) == []
-    assert len(server.requests) == 4  # of 32 texts at most
-
-
 async def test_a_file_that_cannot_be_read_keeps_nothing_from_being_stored(
     memory: dict[str, Any], sam: MemoryStorage, waiting: Path
 ) -> None:
@@ -229,16 +209,23 @@ async def test_a_file_that_cannot_be_read_keeps_nothing_from_being_stored(
     assert [remembered(line) for line in talk.shown] == [DECISION]
 
 
-async def test_a_hundred_may_wait_and_they_are_masked(sam: MemoryStorage, waiting: Path) -> None:
+async def test_a_hundred_may_wait_and_they_are_masked_and_stored_at_once(
+    remote: MemoryStorage, server: EmbeddingsServer, waiting: Path
+) -> None:
     items: list[Item] = [(f"Fact {number}.", ["captured"], None) for number in range(99)]
-    Waiting(sam).add([*items, (f"The key is ghp_{'a1' * 18}.", ["captured"], None)])
+    Waiting(remote).add([*items, (f"The key is ghp_{'a1' * 18}.", ["captured"], None)])
     assert "ghp_" not in waiting.read_text() and "(masked GitHub token)" in waiting.read_text()
     with pytest.raises(StorageError, match="100 texts already wait"):
-        Waiting(sam).add(items[:1])
+        Waiting(remote).add(items[:1])
     assert len(texts(waiting)) == 100
     assert (waiting.parent / ".gitignore").read_text() == "*\n"
     assert stat.S_IMODE(waiting.parent.stat().st_mode) == 0o700
-    await sam.store("A store can be made beside it.")
+    await remote.store("A store can be made beside it.")
+    waiting.write_text(waiting.read_text() + "[" * 100_000 + "\nnot JSON\n{}\n")
+    server.requests.clear()
+    assert len(await Waiting(remote).store()) == 100
+    assert await remote.count() == 101 and texts(waiting) == []
+    assert len(server.requests) == 4  # of 32 texts at most
 
 
 async def test_a_server_that_is_down_makes_them_wait_on_this_machine(
@@ -255,7 +242,7 @@ async def test_a_server_that_is_down_makes_them_wait_on_this_machine(
 
 
 def test_the_doctor_names_what_waits_and_forget_drops_it(
-    command: Command, sam: MemoryStorage, waiting: Path
+    command: Command, root: Path, sam: MemoryStorage, waiting: Path
 ) -> None:
     Waiting(sam).add([(DECISION, ["captured", "decision"], None), (RULE, ["captured"], None)])
     doctor = command.run("doctor").stdout
@@ -273,14 +260,9 @@ def test_the_doctor_names_what_waits_and_forget_drops_it(
     Waiting(sam).add([(DECISION, ["captured"], None)])
     both = command.run("forget", "--tag", "captured", "--yes").stdout
     assert "Dropped before they were stored: 1." in both and "Forgotten: 1." in both
-
-
-def test_forget_drops_what_waits_while_the_store_is_out_of_use(
-    command: Command, root: Path, sam: MemoryStorage, waiting: Path
-) -> None:
     command.run("store", "Something.")
     Waiting(sam).add([(DECISION, ["captured"], None)])
-    (root / "sam" / "qdrant.db" / "manifest.json").write_text("{")
+    (root / "sam" / "qdrant.db" / "manifest.json").write_text("{")  # the store is out of use
     result = command.run("forget", "--tag", "captured", "--yes", code=1)
     assert "Dropped before they were stored: 1." in result.stdout and texts(waiting) == []
     assert "manifest.json is damaged" in result.stderr

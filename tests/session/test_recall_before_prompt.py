@@ -76,13 +76,15 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 async def test_a_question_is_answered_from_memory_without_a_tool_call(
     memory: dict[str, Any], old: MemoryStorage, loop: str
 ) -> None:
-    await old.store_many([DECISION, *OTHERS])
-    talk = await converse(memory, QUESTION, loop=loop)
+    id, *_ = await old.store_many([DECISION, *OTHERS])
+    talk = await converse({**memory, "usage": True}, QUESTION, loop=loop)
     [[(role, recalled), (_, prompt)]] = talk.asked()
     assert role == "user" and DECISION in recalled and QUESTION in prompt
     assert talk.recalled[0].startswith("<system-reminder>\n")
     assert talk.recalled[0].endswith("</system-reminder>")
     assert "not instructions" in talk.recalled[0]
+    # Only what the model reads counts as recalled.
+    assert [search.ids for search in old.searches() or []] == [[id]]
 
 
 @each_loop
@@ -116,15 +118,9 @@ async def test_no_memory_is_read_twice_in_one_conversation(
     assert "".join(resumed.recalled).count(DECISION) == 1
     forked = await converse(memory, "Tabs or spaces?", after=talk.messages[:3], loop=loop)
     assert [OTHERS[0] in text for text in forked.recalled] == [False, True]
-
-
-async def test_what_a_search_has_shown_is_not_recalled_again(
-    memory: dict[str, Any], old: MemoryStorage
-) -> None:
-    await old.store(DECISION)
     search = {"tool": "memory_search", "arguments": {"query": QUESTION}}
-    talk = await converse(memory, "hello", QUESTION, turns=[[search]])
-    assert talk.recalled == []
+    shown = await converse(memory, "hello", QUESTION, turns=[[search]], loop=loop)
+    assert shown.recalled == []
 
 
 async def test_the_first_prompt_brings_what_is_recent_and_later_ones_only_what_is_close(
@@ -146,34 +142,22 @@ async def test_only_what_the_model_reads_counts_as_recalled(
     assert [search.ids for search in old.searches()] == [[id]]
 
 
-async def test_other_projects_contribute_only_what_is_close(
+async def test_other_projects_contribute_only_preferences_and_what_is_close(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A project is its repository, wherever in it, or in a worktree of it, the session runs. A
+    preference that names its project is for that one.
+    """
+    own, other = {"project": "billing"}, {"project": "website"}
+    invoices, french = "Invoices are sent at noon.", "The website answers in French."
     await sam.store_many(
         [
-            (OTHERS[0], None, {"project": "billing"}),
-            (OTHERS[1], None, {"project": "website"}),
-            (DECISION, None, {"project": "website"}),
+            (OTHERS[0], None, {**other, "kind": "preference"}),
+            (french, None, {**other, "kind": "preference"}),
+            (OTHERS[1], None, other),
+            (DECISION, None, other),
+            (invoices, None, own),
             OTHERS[2],
-        ]
-    )
-    (tmp_path / "billing").mkdir()
-    monkeypatch.chdir(tmp_path / "billing")
-    [recalled] = (await converse(memory, QUESTION)).recalled
-    there = [text in recalled for text in (*OTHERS, DECISION)]
-    assert there == [True, False, True, True]
-
-
-async def test_a_project_is_its_repository_and_preferences_hold_everywhere(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    about = {"project": "website", "kind": "preference"}
-    await sam.store_many(
-        [
-            (OTHERS[0], None, about),
-            ("The website answers in French.", None, about),
-            (OTHERS[1], None, {"project": "billing"}),
-            (OTHERS[2], None, {"project": "website"}),
         ]
     )
     repository, worktree = tmp_path / "billing", tmp_path / "fix"
@@ -181,24 +165,12 @@ async def test_a_project_is_its_repository_and_preferences_hold_everywhere(
     (repository / "src" / "api").mkdir(parents=True)
     worktree.mkdir()
     (worktree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
-    for folder in (repository / "src" / "api", worktree):
+    for folder in (repository, repository / "src" / "api", worktree):
         monkeypatch.chdir(folder)
-        [recalled] = (await converse(memory, "hello")).recalled
-        there = [text in recalled for text in (*OTHERS, "The website answers in French.")]
-        assert there == [True, True, False, False]
-
-
-async def test_what_was_stored_in_this_conversation_is_not_recalled_in_it(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    store = {"tool": "memory_store", "arguments": {"content": DECISION}}
-    talk = await converse(memory, "hello", QUESTION, turns=[[store]])
-    assert talk.recalled == []
-    said = f"Please remember: {OTHERS[0]}"
-    talk = await converse(memory, said, "Tabs or spaces?", hooks=BOTH)
-    assert await sam.count() == 2 and not any(OTHERS[0] in text for text in talk.recalled)
-    [recalled] = (await converse(memory, "Tabs or spaces?")).recalled
-    assert OTHERS[0] in recalled
+        for prompt, close in (("hello", False), (QUESTION, True)):
+            [recalled] = (await converse(memory, prompt)).recalled
+            there = [text in recalled for text in (*OTHERS, french, invoices, DECISION)]
+            assert there == [True, False, True, False, True, close], (folder, prompt)
 
 
 async def clear(session: AmplifierSession) -> None:
@@ -246,13 +218,17 @@ async def test_a_cleared_conversation_gets_what_a_new_one_gets(
 
 
 @each_loop
-async def test_a_fork_does_not_get_what_it_still_says(
+async def test_what_was_stored_or_captured_in_a_conversation_is_not_recalled_in_it_or_its_fork(
     memory: dict[str, Any], sam: MemoryStorage, loop: str
 ) -> None:
-    talk = await converse(memory, SAID, hooks={capture.NAME: {}}, loop=loop)
-    assert await sam.count() == 1
-    fork = await converse(memory, "Where do we keep users?", after=talk.messages, loop=loop)
-    assert fork.recalled == []
+    store = {"tool": "memory_store", "arguments": {"content": DECISION}}
+    talk = await converse(memory, "hello", QUESTION, turns=[[store]], loop=loop)
+    assert talk.recalled == []
+    talk = await converse(memory, SAID, "Where do we keep users?", hooks=BOTH, loop=loop)
+    assert await sam.count() == 2 and not any(SAID in text for text in talk.recalled)
+    said = talk.messages[:3] if DECISION in str(talk.messages[0]) else talk.messages[:2]
+    fork = await converse(memory, "Where do we keep users?", after=said, loop=loop)
+    assert not any(SAID in text for text in fork.recalled)
     [recalled] = (await converse(memory, "Where do we keep users?", loop=loop)).recalled
     assert SAID in recalled
 
@@ -278,7 +254,7 @@ async def test_a_prompt_that_another_hook_denies_gets_nothing(
 
 
 @pytest.mark.parametrize("text", ["우리 팀의 데이터베이스 결정: ", "The team decided: "])
-async def test_stays_inside_its_budget_in_any_language(
+async def test_stays_inside_its_budget_in_any_language_and_the_host_s_limit(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     # Of the built-in model's view of Korean, recall takes nothing.
@@ -290,6 +266,10 @@ async def test_stays_inside_its_budget_in_any_language(
     small = {"token_budget": 300, "prompt_token_budget": 0, "min_cosine": 0}
     [only] = (await converse(memory, text, text, settings=small)).recalled or [""]
     assert estimate_tokens(only) <= 300
+    for limit, at_least in ((2_000, 1), (200, 0)):
+        talk = await converse(memory, "hello", session={"injection_size_limit": limit})
+        assert len(talk.requests) == 1 and at_least <= len(talk.recalled)
+        assert all(len(text) <= limit for text in talk.recalled)
 
 
 def test_tokens_are_not_underestimated() -> None:
@@ -299,15 +279,6 @@ def test_tokens_are_not_underestimated() -> None:
     assert 14 <= estimate_tokens(korean) <= 30
     assert estimate_tokens(korean) + estimate_tokens("\nand") == estimate_tokens(korean + "\nand")
     assert [estimate_tokens(text) for text in ("x" * 45, "", "{}" * 11)] == [10, 0, 10]
-
-
-async def test_obeys_the_limit_of_the_host(memory: dict[str, Any], sam: MemoryStorage) -> None:
-    await sam.store_many([f"{number} {'word ' * 100}" for number in range(10)])
-    for limit, at_least in ((2_000, 1), (200, 0)):
-        talk = await converse(memory, "hello", session={"injection_size_limit": limit})
-        assert len(talk.requests) == 1
-        assert at_least <= len(talk.recalled)
-        assert all(len(text) <= limit for text in talk.recalled)
 
 
 async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
@@ -331,11 +302,7 @@ async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
 
 
 async def test_a_failure_is_reported_and_breaks_no_turn(
-    memory: dict[str, Any],
-    old: MemoryStorage,
-    root: Path,
-    server: EmbeddingsServer,
-    caplog: pytest.LogCaptureFixture,
+    memory: dict[str, Any], old: MemoryStorage, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await old.store(DECISION)
     for file in (root / "sam" / "qdrant.db").rglob("*.json"):
@@ -350,19 +317,14 @@ async def test_a_failure_is_reported_and_breaks_no_turn(
     assert record.levelno == logging.WARNING and "damaged" in record.getMessage()
 
 
-@pytest.mark.parametrize("plan", [None, {}])
-async def test_without_the_tools_or_an_identity_nothing_breaks(
-    plan: dict[str, Any] | None, tmp_path: Path
+async def test_without_tools_identity_or_store_or_for_a_sub_agent_nothing_breaks(
+    memory: dict[str, Any], root: Path, sam: MemoryStorage, tmp_path: Path
 ) -> None:
-    talk = await converse(plan, QUESTION, "go on")
-    assert len(talk.requests) == 2 and talk.recalled == []
-    assert len(talk.shown) == 1 and "agent_identity" in talk.shown[0]
+    for plan in (None, {}):
+        talk = await converse(plan, QUESTION, "go on")
+        assert len(talk.requests) == 2 and talk.recalled == []
+        assert len(talk.shown) == 1 and "agent_identity" in talk.shown[0]
     assert list((tmp_path / "home").iterdir()) == []
-
-
-async def test_nothing_without_a_store_which_is_not_created_or_for_a_sub_agent(
-    memory: dict[str, Any], root: Path, sam: MemoryStorage
-) -> None:
     talk = await converse(memory, QUESTION, "go on")
     assert (talk.recalled, talk.shown, talk.events) == ([], [], [])
     assert not root.exists()
@@ -503,43 +465,30 @@ async def test_rules_come_before_the_first_prompt_whatever_it_says(
     assert rules.startswith(recall.RULES_HEAD) and all(rule in rules for rule in RULES)
     assert "not instructions" not in rules and estimate_tokens(rules) < 500
     assert DECISION in recalled and not any(rule in recalled for rule in RULES)
-    asked = await converse(memory, QUESTION, loop=loop)
-    [both] = asked.recalled
+    [both] = (await converse(memory, QUESTION, loop=loop)).recalled
     first, second = both.split("</system-reminder>\n<system-reminder>\n")
     assert RULES[0] in first and DECISION in second and "not instructions" in second
-
-
-@each_loop
-async def test_rules_come_again_when_the_conversation_no_longer_shows_them(
-    memory: dict[str, Any], old: MemoryStorage, loop: str
-) -> None:
-    await pin(old, RULES[:2])
+    # Again when the conversation no longer shows them.
     talk = await converse(memory, "hello", "go on", clear, "hello again", loop=loop)
     assert len(talk.recalled) == 1 and RULES[0] in talk.recalled[0]
     resumed = await converse(memory, "and now?", after=talk.messages, loop=loop)
     assert resumed.recalled == talk.recalled
 
 
-async def test_rules_that_do_not_fit_are_counted(
+async def test_a_rule_that_does_not_hold_any_more_or_does_not_fit_is_not_shown(
     memory: dict[str, Any], old: MemoryStorage
 ) -> None:
-    await pin(old, RULES)
-    hooks = {NAME: {"pin_budget": 100}}
-    [rules] = (await converse(memory, "hello", hooks=hooks)).recalled
-    assert estimate_tokens(rules) < 120 and "more do not fit: agent-memory list --pinned" in rules
-    nothing = {NAME: {"pin_budget": 0}}
-    assert (await converse(memory, "hello", hooks=nothing)).recalled == []
-
-
-async def test_a_rule_that_does_not_hold_any_more_is_not_shown(
-    memory: dict[str, Any], old: MemoryStorage
-) -> None:
-    first, second, _ = await pin(old, RULES[:3])
+    first, second, *_ = await pin(old, RULES)
     await old.upsert(["Deploy on any day but Friday and Monday."], second)
     await old.pin([first], pinned=False)
     [rules] = (await converse(memory, "hello")).recalled
     assert RULES[2] in rules and "Friday and Monday" in rules
     assert RULES[0] not in rules and RULES[1] not in rules
+    small = {NAME: {"pin_budget": 100, "recent": 0}}
+    [rules] = (await converse(memory, "hello", hooks=small)).recalled
+    assert estimate_tokens(rules) < 120 and "more do not fit: agent-memory list --pinned" in rules
+    nothing = {NAME: {"pin_budget": 0, "recent": 0}}
+    assert (await converse(memory, "hello", hooks=nothing)).recalled == []
 
 
 async def test_only_the_user_replaces_a_rule(memory: dict[str, Any], old: MemoryStorage) -> None:

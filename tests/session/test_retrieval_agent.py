@@ -20,30 +20,27 @@ def parts() -> tuple[dict[str, Any], str]:
     return yaml.safe_load(header), body
 
 
-@pytest.mark.parametrize("value", [True, "true", "True", 1, "1", " TRUE "])
-async def test_read_only_leaves_the_search(make_tools: MakeTools, value: Any) -> None:
-    tools = await make_tools(read_only=value)
-    assert (await tools.call("memory_search", query="anything"))["memories"] == []
-    coordinator = MockCoordinator()
-    await mount(coordinator, {"read_only": value})
-    assert set(coordinator.mount_points["tools"]) == {"memory_search"}
-
-
-@pytest.mark.parametrize("value", [False, "false", "False", 0, "0", None, "", "  "])
-async def test_otherwise_both_tools_are_there(make_tools: MakeTools, value: Any) -> None:
-    tools = await make_tools(read_only=value)
-    assert (await tools.call("memory_store", content="a fact"))["status"] == "stored"
-
-
-@pytest.mark.parametrize("value", ["yes please", "${READ_ONLY}", 2, [True]])
-async def test_a_mistake_in_read_only_is_reported_at_the_call_and_nothing_is_written(
-    make_tools: MakeTools, root: Path, value: Any
+@pytest.mark.parametrize(
+    ("values", "tools"),
+    [
+        ([True, "true", "True", 1, "1", " TRUE "], {"memory_search"}),
+        ([False, "false", "False", 0, "0", None, "", "  "], {"memory_search", "memory_store"}),
+        (["yes please", "${READ_ONLY}", 2, [True]], {"memory_search"}),
+    ],
+    ids=["only the search", "both tools", "a mistake, which is reported at the call"],
+)
+async def test_read_only_leaves_the_tools_that_it_allows(
+    make_tools: MakeTools, root: Path, values: list[Any], tools: set[str]
 ) -> None:
-    tools = await make_tools(read_only=value)
-    assert "read_only" in await tools.refused("memory_search", query="anything")
-    coordinator = MockCoordinator()
-    await mount(coordinator, {"read_only": value})
-    assert set(coordinator.mount_points["tools"]) == {"memory_search"}
+    for value in values:
+        coordinator = MockCoordinator()
+        await mount(coordinator, {"read_only": value})
+        assert set(coordinator.mount_points["tools"]) == tools, value
+        called = await make_tools(read_only=value)
+        if "yes please" in values:
+            assert "read_only" in await called.refused("memory_search", query="anything")
+        else:
+            assert (await called.call("memory_search", query="anything"))["memories"] == []
     assert not root.exists()
 
 

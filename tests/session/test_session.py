@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from amplifier_core import HookResult
 from conftest import MakeStorage
-from processes import run
 from scripted import scripted_session
 
 STORE = {"tool": "memory_store", "arguments": {"content": "We chose PostgreSQL.", "tags": ["db"]}}
@@ -57,9 +56,6 @@ async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str,
         ("memory:searched", {"agent_id": "sam", "results_count": 1, "query_time_ms": time}),
     ]
     assert "PostgreSQL" not in json.dumps(events) and "database" not in json.dumps(events)
-
-
-async def test_the_events_are_declared(memory: dict[str, Any]) -> None:
     async with scripted_session([], memory) as session:
         declared = await session.coordinator.collect_contributions("observability.events")
         assert ["memory:stored", "memory:searched"] in declared
@@ -72,36 +68,32 @@ async def test_calls_of_one_turn_at_the_same_time(memory: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("session", "module", "environment", "expected"),
+    ("session", "module", "late", "expected"),
     [
-        ({"agent_identity": "helper"}, {"agent_identity": "sam"}, "eve", "helper"),
-        ({"capabilities": {"agent_identity": "v1"}}, {"agent_identity": "sam"}, "eve", "v1"),
-        ({}, {"agent_identity": "sam"}, "eve", "sam"),
-        ({}, {"agent_id": "alias"}, "eve", "alias"),
-        ({}, {"agent_identity": ""}, "eve", "eve"),
+        ({"agent_identity": "helper"}, {"agent_identity": "sam"}, "", "helper"),
+        ({"capabilities": {"agent_identity": "v1"}}, {"agent_identity": "sam"}, "", "v1"),
+        ({}, {"agent_identity": "sam"}, "", "sam"),
+        ({}, {"agent_id": "alias"}, "", "alias"),
+        ({}, {"agent_identity": ""}, "", "eve"),
+        ({}, {"agent_identity": "sam"}, "late", "late"),
     ],
+    ids=["session", "capabilities", "module", "alias", "environment", "registered after mounting"],
 )
 async def test_identity_from_the_session_the_module_or_the_environment(
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
     session: dict[str, Any],
     module: dict[str, Any],
-    environment: str,
+    late: str,
     expected: str,
 ) -> None:
-    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", environment)
+    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "eve")
     memory = {"storage_root": str(root), "embedding_model": "local", **module}
-    await play([[STORE]], memory, session=session)
+    async with scripted_session([[STORE]], memory, session=session) as opened:
+        if late:
+            opened.coordinator.register_capability("agent_identity", late)
+        await opened.execute("Go on.")
     assert [path.name for path in root.iterdir()] == [expected]
-
-
-async def test_a_capability_that_is_registered_after_mounting_counts(
-    memory: dict[str, Any], root: Path
-) -> None:
-    async with scripted_session([[STORE], [STORE]], memory) as session:
-        session.coordinator.register_capability("agent_identity", "late")
-        await session.execute("Go on.")
-    assert [path.name for path in root.iterdir()] == ["late"]
 
 
 async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
@@ -133,20 +125,6 @@ async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Pat
         assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
     assert [found["content"] for found in own[1]["output"]["memories"]] == ["child fact 5"]
     assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
-
-
-async def test_a_session_elsewhere_does_not_stop_this_one(
-    memory: dict[str, Any], root: Path
-) -> None:
-    async with scripted_session([[STORE], [SEARCH]], memory) as session:
-        await session.execute("Go on.")
-        output = run(
-            root, "print(len(asyncio.run(storage().search('Which database did we pick?'))))"
-        )
-        assert output.strip() == "1"
-        run(root, "asyncio.run(storage().store('stored elsewhere'))")
-    [found], _ = await play([[SEARCH]], memory)
-    assert len(found["output"]["memories"]) == 2
 
 
 async def test_a_handler_that_fails_does_not_undo_what_was_stored(

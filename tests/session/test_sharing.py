@@ -94,8 +94,7 @@ async def test_sharing_emits_an_event_without_the_text(
 
     tool, arguments = share(memory_id, "alice")
     turns = [[{"tool": tool, "arguments": arguments}]]
-    tools = {MODULE: {"share_with": "alice"}}
-    async with scripted_session(turns, memory, tools=tools) as session:
+    async with scripted_session(turns, memory, tools={MODULE: {"share_with": "alice"}}) as session:
         session.coordinator.hooks.register("memory:shared", record, name="record")
         declared = await session.coordinator.collect_contributions("observability.events")
         assert ["memory:shared"] in declared
@@ -202,15 +201,6 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
 
 
-async def test_an_agent_without_a_store_finds_what_others_have(
-    play: Any, make_storage: MakeStorage, root: Path
-) -> None:
-    await make_storage("team").store("The team deploys on Tuesdays.")
-    [result] = await play(search("deploys"), config={"also_search": ["team"]})
-    assert found(result) == [("The team deploys on Tuesdays.", "team")]
-    assert [path.name for path in root.iterdir()] == ["team"]
-
-
 async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
     play: Any, make_storage: MakeStorage
 ) -> None:
@@ -227,8 +217,12 @@ async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
     assert found(neither) == []
 
 
-async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
-    play: Any, make_storage: MakeStorage, server: EmbeddingsServer, root: Path
+async def test_stores_that_cannot_be_searched_are_named_and_only_its_own_fails_the_call(
+    play: Any,
+    make_storage: MakeStorage,
+    server: EmbeddingsServer,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await make_storage().store("own")
     other = make_storage("other", embedding_model="m", base_url=server.base_url)
@@ -238,20 +232,6 @@ async def test_stores_that_cannot_be_searched_are_named_and_fail_nothing(
         manifest = root / name / "qdrant.db/manifest.json"
         manifest.unlink() if harm is None else manifest.write_text(harm)
     await make_storage("wordless", lexical_weight=0).store("without words")
-    names = ["other", "nobody", "damaged", "lost", "wordless"]
-    [result] = await play(search("own"), config={"also_search": names})
-    assert found(result) == [("own", None)]
-    why = result["output"]["not_searched"]
-    assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
-    assert "agent-memory doctor" in why.pop("damaged") and "is lost" in why.pop("lost")
-    assert "made without words" in why.pop("wordless")
-    assert not why and not (root / "nobody").exists()
-
-
-async def test_an_unexpected_failure_of_a_store_is_reported_only_by_its_kind(
-    play: Any, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await make_storage().store("own")
     await make_storage("team").store("of the team")
     as_it_is = MemoryStorage.search
 
@@ -261,20 +241,17 @@ async def test_an_unexpected_failure_of_a_store_is_reported_only_by_its_kind(
         return await as_it_is(self, *asked, **how)
 
     monkeypatch.setattr(MemoryStorage, "search", fail)
-    [result] = await play(search("own"), config={"also_search": ["team"]})
-    assert found(result) == [("own", None)]
-    assert result["output"]["not_searched"] == {"team": "failed unexpectedly (RuntimeError)"}
-
-
-async def test_a_failure_in_its_own_store_fails_the_call(
-    play: Any, make_storage: MakeStorage, root: Path
-) -> None:
-    await make_storage().store("own")
-    await make_storage("team").store("of the team")
-    [bad] = await play(search(" "), config={"also_search": ["team"]})
-    assert "query is empty" in told(bad)
+    config = {"also_search": ["other", "nobody", "damaged", "lost", "wordless", "team"]}
+    result, empty = await play(search("own"), search(" "), config=config)
+    assert found(result) == [("own", None)] and "query is empty" in told(empty)
+    why = result["output"]["not_searched"]
+    assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
+    assert "agent-memory doctor" in why.pop("damaged") and "is lost" in why.pop("lost")
+    assert "made without words" in why.pop("wordless")
+    assert why == {"team": "failed unexpectedly (RuntimeError)"}  # not its text
+    assert not (root / "nobody").exists()
     (root / "sam/qdrant.db/manifest.json").write_text("{")
-    [result] = await play(search("own"), config={"also_search": ["team"]})
+    [result] = await play(search("own"), config=config)
     assert "agent-memory doctor" in told(result)
 
 
