@@ -201,6 +201,15 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
 
 
+async def test_an_agent_without_a_store_finds_what_others_have(
+    play: Any, make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage("team").store("The team deploys on Tuesdays.")
+    [result] = await play(search("deploys"), config={"also_search": ["team"]})
+    assert found(result) == [("The team deploys on Tuesdays.", "team")]
+    assert [path.name for path in root.iterdir()] == ["team"]
+
+
 async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
     play: Any, make_storage: MakeStorage
 ) -> None:
