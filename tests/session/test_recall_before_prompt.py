@@ -369,6 +369,9 @@ async def test_settings_choose_what_is_recalled(memory: dict[str, Any], sam: Mem
     settings = {"recent": 2, "relevant": 0}
     [recalled] = (await converse(memory, "hello", settings=settings)).recalled
     assert recalled.count("- [mem-") == 2 and DECISION in recalled
+    settings = {"recent": 0, "relevant": 1, "min_cosine": 0.0}
+    [recalled] = (await converse(memory, QUESTION, settings=settings)).recalled
+    assert recalled.count("- [mem-") == 1 and DECISION in recalled
     settings = {"recent": 0, "min_cosine": 0.9}
     assert (await converse(memory, QUESTION, DECISION, settings=settings)).recalled
     nothing = {"token_budget": 0, "prompt_token_budget": 0}
