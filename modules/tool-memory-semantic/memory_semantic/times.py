@@ -1,8 +1,8 @@
 """The times that people name, in a filter and in a question.
 
 A question may name a time in English: a day, week, month or year counted from today, a weekday, a
-month by its name, a year after a preposition; and a date. Weeks begin on Monday. All of it is in
-the time zone of this machine.
+month by its name, a year after a preposition; and a date. "Recently" is a week. Weeks begin on
+Monday. All of it is in the time zone of this machine.
 """
 
 import re
@@ -67,7 +67,8 @@ _NUMBERS = ["a", "one", "two", "three", "four", "five", "six", "seven", "eight",
 _YEAR = r"(19|20)\d\d(?![-.:/,]?\w| ?(ms|px|[kmg]i?b|rows|tokens|users)\b)"
 _TIME = re.compile(
     r"(?<![\w-])((?P<word>since|after|before|until|on|in|from|of|during) )?"
-    rf"((?P<day>{'|'.join(_DAYS)})|(?P<date>\d{{4}}-\d\d-\d\d)(?!-)"
+    r"((?P<recently>recently|lately|these days|(last|past) (few )?days)"
+    rf"|(?P<day>{'|'.join(_DAYS)})|(?P<date>\d{{4}}-\d\d-\d\d)(?!-)"
     rf"|(?P<number>\d{{1,3}}|{'|'.join(_NUMBERS)}) (?P<ago>day|week|month|year)s? ago"
     rf"|(?<!the )(?P<counted>this|last) (?P<unit>week|month|year)|(?P<year>{_YEAR})"
     rf"|(?P<which>(this|last) )?((?P<weekday>{'|'.join(_WEEKDAYS)})"
@@ -80,12 +81,12 @@ def _days(match: re.Match[str], today: date) -> tuple[date, date]:
     none: a weekday, "may" and 2025 are a time only behind a preposition or "last".
     """
     if match["date"]:
-        day = date.fromisoformat(match["date"])
-        return day, day
+        return (date.fromisoformat(match["date"]),) * 2
+    if match["recently"]:
+        return today - timedelta(7), today  # what people mean by it
     if match["day"]:
         return _period("day", _DAYS.index(match["day"]), today)
-    if match["ago"]:
-        number = match["number"]
+    if number := match["number"]:
         back = int(number) if number.isdecimal() else max(1, _NUMBERS.index(number))
         return _period(match["ago"], back, today)
     if match["unit"]:
