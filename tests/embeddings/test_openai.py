@@ -100,7 +100,6 @@ ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "a web server": (told(404, "<html>Our new model is not here</html>"), 1, NO_PAGE),
     "404 alone": (told(404, ""), 1, NO_PAGE),
     "500": (error(500), 3, "still failed after 3 tries (HTTP 500)"),
-    "502": (error(502), 3, "look into the service's own log"),
     "an hour": (busy("3600"), 3, "asks to wait 60 minutes. Nothing was changed. Try again then."),
     "a while": (busy("90", 503), 3, "asks to wait 90 seconds. Nothing was changed. Try again then"),
     "a day": (busy("86400"), 3, "It asks to wait 1,440 minutes."),
