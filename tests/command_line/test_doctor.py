@@ -264,18 +264,19 @@ def test_files_of_others_are_named_and_touched_by_nobody_and_no_problem(fresh: D
         (fresh.root / name).mkdir(parents=True)
     (fresh.root / "MEMORY.md").write_text("# theirs")
     (fresh.root / "topics/2026.md").write_text("theirs")
-    (fresh.database / "collection").mkdir(parents=True)
     notes = [fresh.folder / f"note {number}" for number in range(6)]
     for _ in range(2):  # without a store and with one
         [beside] = [each for each in fresh.json("doctor") if each["subject"] == "other files"]
         assert beside["state"] == "ok"
         assert beside["text"].endswith(": .git, MEMORY.md, events, topics")
+        (fresh.database / "collection").mkdir(parents=True)
         for note in notes:
             note.touch()
         within = fresh.finding("other files")
         assert within["state"] == "warning" and "left alone: sam/note 0, " in within["text"]
-        assert within["text"].endswith("sam/note 4, 5 more")
+        assert within["text"].endswith("sam/note 4, 6 more")
         fresh.run("store", "one")
+        (fresh.database / "collection").rmdir()
         for note in notes:
             note.unlink()
     assert (fresh.root / "topics/2026.md").read_text() == "theirs"
@@ -290,28 +291,24 @@ resource.setrlimit = setrlimit
 """
 
 
-class TestCheckingApart:
+def test_a_check_apart_whose_memory_is_bounded_already_or_cannot_be_and_one_that_fails(
+    doctor: Doctor, tmp_path: Path
+) -> None:
     """The check runs in a separate process, with a limit on its memory if one can be set."""
-
-    def test_a_limit_that_is_lower_already(self, doctor: Doctor) -> None:
-        result = doctor.limited("-v 4000000", "doctor", "--verbose")
-        assert result.returncode == 0, result.stdout
-        assert "12 memories: hashes, vectors and indexes agree" in result.stdout
-
-    def test_a_bound_that_cannot_be_set_and_a_check_that_fails_are_no_damage(
-        self, doctor: Doctor, tmp_path: Path
-    ) -> None:
-        for error in ("ValueError", "OSError"):
-            (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
-            process = doctor.start("doctor", "--verbose", PYTHONPATH=str(tmp_path))
-            output, _ = process.communicate()
-            assert process.returncode == 0 and "vectors and indexes agree" in output
-        (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
-        process = doctor.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
-        output, complaints = process.communicate()
-        assert process.returncode == 1 and "The check failed" in output
-        assert " --repair" not in output and "nothing that a repair could fix" in complaints
-        assert not list(doctor.folder.glob("damaged-*"))
+    result = doctor.limited("-v 4000000", "doctor", "--verbose")
+    assert result.returncode == 0, result.stdout
+    assert "12 memories: hashes, vectors and indexes agree" in result.stdout
+    for error in ("ValueError", "OSError"):
+        (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
+        process = doctor.start("doctor", "--verbose", PYTHONPATH=str(tmp_path))
+        output, _ = process.communicate()
+        assert process.returncode == 0 and "vectors and indexes agree" in output
+    (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
+    process = doctor.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
+    output, complaints = process.communicate()
+    assert process.returncode == 1 and "The check failed" in output
+    assert " --repair" not in output and "nothing that a repair could fix" in complaints
+    assert not list(doctor.folder.glob("damaged-*"))  # a check that fails is not damage
 
 
 # Stores memories in bursts, so that the store stays open in between, until it is killed.
@@ -346,37 +343,38 @@ def test_during_a_busy_session_it_tells_of_one_moment(doctor: Doctor) -> None:
     session.communicate()
 
 
-class TestErasure:
-    """After an interruption the memory is in no answer, but its bytes are not erased yet."""
+def hide(doctor: Doctor) -> bytes:
+    """Forget the newest memory as if it had been interrupted; returns its id."""
 
-    def hide(self, doctor: Doctor) -> bytes:
-        def work(store: Store) -> None:
-            store.delete(store.newest(1))
+    def work(store: Store) -> None:
+        store.delete(store.newest(1))
 
-        [newest, *_] = doctor.memories()
-        asyncio.run(doctor.storage.run(work, None))
-        id = newest.id.encode()
-        assert id in bytes_of(doctor.root)
-        return id
+    [newest, *_] = doctor.memories()
+    asyncio.run(doctor.storage.run(work, None))
+    id = newest.id.encode()
+    assert id in bytes_of(doctor.root)
+    return id
 
-    def test_the_doctor_warns_and_its_repair_or_the_next_forget_finishes_it(
-        self, doctor: Doctor
-    ) -> None:
-        hidden = self.hide(doctor)
-        warning = doctor.finding("forgotten")
-        assert (warning["state"], warning["mend"]) == ("warning", REPAIR)
-        assert "may still be on disk" in warning["text"]
-        refused = doctor.run("doctor", "--repair", input="n\n", code=1)
-        assert "Erase what is left" in refused.stderr and hidden in bytes_of(doctor.root)
-        doctor.run("doctor", "--repair", "--yes")
-        assert hidden not in bytes_of(doctor.root)
-        assert "forgotten" not in doctor.findings() and len(doctor.json("list")) == 11
-        assert not list(doctor.folder.glob("damaged-*"))
-        hidden = self.hide(doctor)
-        result = doctor.run("forget", hidden.decode(), "--yes", code=1)
-        assert f"no memory {hidden.decode()}" in result.stderr and "now erased" in result.stderr
-        assert hidden not in bytes_of(doctor.root)
-        assert len(doctor.json("list")) == 10
+
+def test_what_an_interrupted_forget_left_is_erased_by_a_repair_or_by_the_next_forget(
+    doctor: Doctor,
+) -> None:
+    """The memory is in no answer, but its bytes are not erased yet."""
+    hidden = hide(doctor)
+    warning = doctor.finding("forgotten")
+    assert (warning["state"], warning["mend"]) == ("warning", REPAIR)
+    assert "may still be on disk" in warning["text"]
+    refused = doctor.run("doctor", "--repair", input="n\n", code=1)
+    assert "Erase what is left" in refused.stderr and hidden in bytes_of(doctor.root)
+    doctor.run("doctor", "--repair", "--yes")
+    assert hidden not in bytes_of(doctor.root)
+    assert "forgotten" not in doctor.findings() and len(doctor.json("list")) == 11
+    assert not list(doctor.folder.glob("damaged-*"))
+    hidden = hide(doctor)
+    result = doctor.run("forget", hidden.decode(), "--yes", code=1)
+    assert f"no memory {hidden.decode()}" in result.stderr and "now erased" in result.stderr
+    assert hidden not in bytes_of(doctor.root)
+    assert len(doctor.json("list")) == 10
 
 
 def far_away(mappings: Path) -> None:
@@ -432,26 +430,24 @@ class TestRepair:
         [row] = fresh.json("list", "--agents")
         assert (row["memories"], row["model"]) == (1, "m")
 
-    @pytest.mark.parametrize("lost", [1, 12])
-    def test_what_neither_the_engine_nor_the_backup_has_is_counted(
-        self, doctor: Doctor, lost: int
-    ) -> None:
+    def test_what_neither_the_engine_nor_the_backup_has_is_counted(self, doctor: Doctor) -> None:
         memories = doctor.memories()
         page = doctor.file("payload_storage/page_0.dat")
-        data = bytearray(page.read_bytes())
-        for memory in memories[:lost]:
-            at = data.index(memory.id.encode()) // 128 * 128
-            data[at : at + 128] = bytes(128)  # at random ones, the engine crashes now and then
-        page.write_bytes(data)
+        whole = page.read_bytes()
         (doctor.folder / "backup.jsonl").unlink()
-        nothing_left = lost == len(memories)
-        result = doctor.run("doctor", "--repair", "--yes", code=int(nothing_left))
-        if nothing_left:
-            assert "nothing to make a new store from" in result.stderr
+        for lost, said in (
+            (12, "nothing to make a new store from"),
+            (1, "12 that were stored, 11 will be there"),
+        ):
             assert not list(doctor.folder.glob("damaged-*"))
-        else:
-            assert "12 that were stored, 11 will be there" in " ".join(result.stderr.split())
-            assert doctor.memories() == memories[lost:]
+            data = bytearray(whole)
+            for memory in memories[:lost]:
+                at = data.index(memory.id.encode()) // 128 * 128
+                data[at : at + 128] = bytes(128)  # at random ones, the engine crashes now and then
+            page.write_bytes(data)
+            result = doctor.run("doctor", "--repair", "--yes", code=int(lost == 12))
+            assert said in " ".join(result.stderr.split())
+        assert doctor.memories() == memories[1:]
 
     def test_what_was_forgotten_stays_forgotten(self, doctor: Doctor) -> None:
         [forgotten, *others] = doctor.memories()

@@ -6,9 +6,6 @@ With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions r
 import asyncio
 import json
 import logging
-import os
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -24,6 +21,7 @@ from memory_hooks import capture
 from memory_hooks.capture import NAME
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files.lock import take_lock
+from processes import start
 from scripted import REPOSITORY
 
 
@@ -52,25 +50,24 @@ async def test_a_decision_is_remembered_shown_with_its_undo_and_told_without_its
 
 
 async def test_a_killed_process_keeps_what_its_turns_held(
-    memory: dict[str, Any], sam: MemoryStorage
+    memory: dict[str, Any], sam: MemoryStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = f"""
-import asyncio
+    script = """
 from scripted import scripted_session
 async def main():
-    async with scripted_session([], {memory!r}, hooks={{{NAME!r}: {{}}}}) as session:
-        await session.execute({DECISION!r})
+    memory, hook, said = arguments
+    async with scripted_session([], memory, hooks={hook: {}}) as session:
+        await session.execute(said)
         await asyncio.sleep(600)
 asyncio.run(main())
 """
-    path = os.pathsep.join(str(REPOSITORY / each) for each in ("examples", "tests"))
-    command = [sys.executable, "-c", script]
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
+    monkeypatch.setenv("PYTHONPATH", f"{REPOSITORY / 'examples'}:{REPOSITORY / 'tests'}")
+    process = start(root, script, memory, NAME, DECISION)
     try:
         await until_stored(sam)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert await kept(sam) == [DECISION]
     assert await sam.check() == []
 
