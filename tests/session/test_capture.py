@@ -19,16 +19,10 @@ from captured import DECISION, RULE, converse, emit, kept, remembered, store, un
 from conversation import each_loop
 from memory_hooks import capture
 from memory_hooks.capture import NAME
-from memory_semantic import Memory, MemoryStorage
+from memory_semantic import MemoryStorage
 from memory_semantic.files.lock import take_lock
 from processes import start
 from scripted import REPOSITORY
-
-
-async def only(storage: MemoryStorage) -> Memory:
-    [memory] = await storage.get_recent(100)
-    return memory
-
 
 # What is captured, and whose words it is captured from.
 
@@ -138,10 +132,10 @@ async def test_the_same_statement_renews_the_memory_and_any_other_is_another(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     await converse(memory, RULE)
-    before = await only(sam)
+    [before] = await sam.get_recent(100)
     for again in ("from now on never deploy on fridays", "Please remember: " + RULE, RULE):
         await converse(memory, again)
-        after = await only(sam)
+        [after] = await sam.get_recent(100)
         assert (after.id, after.tags) == (before.id, before.tags)
         assert after.timestamp > before.timestamp
         before = after
