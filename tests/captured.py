@@ -22,7 +22,7 @@ def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
 
 
 async def until_stored(storage: MemoryStorage) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not await storage.count():
             await asyncio.sleep(0.02)
 

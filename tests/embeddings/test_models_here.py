@@ -65,23 +65,14 @@ def models(fetched_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return folder
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that a model is given."""
-    texts: list[str] = []
-    real = running.run
-    monkeypatch.setattr(running, "run", lambda model, new: texts.extend(new) or real(model, new))
-    return texts
-
-
 def change_record(model: str, **fields: Any) -> None:
     record = running.record_of(model)
     record.write_text(json.dumps(json.loads(record.read_text()) | fields))
 
 
 @pytest.mark.parametrize(("name", "real"), [("english", ENGLISH), ("multilingual", MULTILINGUAL)])
-async def test_a_model_that_2_1_fetched_has_the_same_version_and_vectors(
-    models: Path, make_storage: MakeStorage, name: str, real: str
+async def test_a_model_that_2_1_fetched_has_the_same_version_and_vectors_and_a_store_gets_it(
+    models: Path, make_storage: MakeStorage, command: Command, name: str, real: str
 ) -> None:
     change_record(real, pooling="mean")  # which is no longer of interest
     for written_by_fastembed in [*models.rglob("refs"), *models.rglob("files_metadata.json")]:
@@ -89,7 +80,8 @@ async def test_a_model_that_2_1_fetched_has_the_same_version_and_vectors(
     version, numbers = BEFORE[real]
     vector = await EmbeddingGenerator(name).generate(TEXT)
     assert vector[:4] == pytest.approx(numbers, abs=1e-4)
-    await make_storage(embedding_model=name).store_many([TEXT, "xyzzy"])
+    await make_storage().store_many([TEXT, "xyzzy"])
+    await asyncio.to_thread(command.run, "reembed", "--model", name, "--yes")
     for same in (None, real):  # whoever names none, or the real name, has the same store
         storage = make_storage(embedding_model=same)
         assert (await storage.search(TEXT))[0].content == TEXT
@@ -167,8 +159,10 @@ async def test_a_damaged_model_is_named_and_fetched_again(
 
 
 async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
-    models: Path, asked: list[str]
+    models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked, run = [], running.run
+    monkeypatch.setattr(running, "run", lambda model, new: asked.extend(new) or run(model, new))
     generator = EmbeddingGenerator("multilingual")
     vectors = await generator.generate_batch(SAMPLE)
     await generator.generate_batch(["what was it?"], questions=True)
@@ -208,7 +202,7 @@ async def test_a_model_is_loaded_once_and_a_cancelled_batch_ends_at_once_and_emb
     assert asked == ["x", "the next one"]
 
 
-async def test_a_model_for_english_leaves_korean_questions_to_the_words(
+async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_models_here(
     models: Path, make_storage: MakeStorage
 ) -> None:
     storage = make_storage(embedding_model="english")
@@ -217,6 +211,10 @@ async def test_a_model_for_english_leaves_korean_questions_to_the_words(
     assert found.content.startswith("배포는") and (found.score or 0) > 0.5
     assert english_only("local") and english_only("BAAI/bge-small-en-v1.5")
     assert not english_only(MULTILINGUAL) and not english_only("BAAI/bge-small-zh-v1.5")
+    there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
+    assert lexical_weight(storage.config, ENGLISH) == lexical_weight(storage.config, "local") == 1
+    assert lexical_weight(there, ENGLISH) == 0  # at a service, words do not count
+    assert lexical_weight(storage.config, "text-embedding-3-small") == 0
 
 
 def test_a_child_of_a_process_that_has_loaded_a_model_can_use_it(models: Path) -> None:
@@ -238,13 +236,6 @@ print(os.waitpid(child, 0)[1], logging.getLogger().handlers)
     assert (done.stdout, done.stderr) == ("0 []\n", "")
 
 
-def test_shared_words_count_with_models_here_and_not_with_services() -> None:
-    here = StorageConfig.parse({})
-    there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
-    assert lexical_weight(here, ENGLISH) == lexical_weight(here, "local") == 1
-    assert lexical_weight(there, ENGLISH) == lexical_weight(here, "text-embedding-3-small") == 0
-
-
 def test_an_interrupted_fetch_is_not_used_and_the_next_one_resumes_without_a_token(
     hub: ModelHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,14 +254,3 @@ def test_an_interrupted_fetch_is_not_used_and_the_next_one_resumes_without_a_tok
     hub.headers.clear()
     assert hub.fetch("english", tmp_path) == (BEFORE[ENGLISH][0], "") and hub.headers == []
     assert not [path for path in tmp_path.rglob("*") if path.name == "README.md"]
-
-
-def test_a_store_gets_such_a_model_by_one_command(
-    models: Path, make_storage: MakeStorage, command: Command
-) -> None:
-    asyncio.run(make_storage().store_many(SAMPLE))
-    command.run("reembed", "--model", "multilingual", "--yes")
-    storage = make_storage(embedding_model="multilingual")
-    info = asyncio.run(storage.info())
-    assert info and info.model.model == MULTILINGUAL and info.words and info.memories == len(SAMPLE)
-    assert asyncio.run(storage.search(SAMPLE[2]))[0].content == SAMPLE[2]

@@ -21,7 +21,13 @@ Call = tuple[str, dict[str, Any]]
 
 
 @pytest.fixture
-def play(memory: dict[str, Any]) -> Callable[..., Any]:
+def events() -> list[dict[str, Any]]:
+    """What the sessions that are played tell of what they share."""
+    return []
+
+
+@pytest.fixture
+def play(memory: dict[str, Any], events: list[dict[str, Any]]) -> Callable[..., Any]:
     """Plays a session in which the model makes these calls, one after the other; as `agent`, with
     the settings of sharing in `config`, or without the module. Returns their results.
     """
@@ -32,14 +38,15 @@ def play(memory: dict[str, Any]) -> Callable[..., Any]:
         results: list[dict[str, Any]] = []
 
         async def record(event: str, data: dict[str, Any]) -> HookResult:
-            results.append(data["result"])
+            results.append(data["result"]) if event == "tool:post" else events.append(data)
             return HookResult(action="continue")
 
         turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
         tools = {} if config is None else {MODULE: config}
         settings = {**memory, "agent_identity": agent, **more}
         async with scripted_session(turns, settings, tools=tools) as session:
-            session.coordinator.hooks.register("tool:post", record, name="record")
+            for event in ("tool:post", "memory:shared"):
+                session.coordinator.hooks.register(event, record, name="record")
             await session.execute("Go on.")
         return results
 
@@ -66,14 +73,17 @@ def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
     return [(each["content"], each.get("agent")) for each in result["output"]["memories"]]
 
 
-async def test_an_agent_shares_with_those_in_the_settings(
-    play: Any, make_storage: MakeStorage
+async def test_an_agent_shares_with_those_in_the_settings_and_an_event_tells_it_without_the_text(
+    play: Any, make_storage: MakeStorage, events: list[dict[str, Any]]
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
     once = share(memory_id, "alice")
     for result in await play(once, once, config={"share_with": ["alice"]}):
         assert result["output"] == {"memory_id": memory_id, "status": "alice has it"}
+    shared = {"agent_id": "sam", "to_agent": "alice", "memory_id": memory_id}
+    assert [shared.items() <= event.items() for event in events] == [True, True]
+    assert "PostgreSQL" not in json.dumps(events)
     [copy] = await alice.get_recent(None)
     assert copy.metadata == {"from": "sam"} and copy.id != memory_id and copy.tags == ["db"]
     [seen] = await play(search("Which database?"), agent="alice")
@@ -82,51 +92,24 @@ async def test_an_agent_shares_with_those_in_the_settings(
     assert "from" not in own["output"]["memories"][0]
 
 
-async def test_sharing_emits_an_event_without_the_text(
-    memory: dict[str, Any], make_storage: MakeStorage
-) -> None:
-    memory_id = await make_storage().store("We chose PostgreSQL.")
-    events: list[dict[str, Any]] = []
-
-    async def record(event: str, data: dict[str, Any]) -> HookResult:
-        events.append(data)
-        return HookResult(action="continue")
-
-    tool, arguments = share(memory_id, "alice")
-    turns = [[{"tool": tool, "arguments": arguments}]]
-    async with scripted_session(turns, memory, tools={MODULE: {"share_with": "alice"}}) as session:
-        session.coordinator.hooks.register("memory:shared", record, name="record")
-        declared = await session.coordinator.collect_contributions("observability.events")
-        assert ["memory:shared"] in declared
-        await session.execute("Go on.")
-    [event] = events
-    shared = {"agent_id": "sam", "to_agent": "alice", "memory_id": memory_id}
-    assert shared.items() <= event.items() and "PostgreSQL" not in json.dumps(event)
-
-
-@pytest.mark.parametrize("to", ["team", "sam", "ALICE", None, ["alice"]])
-async def test_an_agent_shares_with_nobody_else(
-    play: Any, make_storage: MakeStorage, root: Path, to: Any
-) -> None:
-    memory_id = await make_storage().store("a fact")
-    [result] = await play(share(memory_id, to), config={"share_with": "alice, sam"})
-    assert told(result) == "to_agent must be one of: alice. Nothing was changed."
-    assert [path.name for path in root.iterdir()] == ["sam"]
-
-
-async def test_an_agent_does_not_pass_on_a_copy_nor_what_is_not_its_own(
+async def test_an_agent_shares_with_nobody_else_and_only_its_own_memories_but_no_copy(
     play: Any, make_storage: MakeStorage, root: Path
 ) -> None:
-    copy = await make_storage().store("a fact", metadata={"from": "bob"})
+    own = await make_storage().store("a fact")
+    copy = await make_storage().store("another fact", metadata={"from": "bob"})
     foreign = await make_storage("team").store("a fact of the team")
-    config = {"share_with": ["alice"], "also_search": ["team"]}
-    of_copy, of_team, of_nobody, malformed = await play(
-        *(share(each, "alice") for each in (copy, foreign, "mem-000000000000", "x")), config=config
-    )
-    assert "is a copy: only your own memories can be shared" in told(of_copy)
-    assert told(of_team) == f"You have no memory {foreign}. Nothing was changed."
-    assert "You have no memory mem-000000000000" in told(of_nobody)
-    assert "id looks like" in told(malformed)
+    nobody = "to_agent must be one of: alice. Nothing was changed."
+    refused = [
+        *((own, to, nobody) for to in ("team", "sam", "ALICE", None, ["alice"])),
+        (copy, "alice", "is a copy: only your own memories can be shared"),
+        (foreign, "alice", f"You have no memory {foreign}. Nothing was changed."),
+        ("mem-000000000000", "alice", "You have no memory mem-000000000000"),
+        ("x", "alice", "id looks like"),
+    ]
+    config = {"share_with": "alice, sam", "also_search": ["team"]}
+    calls = [share(memory_id, to) for memory_id, to, _ in refused]
+    for (*_, said), result in zip(refused, await play(*calls, config=config), strict=True):
+        assert said in told(result)
     assert sorted(path.name for path in root.iterdir()) == ["sam", "team"]
 
 
@@ -151,8 +134,8 @@ async def test_without_permission_there_is_no_memory_share(
 
 
 @pytest.mark.parametrize("comes_first", [False, True])
-async def test_its_search_replaces_the_other_one(
-    memory: dict[str, Any], make_storage: MakeStorage, comes_first: bool
+async def test_its_search_replaces_the_other_one_and_needs_no_store_of_its_own(
+    memory: dict[str, Any], make_storage: MakeStorage, root: Path, comes_first: bool
 ) -> None:
     await make_storage("team").store("The team deploys on Tuesdays.")
     sharing = {MODULE: {"also_search": ["team"]}}
@@ -163,6 +146,7 @@ async def test_its_search_replaces_the_other_one(
         assert sorted(tools) == ["memory_search", "memory_store"]
         result = await tools["memory_search"].execute({"query": "When do they deploy?"})
         assert result.output["memories"][0]["agent"] == "team"
+    assert [path.name for path in root.iterdir()] == ["team"]
 
 
 async def test_the_best_of_all_stores_come_first(
@@ -199,15 +183,6 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     [log] = root.rglob("usage.jsonl")
     assert log.parent.name == "sam"
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
-
-
-async def test_an_agent_without_a_store_finds_what_others_have(
-    play: Any, make_storage: MakeStorage, root: Path
-) -> None:
-    await make_storage("team").store("The team deploys on Tuesdays.")
-    [result] = await play(search("deploys"), config={"also_search": ["team"]})
-    assert found(result) == [("The team deploys on Tuesdays.", "team")]
-    assert [path.name for path in root.iterdir()] == ["team"]
 
 
 async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
@@ -279,12 +254,11 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     assert set(found(secrets)) == readable
     assert [bool(found(each)) for each in by_id] == [True, False, True, False]
 
-    # That opens nothing for the others, whatever they have been given.
+    # That opens nothing for the others, with the module or without.
     for name in agents[1:]:
-        [seen] = await play(search("secret", limit=20), agent=name)
-        assert found(seen) == [(f"The secret of {name}.", None)]
-        [seen] = await play(search("secret", limit=20), agent=name, config={})
-        assert found(seen) == [(f"The secret of {name}.", None)]
+        for own in (None, {}):
+            [seen] = await play(search("secret", limit=20), agent=name, config=own)
+            assert found(seen) == [(f"The secret of {name}.", None)]
 
     # Memories are written only to one's own store, or to that of an agent that is named.
     stored, *_ = await play(
@@ -312,20 +286,17 @@ async def test_an_invalid_setting_is_reported_at_the_call(
     assert said in told(result)
 
 
-async def test_mounting_opens_nothing(memory: dict[str, Any], root: Path, tmp_path: Path) -> None:
-    for config in ({**memory, "share_with": "alice", "also_search": ["team"]}, {}, None):
+async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
+    memory: dict[str, Any], make_storage: MakeStorage, root: Path, tmp_path: Path
+) -> None:
+    for config in (None, {}, {**memory, "share_with": "alice", "also_search": ["team"]}):
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None
         assert "memory_search" in coordinator.mount_points["tools"]
+    declared = await coordinator.collect_contributions("observability.events")
+    assert ["memory:shared"] in declared
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
-
-
-async def test_searches_at_the_same_time_do_not_mix(
-    memory: dict[str, Any], make_storage: MakeStorage
-) -> None:
     await make_storage("team").store_many([f"fact {number}" for number in range(5)])
-    coordinator = MockCoordinator()
-    await mount(coordinator, {**memory, "also_search": ["team"]})
     tool = coordinator.mount_points["tools"]["memory_search"]
     queries = [{"query": f"fact {number}", "limit": number + 1} for number in range(5)]
     answers = await asyncio.gather(*map(tool.execute, queries))
