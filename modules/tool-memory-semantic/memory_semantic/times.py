@@ -81,7 +81,7 @@ def _days(match: re.Match[str], today: date) -> tuple[date, date]:
     none: a weekday, "may" and 2025 are a time only behind a preposition or "last".
     """
     if match["date"]:
-        return (date.fromisoformat(match["date"]),) * 2
+        return _period("day", (today - date.fromisoformat(match["date"])).days, today)
     if match["recently"]:
         return today - timedelta(7), today  # what people mean by it
     if match["day"]:
