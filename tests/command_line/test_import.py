@@ -247,7 +247,8 @@ class TestAsking:
         assert "Nobody is there" in command.run("import", str(folder), code=1).stderr
         said = command.run("import", str(folder), input="y\n")
         assert "5 new" in said.stdout
-        assert "Undo: agent-memory forget" in said.stderr and "--tag from-claude" in said.stderr
+        undo = f"--tag from-claude --agent sam --root {command.root}\n"
+        assert "Undo: agent-memory forget" in said.stderr and undo in said.stderr
 
     def test_undone_by_its_tag_what_was_there_before_stays(
         self, command: Command, tmp_path: Path
@@ -304,6 +305,13 @@ class TestBounds:
             said = command.run("import", str(path), code=1).stderr
             assert "damaged or locked zip file" in said
         assert not command.root.exists()
+
+    def test_a_file_that_is_cut_off_is_refused_whole(
+        self, command: Command, tmp_path: Path
+    ) -> None:
+        (tmp_path / "memory.jsonl").write_text('{"memory": "first"}\n{"memory": "sec')
+        said = command.run("import", str(tmp_path / "memory.jsonl"), "--yes", code=1).stderr
+        assert "line 2: it is not a whole JSON object" in said and not command.root.exists()
 
     def test_a_text_that_is_too_long_is_named(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "all", {"CLAUDE.md": f"- Be brief.\n- {'x' * 10_001}\n"})

@@ -29,6 +29,9 @@ NAMED = [
     ("which incidents were there lately", "2026-11-13", "2026-11-20"),
     ("what keeps us busy these days?", "2026-11-13", "2026-11-20"),
     ("What was said over the last few days?", "2026-11-13", "2026-11-20"),
+    ("What broke in the last week?", "2026-11-13", "2026-11-20"),
+    ("day before yesterday's incident", "2026-11-18", "2026-11-18"),
+    ("the vendor of December, 2023", "2023-12-01", "2023-12-31"),
     ("what did we drop eleven, no, 11 months ago", "2025-12-01", "2025-12-31"),
     ("Which goals have we set ourselves this year?", "2026-01-01", "2026-11-20"),
     ("How did we handle certificate renewal last year?", "2025-01-01", "2025-12-31"),
@@ -69,7 +72,8 @@ What may a plugin write to disk?
 Do the nodes march in lockstep during a rolling restart?
 Why does the second replica lag behind?
 What do we usually do on the last day of a sprint?
-What broke in the last week?
+This may break.
+What did this march of progress cost us?
 What was said on May 5?
 Is version 2025 of the SDK supported?
 Is it in 2025.1 or in 2025/26?

@@ -172,7 +172,8 @@ class TestErrors:
         export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
         run(*export)
         run(*load, code=1)
-        (root / "sam").rename(tmp_path / "away")
+        for name in ("qdrant.db", "backup.jsonl"):
+            (root / "sam" / name).rename(tmp_path / name)
         run(*load)
         assert as_json("list") == before
 

@@ -1,5 +1,6 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
+import shlex
 from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -18,7 +19,9 @@ FIRST_STORE = 'The first memory makes one: agent-memory store "TEXT"'
 
 
 class Session:
-    """What one run of a command works with: the settings, the agent, its storage, the output."""
+    """What one run of a command works with: the settings, the agent, its storage, the output; and
+    the options by which it was `named`, for a command that the person may run next.
+    """
 
     def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
         self.out = Output(as_json)
@@ -26,6 +29,8 @@ class Session:
         for problem in self.settings.problems:
             self.out.warn(problem)
         self._agent = agent
+        named = {"--agent": agent, "--root": root}
+        self.named = "".join(f" {o} {shlex.quote(v)}" for o, v in named.items() if v)
 
     @property
     def named_agent(self) -> str | None:

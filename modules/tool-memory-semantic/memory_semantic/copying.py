@@ -167,7 +167,7 @@ async def compare(
     return faults
 
 
-def lacking(memory: Memory, copy: Memory | None) -> str | None:
+def _lacking(memory: Memory, copy: Memory | None) -> str | None:
     """What is missing from a copy of the memory, which may have been merged with an older one."""
     if copy is None:
         return "it is missing"
@@ -200,7 +200,7 @@ def _merge_in(store: Store, memories: Sequence[Memory]) -> None:
 
 
 def _fault(memory: Memory, copy: Memory | None, same_model: bool) -> str | None:
-    fault = lacking(memory, copy)
+    fault = _lacking(memory, copy)
     if copy is None or fault:
         return fault
     numbers = zip(memory.embedding, copy.embedding, strict=True) if same_model else ()

@@ -98,7 +98,7 @@ def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
     """Adapt the ids and times of memories that are being restored to what the store already holds.
     Returns the keys of the texts that it knows.
     """
-    rename_taken(store, memories)
+    _rename_taken(store, memories)
     known = store.get(memory.key for memory in memories)
     for memory in memories:
         if not memory.dated and memory.key in known:
@@ -106,7 +106,7 @@ def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
     return known.keys()
 
 
-def rename_taken(store: Store, memories: Sequence[Memory]) -> None:
+def _rename_taken(store: Store, memories: Sequence[Memory]) -> None:
     """Give a new id to each memory whose id belongs to another text, in the store or among them."""
     ids = tuple(memory.id for memory in memories)
     there = [] if not ids else store.newest(2 * len(ids), Where(ids=ids))

@@ -58,21 +58,21 @@ def named(question: str, now: datetime) -> Span | None:
 
 
 _BEGINNING = date(1970, 1, 2)  # nothing was stored before
-_DAYS = ["today", "yesterday", "the day before yesterday"]
+_DAYS = ["today", "yesterday", "day before yesterday"]
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august"]
 _MONTHS += ["september", "october", "november", "december"]
 _NUMBERS = ["a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-# "2025.1" and "2000 ms" are no years, and "the last week" is mostly the last seven days.
+# "2025.1" and "2000 ms" are no years, and "the last week" is the last seven days.
 _YEAR = r"(19|20)\d\d(?![-.:/,]?\w| ?(ms|px|[kmg]i?b|rows|tokens|users)\b)"
 _TIME = re.compile(
     r"(?<![\w-])((?P<word>since|after|before|until|on|in|from|of|during) )?"
-    r"((?P<recently>recently|lately|these days|(last|past) (few )?days)"
-    rf"|(?P<day>{'|'.join(_DAYS)})|(?P<date>\d{{4}}-\d\d-\d\d)(?!-)"
+    r"((?P<recently>recently|lately|these days|(last|past) (few )?days|(the last|past) week)"
+    rf"|(the )?(?P<day>{'|'.join(_DAYS)})|(?P<date>\d{{4}}-\d\d-\d\d)(?!-)"
     rf"|(?P<number>\d{{1,3}}|{'|'.join(_NUMBERS)}) (?P<ago>day|week|month|year)s? ago"
     rf"|(?<!the )(?P<counted>this|last) (?P<unit>week|month|year)|(?P<year>{_YEAR})"
-    rf"|(?P<which>(this|last) )?((?P<weekday>{'|'.join(_WEEKDAYS)})"
-    rf"|(?P<month>{'|'.join(_MONTHS)})( (?P<of>{_YEAR})|(?! \d))))(?!\w)"
+    rf"|(?!this ma[yr])(?P<which>(this|last) )?((?P<weekday>{'|'.join(_WEEKDAYS)})"
+    rf"|(?P<month>{'|'.join(_MONTHS)})(,? (?P<of>{_YEAR})|(?! \d))))(?!\w)"
 )
 
 

@@ -146,8 +146,8 @@ class Shards:
                 return info
         return None
 
-    def clear(self, keep: str = "") -> None:
-        """Delete all collections but that of the shard `keep` for good, with their alias."""
+    def clear(self, keep: str) -> None:
+        """Delete all collections but that of the shard `keep` for good."""
         for shard in self.names():
             if shard != keep:
                 self._remove(shard)

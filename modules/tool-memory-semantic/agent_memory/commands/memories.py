@@ -80,7 +80,7 @@ def store(
     session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
     session.out.line(f"{stored.id}  {status} for {session.agent}")
     if stored.replaced:
-        undo = f"agent-memory unreplace {stored.replaced}"
+        undo = f"agent-memory unreplace {stored.replaced}{session.named}"
         session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
     session.out.masked(masked)
 
@@ -135,7 +135,7 @@ def tell_unshown(session: Session) -> None:
         names = ", ".join(memory.id for memory in left)
         session.out.note(
             f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
-            f"not fit: {names}. Unpin some: agent-memory unpin ID"
+            f"not fit: {names}. Unpin some: agent-memory unpin ID{session.named}"
         )
 
 
@@ -163,7 +163,9 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 @click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
-@click.option("--agents", is_flag=True, help="The agents that have a store here, in their place.")
+@click.option(
+    "--agents", is_flag=True, help="Instead, the agents that have a store here, all of them."
+)
 def list_(
     session: Session,
     since: datetime | None,

@@ -102,7 +102,8 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
         session.out.line(first_line(f"Fields that are not understood, and were left out: {names}."))
     session.out.masked(masked)
     if undo:
-        session.out.note(f"Undo: agent-memory forget {' '.join(f'--tag {tag}' for tag in undo)}")
+        told = "".join(f" --tag {tag}" for tag in undo) + session.named
+        session.out.note(f"Undo: agent-memory forget{told}")
 
 
 def _own(file: str) -> Iterator[formats.Entry]:

@@ -56,5 +56,5 @@ def _entries(file: Path | zipfile.Path, notes: bool) -> Iterator[Entry]:
         if file.name.endswith(".md"):
             yield from markdown.entries(file.name, text, notes)
         else:
-            for _, value in json_values(text):
+            for _, value in list(json_values(text)):  # a fault anywhere refuses all of it
                 yield from records.entries(value)

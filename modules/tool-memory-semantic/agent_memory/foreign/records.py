@@ -43,9 +43,8 @@ def _of_message(node: Any) -> Iterator[Entry]:
             yield from _all("from-chatgpt", "memories saved by ChatGPT", _texts(parts), **fields)
         case {"message": {"content": {"content_type": "user_editable_context", **told}, **about}}:
             said = _blocks(told.get("user_profile"), told.get("user_instructions"))
-            yield from _all(
-                "from-chatgpt", "instructions for ChatGPT", said, timestamp=_time(about)
-            )
+            when = _time(about)
+            yield from _all("from-chatgpt", "instructions for ChatGPT", said, timestamp=when)
 
 
 def _time(message: dict[str, Any]) -> datetime | None:

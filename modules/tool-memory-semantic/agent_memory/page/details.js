@@ -95,12 +95,12 @@ function neighbours(memory) {
     .map(([, other]) => other);
 }
 
-async function copyText(button, from) {
+async function copyId() {
   try {
-    await navigator.clipboard.writeText(from.textContent);
-    button.textContent = "Copied";
+    await navigator.clipboard.writeText($("id").textContent);
+    $("copy").textContent = "Copied";
   } catch {
-    getSelection().selectAllChildren(from);
-    button.textContent = "Selected";
+    getSelection().selectAllChildren($("id"));
+    $("copy").textContent = "Selected";
   }
 }

@@ -49,7 +49,7 @@ function start() {
     if (button) openMemory(byId.get(button.dataset.id));
   });
   $("more").addEventListener("click", pressMore);
-  $("copy").addEventListener("click", () => copyText($("copy"), $("id")));
+  $("copy").addEventListener("click", copyId);
   $("close").addEventListener("click", closeMemory);
   rove($("chips"), CHIP);
   rove($("list"), ".entry", showMore);

@@ -198,8 +198,9 @@ class AgentFolder:
             export = f"agent-memory export {mine} --root {shlex.quote(str(self.root))}"
             raise StorageError(
                 f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
-                f"one. {UNCHANGED} To take it there: `{export}`, move {self.path} away, and "
-                f"`agent-memory import {mine}`. To keep using it here: set qdrant_url to {HERE!r}."
+                f"one. {UNCHANGED} To take it there: `{export}`, move qdrant.db and backup.jsonl "
+                f"out of {self.path}, and `agent-memory import {mine}`. To keep using it here: set "
+                f"qdrant_url to {HERE!r}."
             )
 
     def of_others(self) -> tuple[list[Path], list[Path]]:

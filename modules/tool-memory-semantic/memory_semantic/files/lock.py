@@ -57,19 +57,18 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: bool = False) -> Lock:
-    """Wait for the lock of the store in `folder`; with `read_only`, create no file there.
+def take_lock(folder: Path, deadline: float, cancelled: Event) -> Lock:
+    """Wait for the lock of the store in `folder`.
 
     Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` is set
     or the folder was deleted or replaced meanwhile, and OSError, also where the file system has no
     locks.
     """
     seconds = max(0.0, deadline - time.monotonic())
-    flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
 
     def hold(path: Path) -> Lock:
         with ExitStack() as unless_taken:
-            lock = unless_taken.enter_context(Lock(path, flags))
+            lock = unless_taken.enter_context(Lock(path, os.O_RDWR | os.O_CREAT))
             while not _try(lock.descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= deadline:
                     raise InUseError(in_use(folder, seconds))
@@ -77,8 +76,7 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
                     raise StorageError("The call was cancelled while waiting for the store.")
             if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
                 raise StorageError(_REPLACED)
-            if not read_only:
-                os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
+            os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
             unless_taken.pop_all()
         return lock
 
@@ -86,8 +84,6 @@ def take_lock(folder: Path, deadline: float, cancelled: Event, *, read_only: boo
         with hold(folder / NAMES[0]):
             return hold(folder / NAMES[1])
     except FileNotFoundError:
-        if read_only:  # nobody has ever locked it
-            raise
         raise StorageError(_REPLACED) from None
 
 
