@@ -188,7 +188,7 @@ def test_a_service_that_is_down_or_refuses_is_named_and_no_short_outage_changes_
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     settings(agent_identity="sam", base_url=server.base_url, embedding_model="m")
     fresh.run("store", "one")
-    assert fresh.findings() == {}
+    assert fresh.findings() == {}  # seven examinations of a store in a child take seconds
     for status, said, mend in (
         (401, "Check OPENAI_API_KEY", "reembed --model local"),
         (404, "", "reembed --model local"),

@@ -196,7 +196,7 @@ def test_refuses_what_it_may_not_use_and_leaves_it_alone(
     port = daemon.url.split(":")[2].split("/")[0]
     second = DaemonProcess(daemon.home, dsn=daemon.dsn, port=port)
     assert f"cannot listen on 127.0.0.1, port {port}" in refusal(second, "serve")
-    own = DaemonProcess(empty)
+    own = DaemonProcess(empty)  # its database takes seconds to start
     (empty / "postgres").mkdir(parents=True)
     (empty / "postgres/PG_VERSION").write_text("16\n")
     assert "created by PostgreSQL 16" in refusal(own, "doctor")

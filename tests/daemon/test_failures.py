@@ -70,7 +70,7 @@ async def test_recorded_events_survive_kill_9_of_the_database_and_of_the_daemon(
 
 
 async def test_explains_a_stopped_database(own: DaemonProcess, empty: Path) -> None:
-    second = DaemonProcess(empty.with_name("second"), dsn=own.dsn).start()
+    second = DaemonProcess(empty.with_name("second"), dsn=own.dsn).start()  # starts take seconds
     try:
         agent = second.agent(Access("t"))
         await agent.record("before")
@@ -87,7 +87,7 @@ async def test_explains_a_stopped_database(own: DaemonProcess, empty: Path) -> N
 
 
 async def test_a_failure_is_explained_reveals_nothing_and_leaves_nothing_half_written(
-    own: DaemonProcess,
+    own: DaemonProcess,  # to start a PostgreSQL of its own takes seconds
 ) -> None:
     agent = own.agent(Access("t"))
     await agent.record("It is run by npm start", "decision")

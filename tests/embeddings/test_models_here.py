@@ -242,7 +242,7 @@ def test_an_interrupted_fetch_is_not_used_and_the_next_one_resumes_without_a_tok
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
     hub.cut = MODEL_FILE
-    got, said = hub.fetch("english", tmp_path)
+    got, said = hub.fetch("english", tmp_path)  # each is a process that loads fastembed
     assert got == "" and "could not be fetched" in said and "it resumes" in said
     with pytest.raises(EmbeddingError, match="has not been fetched"):
         running.fetched(ENGLISH)

@@ -102,7 +102,7 @@ async def test_more_memories_than_acknowledged_are_from_an_interrupted_write(
 async def test_every_file_of_a_store_in_turn(
     make_storage: MakeStorage, database: Path, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """If it is missing, emptied or truncated: an error, or the full answer."""
+    """If it is missing, emptied or truncated: an error, or the full answer. Slow: over 30."""
     copy = tmp_path / "copy"
     copy_sparse(database, copy)
     files = sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file())

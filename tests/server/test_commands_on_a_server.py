@@ -365,7 +365,7 @@ class TestReembed:
     def test_killed_before_its_end_it_can_be_repaired(self, reembed: Reembed) -> None:
         settings(qdrant_timeout="1", base_url=reembed.service.base_url)
         reembed.qdrant.fail(503, times=3, only=READY)
-        reembed(code=1)
+        reembed(code=1)  # from here on, each call waits a second for it to end
         assert "doctor --repair" in run("list", code=1).stderr
         assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
         run("doctor", "--repair", "--yes")
