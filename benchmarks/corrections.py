@@ -70,7 +70,7 @@ async def _links() -> dict[str, Any]:
 
 async def _answer(storage: MemoryStorage, question: Question) -> Answer:
     found = await storage.search(question.text, DEPTH)
-    return Answer(question, [memory.content for memory in found], 0.0)
+    return Answer(question, [memory.content for memory in found])
 
 
 def _stale(answers: list[Answer], later: dict[str, set[str]]) -> int:

@@ -117,7 +117,7 @@ async def asked(
             for question in given.questions:
                 memories = await storage.search(question.text, DEPTH, phrases=times)
                 texts = [memory.content for memory in memories]
-                found[-1].append(Answer(question, texts, memories[0].score or 0.0))
+                found[-1].append(Answer(question, texts))
             await storage.close()
         await filled.close()
     return found
@@ -133,7 +133,7 @@ def _bm25(given: Set) -> list[Answer]:
         relevance = index.get_scores(words(question.text))
         order = np.argsort(-relevance, kind="stable")[:DEPTH]
         texts = [given.texts[i] for i in order]
-        answers.append(Answer(question, texts, float(relevance[order[0]])))
+        answers.append(Answer(question, texts))
     return answers
 
 

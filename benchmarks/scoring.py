@@ -19,11 +19,10 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a method finds for a question: texts, best first, and the score of the first."""
+    """What a method finds for a question: texts, best first."""
 
     question: Question
     texts: list[str]
-    top: float
 
 
 # A value, and the ends of the interval that holds 95 % of what resampling gives.

@@ -67,6 +67,6 @@ def test_every_fact_and_its_questions_are_there_in_every_language() -> None:
     ],
 )
 def test_the_measures(found: str, wanted: str, expected: dict[str, float]) -> None:
-    answer = Answer(Question("kind", "question", frozenset(wanted)), list(found), 1.0)
+    answer = Answer(Question("kind", "question", frozenset(wanted)), list(found))
     for metric, value in expected.items():
         assert score(metric, answer) == pytest.approx(value, abs=1e-3), metric

@@ -79,10 +79,11 @@ def fail(message: str) -> NoReturn:
     raise click.ClickException(message)
 
 
-def confirm(question: str, yes: bool, otherwise: str = "Nothing was changed.") -> None:
-    """Ask, unless `yes` is set. Any answer but yes ends the command with the sentence `otherwise`
-    and exit code 1.
+def confirm(question: str, yes: bool) -> None:
+    """Ask, unless `yes` is set. Any answer but yes ends the command with exit code 1: nothing was
+    changed.
     """
+    otherwise = "Nothing was changed."
     try:
         agreed = yes or click.confirm(question, err=True)
     except click.Abort as error:  # Ctrl-C, or the end of the input
