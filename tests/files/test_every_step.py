@@ -45,8 +45,10 @@ async def rebuild(model):
     wanted = info.model_copy(update={"model": info.model._replace(model=model)})
     generator = PlainVectors() if model != "plain" else None
     return await storage.backend.rebuild(wanted, generator)
+async def tag(text):
+    return await storage.store(text, ["killed"])
 operation, argument = sys.argv[3:]
-work = rebuild if operation == "rebuild" else getattr(storage, operation)
+work = {"rebuild": rebuild, "tag": tag}.get(operation) or getattr(storage, operation)
 try:
     print(json.dumps({"done": asyncio.run(work(json.loads(argument)))}))
 except StorageError as error:
@@ -241,6 +243,29 @@ def test_at_every_step(base: Path, tmp_path: Path, operation: str, stride: int, 
     steps, outcomes = at_every_step(attempt, stride)
     print(f"{operation}, {harm}: {dict(steps)}, {dict(outcomes)}")
     assert steps["rename"] and steps["fsync"] > 5 and steps["msync"] > 5
+
+
+@pytest.mark.parametrize("text", [BASE[0], NEW])
+def test_the_next_write_of_the_same_text(base: Path, tmp_path: Path, text: str) -> None:
+    """It is there once it is acknowledged, wherever the write before it was killed."""
+
+    async def write_again(root: Path) -> None:
+        opened = storage(root)
+        written = await opened.store(text, ["acknowledged"])
+        [found] = await opened.with_ids([written])
+        assert "acknowledged" in found.tags
+        await opened.close()
+
+    def attempt(call: str, step: int) -> str | None:
+        root = tmp_path / f"{call} {step}"
+        copy_sparse(base, root)
+        _, happened = operate(root, "tag", text, "signal=KILL", call, step)
+        asyncio.run(write_again(root))
+        shutil.rmtree(root)
+        return "right" if happened else None
+
+    steps, outcomes = at_every_step(attempt, 1)
+    assert steps["rename"] and steps["msync"] > 5 and outcomes
 
 
 @pytest.mark.parametrize("lost", ["qdrant.db", "qdrant.db/manifest.json"])

@@ -212,6 +212,30 @@ async def test_what_an_interruption_left_is_in_nobodys_way_and_cleared(
     assert await make_storage().count() == 1
 
 
+async def test_after_kills_inside_a_flush_nothing_that_is_acknowledged_was_skipped(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    """The engine's count of its operations is the last file of a flush. With an older one, it takes
+    the next operations for those that it has seen.
+    """
+    storage = make_storage()
+    memory_id = await storage.store("We deploy on Fridays.")
+    await storage.close()
+    [last_written] = root.glob("sam/qdrant.db/shard-1/segments/*/segment.json")
+    older = last_written.read_bytes()
+    for again in ("a", "b", "c"):
+        await storage.store("We deploy on Fridays.", [again])
+    await storage.close()
+    last_written.write_bytes(older)
+    await storage.store("We deploy on Fridays.", ["d"])
+    found = await storage.get(memory_id)
+    assert found and found.tags == ["a", "b", "c", "d"]
+    await storage.close()
+    last_written.write_bytes(older)
+    assert await storage.delete([memory_id]) == 1
+    assert await storage.get(memory_id) is None
+
+
 async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_burst(
     make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ under its store's lock: a handle does not survive a fork, and two handles on one
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 # Points read at once, so that scanning a large store takes little memory.
 _BATCH = 256
+
+# How often a write is sent until it reads as written. Each kill inside a flush costs one more.
+_SENDS = 100
 
 # The files that a search reads in full: the vectors and the indexes. No more, because each file
 # takes a descriptor; these are nine, and one more for every 10,000 memories.
@@ -100,15 +103,31 @@ class Shard:
 
     def upsert(self, memories: Iterable[Memory]) -> None:
         """Insert or replace memories by their keys. They are on disk when this returns."""
-        points = [
-            edge.Point(memory.key, self._vectors(memory), memory.dict_for_storage())
-            for memory in memories
-        ]
-        self._update("write to the store", edge.UpdateOperation.upsert_points(points))
+        written = {memory.key: memory for memory in memories}
+
+        def upsert(keys: list[UUID]) -> Any:
+            points = [
+                edge.Point(key, self._vectors(written[key]), written[key].dict_for_storage())
+                for key in keys
+            ]
+            return edge.UpdateOperation.upsert_points(points)
+
+        def not_written(keys: list[UUID]) -> list[UUID]:
+            found = {record.key: record.payload for record in self._retrieve(keys)}
+            return [key for key in keys if found.get(key) != written[key].dict_for_storage()]
+
+        self._update("write to the store", list(written), upsert, not_written)
 
     def delete(self, keys: Iterable[UUID]) -> None:
         """Hide the points with these keys from every answer; their bytes stay on disk."""
-        self._update("delete from the store", edge.UpdateOperation.delete_points(list(keys)))
+
+        def still_there(keys: list[UUID]) -> list[UUID]:
+            return [record.key for record in self._retrieve(keys)]
+
+        def delete(keys: list[UUID]) -> Any:
+            return edge.UpdateOperation.delete_points([*keys])
+
+        self._update("delete from the store", list(keys), delete, still_there)
 
     def get(self, keys: Iterable[UUID]) -> list[Record]:
         """The points under these keys, as far as they exist, with their vectors."""
@@ -171,10 +190,24 @@ class Shard:
                 _record(point) for point in self._handle.retrieve(list(keys), True, with_vectors)
             ]
 
-    def _update(self, action: str, operation: Any) -> None:
-        with _engine_errors(action):
-            self._handle.update(operation)
-            self._handle.flush()
+    def _update(
+        self,
+        action: str,
+        keys: list[UUID],
+        operation: Callable[[list[UUID]], Any],
+        undone: Callable[[list[UUID]], list[UUID]],
+    ) -> None:
+        # The engine numbers operations from a file that a flush writes last. If a process was
+        # killed inside a flush, the numbers begin again too low, and the engine silently skips what
+        # it takes for known: so it is read back, and sent again with the next number.
+        for _ in range(_SENDS):
+            with _engine_errors(action):
+                self._handle.update(operation(keys))
+                self._handle.flush()
+            keys = undone(keys)
+            if not keys:
+                return
+        raise DamagedStoreError(f"The vector engine did not {action}, {_SENDS} times. {REPAIR}")
 
     def _query(self, requests: list[edge.QueryRequest]) -> list[list[Any]]:
         with _engine_errors("search the store"):
