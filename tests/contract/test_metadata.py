@@ -1,11 +1,14 @@
 """Metadata says where a memory comes from, and goes with it."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from command import Command
 from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
+from memory_semantic import Memory, MemoryStorage
 from scripted import scripted_session
 
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}
@@ -58,3 +61,20 @@ def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_pa
     }
     [newest, *_] = command.json("list")
     assert "stored_by: agent-memory store" in command.run("show", newest["id"]).stdout
+
+
+def test_what_a_newer_version_adds_to_a_memory_stays(
+    sam: MemoryStorage, command: Command, tmp_path: Path, server: EmbeddingsServer
+) -> None:
+    added = {"mood": {"how": ["sure", 2.5]}, "seen": 3}
+    told = {"agent_id": "sam", "content": "We use tabs.", **added}
+    asyncio.run(sam.restore([Memory.model_validate(told)]))
+    again = asyncio.run(sam.store("We use tabs.", ["style"]))
+    asyncio.run(sam.pin([again]))
+    command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
+    file = tmp_path / "memories.jsonl"
+    command.run("export", str(file))
+    memory = json.loads(file.read_text().splitlines()[1])
+    assert memory["tags"] == ["style"] and memory["pinned"]
+    assert {name: memory[name] for name in added} == added
+    assert command.json("list") == [memory]

@@ -206,8 +206,7 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
     """A memory for scripts; its score only if a search gave it one."""
     from memory_semantic import exchange
 
-    stored = memory.dict_for_storage()
-    fields = {name: stored[name] for name in exchange.FIELDS if name in stored}
+    fields = exchange.fields_of(memory.dict_for_storage())
     return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
 
 

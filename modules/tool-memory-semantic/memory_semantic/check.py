@@ -118,7 +118,7 @@ def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
         new.expires, new.said_by = memory.expires, memory.said_by
         if new.replaced_by == new.key:
             new.replaced_by = None
-        cleaned.append(new)
+        cleaned.append(new.model_copy(update=memory.model_extra))
     return _batch(cleaned)
 
 

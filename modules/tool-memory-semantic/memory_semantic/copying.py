@@ -103,18 +103,12 @@ def payloads(store: Readable) -> Payloads:
     return {record.key: record.payload for page in store.scan(False) for record in page}
 
 
-_FACTS = ("pinned", "said_by", "expires", "replaced_by")
-
-
 def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     """What must change in a copy that holds what was `found`, as two lists of keys. First those to
     delete: their texts were deleted from the original, or deleted and stored again with another id,
     or they hold again, are not pinned any more, or expire at another time, which merging would not
     show. Then those to write: they are missing or out of date.
     """
-
-    def as_kept(payload: Mapping[str, Any]) -> list[Any]:
-        return [payload.get(name) for name in ("id", "timestamp", "tags", "metadata", *_FACTS)]
 
     stale = [
         key
@@ -124,9 +118,7 @@ def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
         or any(name in payload and name not in wanted[key] for name in ("pinned", "replaced_by"))
         or payload.get("expires", wanted[key].get("expires")) != wanted[key].get("expires")
     ]
-    late = [
-        key for key in wanted if key not in found or as_kept(wanted[key]) != as_kept(found[key])
-    ]
+    late = [key for key in wanted if wanted[key] != found.get(key)]
     return stale, late
 
 

@@ -9,8 +9,9 @@ and each other line is a memory, oldest first:
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
 `metadata`, an object of strings, follows if there is any, `pinned` if it is true, `said_by` if it
-is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one. Times
-are RFC 3339. Vectors are left out: the text is the truth, and whoever reads it makes its own.
+is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one; then
+what a newer version has added. Times are RFC 3339. Vectors are left out: the text is the truth, and
+whoever reads it makes its own.
 """
 
 import json
@@ -49,9 +50,15 @@ class Header(BaseModel):
         return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
+def fields_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What the line of a memory says, which `payload` holds as the engine keeps it."""
+    known = {name: payload[name] for name in FIELDS if name in payload}
+    return known | {name: payload[name] for name in payload if name not in (*FIELDS, "agent_id")}
+
+
 def line_of(payload: Mapping[str, Any]) -> bytes:
-    """The line of a memory, which `payload` holds as the engine keeps it; with its end."""
-    fields = {name: payload[name] for name in FIELDS if name in payload}
+    """The line of a memory, with its end; see `fields_of`."""
+    fields = fields_of(payload)
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 

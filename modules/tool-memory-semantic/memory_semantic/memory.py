@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
 
@@ -51,8 +51,11 @@ class Memory(BaseModel):
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
     `said_by` is None if no session stored it, but a command or an import.
-    Only a search sets `score`; it leaves `embedding` empty.
+    Only a search sets `score`; it leaves `embedding` empty. What a newer version has added to a
+    memory is kept as it is, in `model_extra`.
     """
+
+    model_config = ConfigDict(extra="allow")
 
     id: str = Field(default_factory=new_memory_id)
     agent_id: str
@@ -101,6 +104,7 @@ class Memory(BaseModel):
     def dict_for_storage(self) -> dict[str, Any]:
         """The memory as the engine keeps it beside the vector."""
         payload = {
+            **(self.model_extra or {}),
             "id": self.id,
             "agent_id": self.agent_id,
             "content": self.content,

@@ -17,7 +17,7 @@ _STRENGTH = ("agent", "tool", None, "user")
 def merge(new: Memory, known: Memory | None) -> Memory:
     """What a store holds after `new` is stored and its text was `known`: the known id, all tags,
     the pin of either, the stronger of who said it, and the later time with its metadata, what
-    replaced it and when it expires.
+    replaced it, when it expires and what a newer version adds.
     Raises InputError for too many tags.
     """
     if known is None:
@@ -32,10 +32,12 @@ def merge(new: Memory, known: Memory | None) -> Memory:
         )
     latest = new if new.timestamp > known.timestamp else known
     replaced_by, expires = latest.replaced_by, latest.expires
+    added = new.model_extra if new.timestamp >= known.timestamp else None
     if new.timestamp == known.timestamp:  # a copy, which may be of later
         replaced_by, expires = new.replaced_by or replaced_by, new.expires or expires
     return known.model_copy(
         update={
+            **(added or {}),
             "tags": list(tags),
             "timestamp": latest.timestamp,
             "metadata": latest.metadata,

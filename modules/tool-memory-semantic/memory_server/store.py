@@ -114,7 +114,8 @@ class ServerStore:
 
     def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         """See `Store`. Records written meanwhile may or may not be included."""
-        return self._points.pages(EVERYWHERE, with_vectors)
+        for page in self._points.pages(EVERYWHERE, with_vectors):
+            yield [_own(record) for record in page]
 
     def delete(self, memories: Sequence[Memory]) -> None:
         """See `Store`. Texts that were deleted and stored again meanwhile stay. The server removes
@@ -127,4 +128,10 @@ class ServerStore:
         return [self._memory(record_of(point, self.info)) for point in points]
 
     def _memory(self, record: Record) -> Memory:
-        return memory_of(record, self.info.agent)
+        return memory_of(_own(record), self.info.agent)
+
+
+def _own(record: Record) -> Record:
+    """The record without what `Points` keeps with it."""
+    payload = {name: value for name, value in record.payload.items() if name != "revision"}
+    return record._replace(payload=payload)
