@@ -236,6 +236,7 @@ def test_at_every_step(base: Path, tmp_path: Path, operation: str, stride: int, 
             copy_sparse(base, root)
         answer, happened = operate(root, method, argument, harm, call, step)
         outcome = verify(root, operation, answer)
+        assert "error" not in (answer or {}) or "(EIO)" in answer["error"], answer
         asyncio.run(storage(root).close())
         shutil.rmtree(root)
         return outcome if happened else None

@@ -3,13 +3,18 @@
 import asyncio
 import errno
 import os
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from command import Command
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
+from memory_semantic import MemoryStorage
+from memory_semantic.errors import ResourceError
 from memory_semantic.resources import shortage
+from processes import run
 
 
 def test_with_few_descriptors_a_command_works_or_names_what_it_lacks(
@@ -47,6 +52,33 @@ def test_the_service_is_not_to_blame(
     result = command.limited("-n 9", "search", "fact")
     assert result.returncode == 1 and "ulimit" in result.stderr, result.stderr
     assert "service's address" not in result.stderr
+
+
+async def test_no_more_threads(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", start)
+    for call in (storage.store("a fact"), storage.search("fact")):
+        with pytest.raises(ResourceError, match=r"Too many threads.*Nothing was changed"):
+            await call
+
+
+def test_a_call_while_the_interpreter_ends(root: Path) -> None:
+    said = run(
+        root,
+        """
+import atexit
+def at_the_end():
+    try:
+        asyncio.run(storage().store("a fact"))
+    except StorageError as error:
+        print(error)
+asyncio.run(storage().store("another fact"))
+atexit.register(at_the_end)
+""",
+    )
+    assert "the program is ending. Nothing was changed." in said
 
 
 @pytest.mark.parametrize(

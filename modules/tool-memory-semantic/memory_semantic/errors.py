@@ -16,7 +16,7 @@ was not changed, what to do. None carries the text of a memory or a key.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .resources import explanation, shortage
+from .resources import explanation, named, shortage
 
 
 class AgentMemoryError(Exception):
@@ -102,5 +102,20 @@ def explained(outcome: str) -> Iterator[None]:
         number = shortage(error)
         if number:
             raise exhausted("The store cannot be used now", number, outcome) from error
-        reason = getattr(error, "strerror", None) or type(error).__name__
+        reason = named(error) or type(error).__name__
         raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error
+
+
+@contextmanager
+def starting_a_thread() -> Iterator[None]:
+    """Turn the error of a thread that cannot be started into a StorageError: there are too many, or
+    the interpreter is ending.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if number := shortage(error):
+            raise exhausted("The store cannot be used now", number, UNCHANGED) from error
+        raise StorageError(
+            "The store cannot be used any more: the program is ending.", UNCHANGED
+        ) from error

@@ -46,6 +46,13 @@ def shortage_of(error: BaseException) -> tuple[str, str] | None:
     return _told(number) if number else None
 
 
+def named(error: BaseException) -> str:
+    """The system's error that caused `error`: `Input/output error (EIO)`; empty if none did."""
+    numbers = (_number(each) for each in _causes(error))
+    number = next((number for number in numbers if number), None)
+    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else ""
+
+
 def denied(error: BaseException) -> bool:
     """Whether the cause of `error` is a file that this user may not read or write."""
     return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))

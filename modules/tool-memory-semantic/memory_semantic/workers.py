@@ -11,6 +11,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from . import posix  # noqa: F401 - it says so where there is no fork
+from .errors import starting_a_thread
 from .limits import WORKERS
 
 T = TypeVar("T")
@@ -23,12 +24,14 @@ os.register_at_fork(after_in_child=_executors.clear)
 
 async def run_blocking(work: Callable[[], T]) -> T:
     """Run `work` on a thread. If the caller is cancelled, it stops waiting at once, and work that
-    has begun runs to its end.
+    has begun runs to its end. Raises StorageError if there can be no more threads.
     """
     loop = asyncio.get_running_loop()
     if loop not in _executors:
         _executors[loop] = ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory")
-    return await loop.run_in_executor(_executors[loop], work)
+    with starting_a_thread():
+        running = loop.run_in_executor(_executors[loop], work)
+    return await running
 
 
 async def run_cancellable(work: Callable[[Event], T]) -> T:

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Condition, Event, RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..errors import UNCHANGED, StorageError
+from ..errors import UNCHANGED, StorageError, starting_a_thread
 from .lock import InUseError, in_use
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,8 @@ class Door(Generic[V]):
             if self._worker is None:
                 # Not a daemon: when the interpreter ends, it finishes what it has begun.
                 worker = Thread(target=self._serve_all, name="agent-memory", daemon=False)
-                worker.start()  # it waits for `_lock`; raises if there are no more threads
+                with starting_a_thread():
+                    worker.start()  # it waits for `_lock`
                 self._worker, self._may_linger = worker, True
             self._line.append(operation)
             self._changed.notify_all()

@@ -16,7 +16,7 @@ import qdrant_edge as edge
 from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
 from ..memory import Memory
 from ..ranking import indexed, rarity_of_unknown
-from ..resources import denied, shortage
+from ..resources import denied, named, shortage
 from ..store import EVERYWHERE, Question, Record, StoreInfo, Where
 from . import disk
 from .query import WORDS, condition, containing, similarity, sparse
@@ -248,6 +248,8 @@ def _engine_errors(action: str) -> Iterator[None]:
                 f"{failure}: Permission denied. This user may not use some files of the store, "
                 "perhaps because a command was run with sudo (then: chown)."
             ) from error
+        reason = named(error)
+        failure += f": {reason}" if reason else ""
         raise DamagedStoreError(
             f"{failure}. If this happens again, the store's files are damaged. {REPAIR}"
         ) from error
