@@ -481,7 +481,8 @@ async def test_the_tools_work_in_every_place(make_tools: MakeTools, place: Place
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored["memory_id"]
     assert re.fullmatch(r"mem-[0-9a-f]{12}", memory_id)
-    assert stored == {"memory_id": memory_id, "status": "stored", "embedding_model": "local"}
+    told = {"memory_id": memory_id, "status": "stored", "embedding_model": "local"}
+    assert stored == {**told, "new_store": True}
     again = await tools.call("memory_store", content="We chose PostgreSQL.")
     assert again["memory_id"] == memory_id and "already known" in again["status"]
     found = await tools.call("memory_search", query="Which database?", tags=["database"])

@@ -1,12 +1,15 @@
-"""Another bundle moves the default root: no store begins anew, and one command brings it back."""
+"""Another bundle moves the default root: no store begins anew, and one command brings it back. If
+a person moves a store, the first text of the new one says that it is new.
+"""
 
+import asyncio
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import invoke
-from conftest import MakeStorage
+from command import Command, invoke
+from conftest import MakeStorage, Tools
 from memory_semantic import MemoryStorage, StorageError
 
 
@@ -97,3 +100,16 @@ def test_the_command_says_so(home: Path) -> None:
     assert not (home / ".amplifier/memory").exists()
     bring_back(store)
     assert "x" in invoke("list").stdout
+
+
+async def test_the_first_text_of_a_new_store_says_that_it_is_new(
+    command: Command, root: Path, tmp_path: Path, tools: Tools
+) -> None:
+    def store(text: str) -> str:
+        return command.run("store", text).stderr
+
+    assert await asyncio.to_thread(store, "one") == "The store of sam is new: there was none.\n"
+    assert await asyncio.to_thread(store, "two") == ""
+    (root / "sam").rename(tmp_path / "sam")
+    assert (await tools.call("memory_store", content="three"))["new_store"]
+    assert "new_store" not in await tools.call("memory_store", content="four")

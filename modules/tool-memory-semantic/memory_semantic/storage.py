@@ -326,7 +326,8 @@ class MemoryStorage:
             if info:
                 return await self._run_at(info, work)
             created = new_info(self.agent_id, self.config, generator, self._clock())
-            return await self.backend.run(work, create=created) or []
+            stored = await self.backend.run(work, create=created) or []
+            return [replace(each, new_store=True) for each in stored]
 
         return await self._with_info(attempt) if memories else []
 

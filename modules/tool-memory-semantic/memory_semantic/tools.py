@@ -142,6 +142,7 @@ class MemoryStoreTool(MemoryTool):
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         output["status"] += self._told(stored, content, pin and said_by)
+        output |= {"new_store": True} if stored.new_store else {}
         return output | ({"replaced": stored.replaced} if stored.replaced else {}), 0
 
     def _told(self, stored: "Stored", content: str, pinned_by: Speaker | bool | None) -> str:
