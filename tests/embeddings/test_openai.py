@@ -87,7 +87,22 @@ ELSEWHERE = "redirects to another address (HTTP 308); nothing went there. Nothin
 ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "wrong key": (error(401, "invalid_api_key"), 1, "rejected the API key (HTTP 401)"),
     "key without rights": (error(403), 1, "Check OPENAI_API_KEY"),
-    "too long": (error(400), 1, "too long"),
+    "no reason": (error(400), 2, "refused the request (HTTP 400). Nothing was changed. The text"),
+    "too long": (
+        told(413, says("This model's maximum context length is 8192 tokens.")),
+        2,
+        "It says that the text is too long for the model. Nothing was changed. Shorten it",
+    ),
+    "length": (
+        told(422, says("`dimensions` is private")),
+        2,
+        "It says that the model cannot give this many dimensions. Nothing was changed. Set",
+    ),
+    "no embeddings": (
+        told(400, says("This model does not support embeddings")),
+        2,
+        "It says that the model cannot be used for this. Nothing was changed. Check embedding_",
+    ),
     "quota": (error(429, "insufficient_quota"), 1, "quota is used up"),
     "OpenAI: model": (told(404, says("No such", "model_not_found")), 1, UNKNOWN),
     "Ollama: model": (told(404, says('model "x" not found, try pulling it first')), 1, UNKNOWN),
@@ -245,6 +260,59 @@ async def test_many_texts_go_in_few_requests_over_one_connection_and_keep_their_
         assert vector == pytest.approx([number / math.hypot(*raw) for number in raw], abs=1e-6)
     await EmbeddingGenerator("m", "another key", base_url=server.base_url).generate("y")
     assert server.connections == 1 and server.keys[-1] == "Bearer another key"
+
+
+def limited(server: EmbeddingsServer, status: int, inputs: int, characters: int) -> None:
+    """Let the server refuse more inputs, or an input of more characters."""
+
+    def answer(request: dict[str, Any]) -> Answer:
+        if len(request["input"]) > inputs:
+            return told(status, says("batch size > maximum allowed batch size"))
+        if any(len(text) > characters for text in request["input"]):
+            return told(status, says("input length exceeds the context length: private"))
+        return server.vectors(request)
+
+    server.script += [answer] * 1_000
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+async def test_a_limit_of_the_service_on_a_request_is_met_by_smaller_ones(
+    generator: EmbeddingGenerator, server: EmbeddingsServer, status: int
+) -> None:
+    limited(server, status, inputs=10, characters=100)
+    texts = [f"text {i}" for i in range(70)]
+    vectors = await generator.generate_batch(texts)
+    for text, vector in zip(texts, vectors, strict=True):
+        raw = vector_of(text, 1536)
+        assert vector == pytest.approx([number / math.hypot(*raw) for number in raw], abs=1e-6)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_text_that_the_service_refuses_stops_no_other(
+    command: Command, openai: EmbeddingsServer, tmp_path: Path, status: int
+) -> None:
+    """An import leaves it out and names it, and a change of the model names it and changes
+    nothing.
+    """
+    texts = [f"Fact {number}." for number in range(40)]
+    texts[17] = "A long fact. " * 100
+    file = tmp_path / "facts.jsonl"
+    ids = [f"mem-{number:012x}" for number in range(40)]
+    memories = [{"id": ids[i], "content": text} for i, text in enumerate(texts)]
+    file.write_text("".join(json.dumps(memory) + "\n" for memory in memories))
+    limited(openai, status, inputs=32, characters=1_000)
+    named = f"{ids[17]} (1,299 characters)"
+    said = command.run("import", str(file))
+    assert f"Not imported: the embeddings service refused {named}.\n" in said.stderr
+    assert "39 new" in said.stdout and len(command.json("list", "--limit", "99")) == 39
+
+    openai.script.clear()
+    assert command.json("import", str(file))["new"] == 1
+    limited(openai, status, inputs=32, characters=1_000)
+    failed = command.run("reembed", "--model", "m", "--yes", code=1).stderr
+    assert f"The store keeps its model. Refused: {named}." in failed and "private" not in failed
+    openai.script.clear()
+    assert command.json("search", "Fact 3.")[0]["content"] == "Fact 3."
 
 
 def test_connections_end_with_their_event_loop_and_are_not_shared_with_a_child(

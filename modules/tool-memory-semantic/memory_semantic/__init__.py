@@ -13,6 +13,7 @@ from .errors import (
     DamagedStoreError,
     EmbeddingError,
     InputError,
+    RefusedTextError,
     StorageError,
     counted,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
     from .masking import mask, mask_all
-    from .memory import Memory, timestamp_text
+    from .memory import Memory, sizes, timestamp_text
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
@@ -44,6 +45,7 @@ __all__ = [
     "InputError",
     "Memory",
     "MemoryStorage",
+    "RefusedTextError",
     "Search",
     "ShowProgress",
     "StorageConfig",
@@ -65,6 +67,7 @@ __all__ = [
     "plain",
     "readable_size",
     "shortage_of",
+    "sizes",
     "times",
     "timestamp_text",
     "validate_agent_id",
@@ -89,6 +92,7 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
+    "sizes": "memory",
     "times": "times",
     "timestamp_text": "memory",
 }

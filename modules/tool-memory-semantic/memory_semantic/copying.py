@@ -10,9 +10,9 @@ from uuid import UUID
 
 from .backend import Progress
 from .embeddings.generator import EmbeddingGenerator
-from .errors import InputError, StorageError
+from .errors import EmbeddingError, InputError, RefusedTextError, StorageError
 from .limits import EMBEDDED_AT_ONCE
-from .memory import Memory
+from .memory import Memory, sizes
 from .merging import merge
 from .store import Access, Record, Store, StoreInfo
 
@@ -90,7 +90,13 @@ async def put(
         for access in (*vectors, target):
             known |= await access.run(lambda store: store.get(keys)) or {}
         texts = [memory.content for memory in memories if memory.key not in known]
-        new = await generator.generate_batch(texts) if texts else []
+        try:
+            new = await generator.generate_batch(texts) if texts else []
+        except RefusedTextError as error:
+            refused = sizes(memory for memory in memories if memory.key in error.keys)
+            raise EmbeddingError(
+                f"{error} The store keeps its model. Refused: {refused}."
+            ) from error
         by_text = {memory.content: memory.embedding for memory in known.values()}
         by_text |= zip(texts, new, strict=True)
         for memory in memories:

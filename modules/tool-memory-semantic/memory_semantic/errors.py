@@ -3,6 +3,7 @@
     AgentMemoryError
     ├── InputError        an argument or a setting is invalid; also a ValueError
     ├── EmbeddingError    the text could not be turned into a vector
+    │   └── RefusedTextError     the service refuses these texts, and no others
     └── StorageError      the store could not be opened, read or written
         ├── ResourceError        too little memory or disk space, or too few descriptors
         ├── NewerStoreError      a newer version made it
@@ -13,8 +14,9 @@ Every message is a sentence for the model or the person who reads it: what happe
 was not changed, what to do. None carries the text of a memory or a key.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from .resources import explanation, named, shortage
 
@@ -33,6 +35,14 @@ class EmbeddingError(AgentMemoryError):
     """
 
     may_pass = False
+
+
+class RefusedTextError(EmbeddingError):
+    """The service refuses some of the texts, and no others. `keys` are their keys in the store."""
+
+    def __init__(self, message: str, keys: Collection[UUID]) -> None:
+        super().__init__(message)
+        self.keys = keys
 
 
 class StorageError(AgentMemoryError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, counted, limits
+from memory_semantic import AgentMemoryError, InputError, RefusedTextError, counted, limits
 
 from .. import files, formats, interchange
 from ..foreign import recognise, written
@@ -86,9 +86,10 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     if others:
         kinds = Counter(entry.place for entry in others)
         _ask(session, kinds + Counter({"other files, not taken": unread}), memories, yes)
-    outcomes = _carry_out(session, memories)
+    outcomes, refused = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
     rest = {"unlinked": loose, "masked_secrets": masked, "left_out": left}
+    rest |= {"refused": [memory.id for memory in refused]}
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
@@ -101,6 +102,10 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
         names = ", ".join(f"{name} ({number:,})" for name, number in left.most_common())
         session.out.line(first_line(f"Fields that are not understood, and were left out: {names}."))
     session.out.masked(masked)
+    if refused:
+        from memory_semantic import sizes
+
+        session.out.warn(f"Not imported: the embeddings service refused {sizes(refused)}.")
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
         session.out.note(f"Undo: agent-memory forget{told}")
@@ -122,18 +127,26 @@ def _ask(session: Session, kinds: Counter[str], memories: Sequence["Memory"], ye
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
 
 
-def _carry_out(session: Session, memories: Sequence["Memory"]) -> list[str]:
-    """What became of each memory; a text that came several times counts once."""
+def _carry_out(session: Session, memories: Sequence["Memory"]) -> tuple[list[str], list["Memory"]]:
+    """What became of each memory, a text that came several times counting once, and those that the
+    embeddings service refused.
+    """
     stored: list[Stored] = []
+    refused: list[Memory] = []
     try:
         with session.out.progress("Importing", len(memories)) as progress:
             for start in range(0, len(memories), limits.EMBEDDED_AT_ONCE):
                 some = memories[start : start + limits.EMBEDDED_AT_ONCE]
-                stored += run(session.storage.restore(some))
+                try:
+                    stored += run(session.storage.restore(some))
+                except RefusedTextError as error:
+                    refused += [memory for memory in some if memory.key in error.keys]
+                    rest = [memory for memory in some if memory.key not in error.keys]
+                    stored += run(session.storage.restore(rest))
                 progress.done(len(stored))
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
         fail(f"{why}\n{len(stored):,} of {len(memories):,} were imported. Run it again to resume.")
     first = {each.id: each for each in reversed(stored)}.values()
     known = ["merged" if each.changed else "unchanged" for each in first if each.known]
-    return known + ["new"] * (len(first) - len(known))
+    return known + ["new"] * (len(first) - len(known)), refused

@@ -6,25 +6,27 @@ Importing this loads the SDK and certificates, which takes half a second: do it 
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, partial
 from ssl import SSLContext
 
 import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from openai.types import CreateEmbeddingResponse
 from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt
 
-from ..errors import UNCHANGED, EmbeddingError
+from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, counted
 from ..limits import (
     EMBEDDING_BATCH,
     EMBEDDING_MAX_WAIT_SECONDS,
     EMBEDDING_TRIES,
     EMBEDDING_TRY_SECONDS,
 )
+from ..memory import point_id
 from ..network import obstacle, proxied, redirection
 from ..resources import explanation, shortage
 from .generator import SET_KEY, unusable
@@ -36,6 +38,29 @@ _HEADERS = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 _SILENT = (openai.APIConnectionError, TimeoutError)
 # How services say that they lack a model, in the body of a 404. A wrong path has another body.
 _NO_MODEL = re.compile(r"(?!\s*<).*\bmodel(_not_found)?\b", re.IGNORECASE | re.DOTALL)
+# How services answer a text that is too long for the model, or too many texts at once; and a text
+# that none refuses.
+_TOO_MUCH = (400, 413, 422, 500)
+_HARMLESS = "a"
+# What a refusal names in the service's own words, which are not quoted; and what to do about it.
+_CAUSES = {
+    r"batch|too many|(?:number|list|array) of (?:input|text)s?": (
+        "that there are too many texts in one request",
+        "Ask whoever runs the service to accept more.",
+    ),
+    r"dimension|matryoshka": (
+        "that the model cannot give this many dimensions",
+        "Set dimensions to null, or to a number that the model can give.",
+    ),
+    r"too long|too large|token|context|length|exceed": (
+        "that the text is too long for the model",
+        "Shorten it or split it.",
+    ),
+    r"\bmodel\b": (
+        "that the model cannot be used for this",
+        "Check embedding_model: it must be a model for embeddings.",
+    ),
+}
 # The longest wait that a person is told, two weeks; more is a mistake of the service.
 _TOLD_SECONDS = 14 * 86_400
 # How long a connection is kept for the next call. Routers forget an idle one after four minutes or
@@ -63,18 +88,60 @@ async def embed(
     except Exception as error:
         raise EmbeddingError(f"{obstacle(error, 'base_url')} {UNCHANGED}") from None
     vectors: list[list[float]] = []
+    refused: dict[str, openai.APIStatusError] = {}
+    ask = partial(_request, client, model, dimensions)
     try:
         for start in range(0, len(texts), EMBEDDING_BATCH):
-            batch = texts[start : start + EMBEDDING_BATCH]
-            vectors += await _request(client, model, batch, dimensions)
-        return vectors
+            vectors += await _vectors(ask, texts[start : start + EMBEDDING_BATCH], refused)
+        if not refused:
+            return vectors
+        which = f"{counted(len(refused), 'text')} of {len(texts):,}"
+        told = _refusal(next(iter(refused.values())), which)
+        failure = RefusedTextError(told, {point_id(text) for text in refused})
     except EmbeddingError:
         raise
+    except openai.APIStatusError as error:
+        failure = EmbeddingError(_failure(error, bool(api_key)))
+        failure.may_pass = _may_pass(error)
     except Exception as error:
-        refused = isinstance(error, openai.APIStatusError)
-        failure = EmbeddingError(_refusal(error, bool(api_key)) if refused else _silence(error))
+        failure = EmbeddingError(_silence(error))
         failure.may_pass = _may_pass(error)
     raise failure  # without its cause, which may contain the key
+
+
+_Ask = Callable[[list[str]], Awaitable[list[list[float]]]]
+_Refused = dict[str, openai.APIStatusError]
+
+
+async def _vectors(ask: _Ask, texts: list[str], refused: _Refused) -> list[list[float]]:
+    """The vectors of `texts`. Those that the service does not accept even alone go to `refused`."""
+    try:
+        return await ask(texts)
+    except openai.APIStatusError as error:
+        alone = len(texts) == 1 and _may_pass(error)  # a failure that anything may have caused
+        if error.status_code not in _TOO_MUCH or alone:
+            raise
+        await ask([_HARMLESS])  # raises if the texts are not the cause
+        return await _halved(ask, texts, refused, error)
+
+
+async def _halved(
+    ask: _Ask, texts: list[str], refused: _Refused, error: openai.APIStatusError
+) -> list[list[float]]:
+    """The same for texts that the service refused together, with `error`."""
+    if len(texts) == 1:
+        refused[texts[0]] = error
+        return []
+    vectors: list[list[float]] = []
+    middle = len(texts) // 2
+    for half in (texts[:middle], texts[middle:]):
+        try:
+            vectors += await ask(half)
+        except openai.APIStatusError as again:
+            if again.status_code not in _TOO_MUCH:
+                raise
+            vectors += await _halved(ask, half, refused, again)
+    return vectors
 
 
 _Owner = tuple[int, asyncio.AbstractEventLoop]
@@ -147,17 +214,14 @@ def _seconds_to_wait(state: RetryCallState) -> float:
     reraise=True,
 )
 async def _request(
-    client: AsyncOpenAI, model: str, texts: list[str], dimensions: int | None
+    client: AsyncOpenAI, model: str, dimensions: int | None, texts: list[str]
 ) -> list[list[float]]:
+    # Not `client.embeddings.create`, which always sends an `encoding_format`: some compatible
+    # services refuse that, and some refuse `dimensions`.
+    body = {"model": model, "input": texts} | ({"dimensions": dimensions} if dimensions else {})
     try:
-        # Compatible services differ in `dimensions`, and in base64, which the SDK would choose.
         async with asyncio.timeout(EMBEDDING_TRY_SECONDS):
-            answer = await client.embeddings.create(
-                model=model,
-                input=texts,
-                dimensions=dimensions or openai.omit,
-                encoding_format="float",
-            )
+            answer = await client.post("/embeddings", body=body, cast_to=CreateEmbeddingResponse)
         # The SDK checks no types, because services differ: these are what the answer contains.
         vectors = {each.index: [*map(float, each.embedding)] for each in answer.data}
         number = len(answer.data)
@@ -184,7 +248,16 @@ def _silence(error: Exception) -> str:
     )
 
 
-def _refusal(error: openai.APIStatusError, with_key: bool) -> str:
+def _refusal(error: openai.APIStatusError, which: str) -> str:
+    said, remedy = "", "The text may be too long, or the model may not accept `dimensions`."
+    for pattern, (cause, advice) in _CAUSES.items():
+        if re.search(pattern, str(error.body), re.IGNORECASE):
+            said, remedy = f" It says {cause}.", advice
+            break
+    return f"{_SERVICE} refused {which} (HTTP {error.status_code}).{said} {UNCHANGED} {remedy}"
+
+
+def _failure(error: openai.APIStatusError, with_key: bool) -> str:
     status, wait = error.status_code, ""
     if status < 400:
         location = error.response.headers.get("location", "")
@@ -209,6 +282,5 @@ def _refusal(error: openai.APIStatusError, with_key: bool) -> str:
             long = f"{asked:.0f} seconds" if asked < 120 else f"{asked / 60:,.0f} minutes"
             wait, remedy = f" It asks to wait {long}.", "Try again then."
     else:
-        reason = "refused the request"
-        remedy = "The text may be too long, or the model may not accept `dimensions`."
+        return _refusal(error, "the request")
     return f"{_SERVICE} {reason} (HTTP {status}).{wait} {UNCHANGED} {remedy}"
