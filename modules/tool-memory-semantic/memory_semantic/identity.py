@@ -23,7 +23,7 @@ RECALL_MODULE = "hooks-memory-semantic-recall"
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
-_VALID = re.compile(r"[a-z0-9_-]{1,64}")
+AGENT_ID = re.compile(r"[a-z0-9_-]{1,64}")
 
 _HOW_TO_SET = """in ~/.amplifier/settings.yaml:
 overrides:
@@ -39,9 +39,9 @@ def validate_agent_id(agent_id: object) -> str:
             f"agent_identity must be a text, not {reprlib.repr(agent_id):.40}: put it in quotes, "
             f"{_HOW_TO_SET}"  # not repr: with aliases a little YAML stands for gigabytes
         )
-    if _VALID.fullmatch(agent_id):
+    if AGENT_ID.fullmatch(agent_id):
         return agent_id
-    if agent_id.isascii() and _VALID.fullmatch(agent_id.lower()):
+    if agent_id.isascii() and AGENT_ID.fullmatch(agent_id.lower()):
         remedy = f"Write it in lower case: {agent_id.lower()}"
     elif agent_id.startswith(("${", "{{")):
         remedy = f"It was not expanded. Write the name itself, {_HOW_TO_SET}"
