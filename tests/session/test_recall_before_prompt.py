@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import conversation
@@ -23,6 +24,7 @@ from embeddings_server import EmbeddingsServer
 from memory_hooks import capture, recall
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
+from memory_semantic.identity import project_of
 from memory_semantic.limits import COPIED_FROM
 from memory_semantic.memory import utc_now
 
@@ -149,7 +151,17 @@ async def test_other_projects_contribute_only_preferences_and_what_is_close(
     """A project is its repository, wherever in it, or in a worktree of it, the session runs. A
     preference that names its project is for that one.
     """
-    own, other = {"project": "billing"}, {"project": "website"}
+    repository, worktree, other = tmp_path / "billing", tmp_path / "fix", tmp_path / "website"
+    for folder in (repository, other):
+        (folder / ".git" / "worktrees" / "fix").mkdir(parents=True)
+    (repository / ".git" / "worktrees" / "fix" / "commondir").write_text("../..\n")
+    (repository / "src" / "api").mkdir(parents=True)
+    worktree.mkdir()
+    (worktree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
+    own, other = (
+        project_of(SimpleNamespace(get_capability=lambda _, here=here: str(here)))
+        for here in (repository, other)
+    )
     invoices, french = "Invoices are sent at noon.", "The website answers in French."
     await sam.store_many(
         [
@@ -161,11 +173,6 @@ async def test_other_projects_contribute_only_preferences_and_what_is_close(
             OTHERS[2],
         ]
     )
-    repository, worktree = tmp_path / "billing", tmp_path / "fix"
-    (repository / ".git" / "worktrees" / "fix").mkdir(parents=True)
-    (repository / "src" / "api").mkdir(parents=True)
-    worktree.mkdir()
-    (worktree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
     for folder in (repository, repository / "src" / "api", worktree):
         monkeypatch.chdir(folder)
         for prompt, close in (("hello", False), (QUESTION, True)):

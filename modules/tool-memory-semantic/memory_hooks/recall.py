@@ -193,7 +193,7 @@ class Recall:
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, holding=True)
-            here = project_of(self._coordinator)
+            here = project_of(self._coordinator)["project_id"]
             recent = [memory for memory in recent if unseen(memory) and _holds(memory, here)]
             found.memories = recent[: settings.recent]
         self._first = False
@@ -312,10 +312,11 @@ def _holds(memory: Memory, here: str) -> bool:
     """Whether a memory holds in the project `here`. What the person prefers holds everywhere,
     unless it names its own project.
     """
-    project = memory.metadata.get("project", here)
-    own = memory.metadata.get("kind") in _OF_THE_PERSON
-    named = rf"(?<!\w){re.escape(project)}(?!\w)"
-    return project == here or (own and not re.search(named, memory.content, re.IGNORECASE))
+    about = memory.metadata
+    own = about.get("kind") in _OF_THE_PERSON
+    named = rf"(?<!\w){re.escape(about.get('project', ''))}(?!\w)"
+    is_here = about.get("project_id", here) == here
+    return is_here or (own and not re.search(named, memory.content, re.IGNORECASE))
 
 
 def cosine(memory: Memory) -> float:
