@@ -105,7 +105,7 @@ def test_nothing_that_stands_for_git_hangs_or_breaks_it(tmp_path: Path) -> None:
     (tmp_path / "b" / ".git" / "config").write_text(blank)
     for folder in (tmp_path, tmp_path / "a", tmp_path / "b"):
         started = time.perf_counter()
-        assert project(folder)["project"] == folder.name and time.perf_counter() - started < 1
+        assert project(folder)["project"] == folder.name and time.perf_counter() - started < 5
 
 
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:
