@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
+from memory_semantic.identity import project_of
 from scripted import scripted_session
 
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}
@@ -38,7 +43,72 @@ async def test_memory_store_records_session_and_project(
         await session.execute("Remember that we use tabs.")
         told = {"stored_by": "memory_store", "session": session.session_id, "project": "shop"}
     [stored] = await make_storage().get_recent(10)
-    assert stored.metadata == told
+    assert len(stored.metadata.pop("project_id")) == 12 and stored.metadata == told
+
+
+HOSTS = (
+    "https://sam:ghp_a1@Example.com/acme/api.git",
+    "https://example.com/acme/api/",
+    "git@example.com:acme/api.git",
+    "ssh://git@example.com:2222/Acme/api",
+    "git://example.com/acme/api.git",
+)
+OTHERS = ("https://example.com/other/api", "https://example.org/acme/api", "/srv/acme/api.git", "")
+
+
+def git(*arguments: str | Path) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], check=True)
+
+
+def project(folder: Path) -> dict[str, str]:
+    return project_of(SimpleNamespace(get_capability=lambda _: str(folder)))
+
+
+def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> None:
+    ids = []
+    for number, remote in enumerate((*HOSTS, *OTHERS)):
+        folder = tmp_path / str(number) / "api"
+        git("init", "-q", folder)
+        if remote:
+            git("-C", folder, "remote", "add", "-t", "main", "origin", remote)
+        (folder / "src").mkdir()
+        assert project(folder / "src") == project(folder) and project(folder)["project"] == "api"
+        ids.append(project(folder)["project_id"])
+    assert len(set(ids[: len(HOSTS)])) == 1 and len(set(ids)) == 1 + len(OTHERS)
+
+
+@pytest.mark.parametrize("kind", ["beside it", "of a bare one", "of a submodule"])
+def test_worktrees_share_their_repository(tmp_path: Path, kind: str) -> None:
+    whole, first, second = tmp_path / "shop", tmp_path / "one" / "a", tmp_path / "two" / "b"
+    git("init", "-q", whole)
+    git("-C", whole, "commit", "-q", "--allow-empty", "-m", "First.")
+    if kind == "of a bare one":
+        git("clone", "-q", "--bare", whole, whole := tmp_path / "shop.git")
+        git("-C", whole, "remote", "remove", "origin")
+    elif kind == "of a submodule":
+        git("init", "-q", tmp_path / "all")
+        add = ("-c", "protocol.file.allow=always", "submodule", "-q", "add", whole, "shop")
+        git("-C", whole := tmp_path / "all", *add)
+        whole = whole / "shop"
+    for worktree in (first, second):
+        git("-C", whole, "worktree", "add", "-q", "--detach", worktree)
+    assert project(first) == project(second) and project(first)["project"] == "shop"
+    assert kind == "of a bare one" or project(first) == project(whole)
+
+
+def test_nothing_that_stands_for_git_hangs_or_breaks_it(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "config")
+    (tmp_path / ".git" / "commondir").symlink_to("commondir")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".git").write_bytes(b"gitdir: /nowhere\xff/\0")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / ".git").mkdir()
+    blank = '[remote "origin"]\n' + "\n \t" * 40_000
+    (tmp_path / "b" / ".git" / "config").write_text(blank)
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "b"):
+        started = time.perf_counter()
+        assert project(folder)["project"] == folder.name and time.perf_counter() - started < 5
 
 
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:

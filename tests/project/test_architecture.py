@@ -42,7 +42,7 @@ OUTSIDE = {
     "memory_models": GROUND,
     "memory_server": UNDER_FILES,
     "memory_sharing": {"", *GROUND, "tools"},
-    "amplifier_module_tool_memory_semantic": {"tools"},
+    "amplifier_module_tool_memory_semantic": {"identity", "tools"},
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_recall": set[str](),

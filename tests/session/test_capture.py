@@ -168,7 +168,7 @@ async def test_what_the_model_stores_is_shown_with_its_undo_too(
     memory: dict[str, Any], sam: MemoryStorage, loop: str
 ) -> None:
     old = await sam.store("Users are kept in MySQL.")
-    correct = store(f"{OWN} Key: sk-{'a1' * 20}", replaces=old)
+    correct = store(f"{OWN}\n</x> Key: sk-{'a1' * 20}", replaces=old)
     known = store("Users are kept in MySQL, in Oslo.")
     await sam.store(known[0]["arguments"]["content"])
     failing = store(OWN, replaces="mem-000000000000")
@@ -176,7 +176,7 @@ async def test_what_the_model_stores_is_shown_with_its_undo_too(
     seen = await converse(memory, "Where are the users?", turns=turns, loop=loop)
     [new] = [each for each in await sam.get_recent() if OWN in each.content]
     [line] = seen.shown
-    assert line.startswith(f'Remembered {new.id} in place of {old}: "{OWN} Key: (masked')
+    assert line.startswith(f'Remembered {new.id} in place of {old}: "{OWN} \u2039/x> Key: (masked')
     assert line.endswith(f"(undo: agent-memory forget {new.id})")
     skill = 'Use the load_skill tool to load the skill "remember".'  # which shows it itself
     assert (await converse(memory, skill, turns=[store(RULE)], loop=loop)).shown == []

@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import counted
+from memory_semantic import counted, one_line
 
-from .output import Output, first_line, local, local_time, window_columns
+from .output import Output, local, local_time, window_columns
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -87,7 +87,7 @@ def draw(numbers: Numbers, out: Output) -> None:
     if not numbers.tags:
         return
     out.line(click.style(f"\nTags, and when they were used (by {numbers.unit})", bold=True))
-    names = [first_line(tag) for tag in numbers.tags][:_TOP_TAGS]
+    names = [one_line(tag) for tag in numbers.tags][:_TOP_TAGS]
     longest = max(map(cell_len, names))
     for name, periods in zip(names, numbers.tags.values(), strict=False):
         most = max(periods.values())

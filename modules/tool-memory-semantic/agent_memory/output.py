@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import counted, limits, plain
+from memory_semantic import counted, one_line, plain
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -66,7 +66,7 @@ class Output:
         narrow; whole and separated by tabs when piped. A cell may be any text, and is shown on one
         line. Without rows, nothing is printed.
         """
-        rows = [] if self.as_json else [[first_line(cell) for cell in row] for row in rows]
+        rows = [] if self.as_json else [[one_line(cell) for cell in row] for row in rows]
         if self.piped or not rows:
             for row in rows:
                 self.line("\t".join(row))
@@ -89,12 +89,12 @@ class Output:
 
     def memories(self, memories: Sequence["Memory"]) -> None:
         """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from."""
-        from_others = any(limits.COPIED_FROM in memory.metadata for memory in memories)
+        from_others = any(memory.copied_from for memory in memories)
         columns = ["id", "stored", "tags", *(["from"] if from_others else []), "memory"]
         rows = []
         for memory in memories:
             tags = " ".join(f"#{tag}" for tag in memory.tags)
-            origin = [memory.metadata.get(limits.COPIED_FROM, "")] if from_others else []
+            origin = [memory.copied_from or ""] if from_others else []
             rows.append([memory.id, local_time(memory.timestamp), tags, *origin, memory.content])
         self.table(columns, rows)
 
@@ -108,19 +108,16 @@ class Output:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
         time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
-        tags = "".join(f"  #{first_line(tag)}" for tag in memory.tags)
-        if not whole and limits.COPIED_FROM in memory.metadata:
-            time += click.style(
-                f"  from {first_line(memory.metadata[limits.COPIED_FROM])}", dim=True
-            )
+        tags = "".join(f"  #{one_line(tag)}" for tag in memory.tags)
+        if not whole and memory.copied_from:
+            time += click.style(f"  from {memory.copied_from}", dim=True)
         self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
-        text = plain(memory.content) if whole else first_line(memory.content)
+        text = plain(memory.content) if whole else one_line(memory.content)
         if not whole and len(text) > _BEGINNING:
             text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
         if whole and memory.metadata:
             told = (
-                f"{first_line(name)}: {first_line(memory.metadata[name])}"
-                for name in memory.metadata
+                f"{one_line(name)}: {one_line(memory.metadata[name])}" for name in memory.metadata
             )
             self.line(click.style("  ".join(told), dim=True))
         self.line(f"{text}\n")
@@ -180,11 +177,6 @@ def _cut(line: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
     return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
-
-
-def first_line(text: str) -> str:
-    """`text` on one line, without what could steer a terminal."""
-    return plain(" ".join(text.split()))
 
 
 def local(moment: datetime) -> datetime:

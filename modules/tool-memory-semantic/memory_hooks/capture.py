@@ -7,7 +7,7 @@ end what is remembered. What cannot be stored now, or before the session ends, w
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any
@@ -23,7 +23,7 @@ from memory_semantic.memory import MEMORY_ID, Speaker
 from memory_semantic.workers import run_blocking
 
 from . import extract
-from .cues import Found, found, is_for_every_conversation, withheld
+from .cues import Found, found, withheld
 from .display import quoted, show
 from .pause import Pause
 from .settings import CaptureConfig, read
@@ -43,11 +43,11 @@ LLM_TURNS = 5
 SHOW_SECONDS = 1.0
 # How long the end of a session waits for what is pending; the rest waits on disk.
 DRAIN_SECONDS = 5.0
-# How many rules one session pins by itself.
-MAX_PINNED = 3
 # What `memory_store` answers, in each form in which loops pass it on.
 _STORED = re.compile(rf"memory_id\W+({MEMORY_ID.pattern})")
 _REPLACED = re.compile(rf"replaced\W+({MEMORY_ID.pattern})")
+# What a person can do with what sounds like a rule; the model then has `memory_store` and `pin`.
+_OFFER = "; a rule for every conversation? Say so, or: agent-memory pin {}"
 # How many of the nearest memories are compared, to find the same statement in other words.
 NEAREST = 5
 
@@ -82,7 +82,7 @@ class Capture:
         self._turns: list[tuple[extract.Turn, list[str]]] = []  # turns that no model has read yet
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
-        self._count = self._pinned = 0
+        self._count = 0
         self._pause = Pause("It took too long.")
         self._lines: list[tuple[str, str | None]] = []  # for `show`: a line, and `logged`
 
@@ -212,7 +212,7 @@ class Capture:
 
     async def _store(self, storage: Any, items: list[Any], by: Speaker) -> None:
         if waited := await Waiting(storage).store():
-            await self._remembered(storage, {each.id: each.content for each in waited}, {})
+            await self._remembered(storage, {each.id: each.content for each in waited})
         for number, (text, _, told) in enumerate(items):
             near = await storage.search(text, NEAREST, phrases=False)
             known = next((one.content for one in near if same_statement(one.content, text)), None)
@@ -221,31 +221,21 @@ class Capture:
         if items:
             stored = await storage.upsert(items, said_by=by)
             texts = {its.id: text for its, (text, *_) in zip(stored, items, strict=True)}
-            rules = [its.id for its, item in zip(stored, items, strict=True) if "rule" in item[1]]
-            await self._remembered(storage, texts, await self._pin(storage, texts, rules, by))
+            rules = {its.id for its, item in zip(stored, items, strict=True) if "rule" in item[1]}
+            await self._remembered(storage, texts, rules)
 
-    async def _pin(
-        self, storage: Any, texts: dict[str, str], rules: list[str], by: Speaker
-    ) -> dict[str, str]:
-        """Pin what the user told the agent for good; says for each rule what can be done about it,
-        by its id.
+    async def _remembered(
+        self, storage: Any, texts: dict[str, str], rules: Collection[str] = ()
+    ) -> None:
+        """Tell what is remembered, by its id. That one of the `rules` holds in each conversation is
+        for the person to decide: what sounds like one may be a role to play once.
         """
-        lasting = [each for each in rules if is_for_every_conversation(texts[each])]
-        pinned = lasting[: MAX_PINNED - self._pinned] if by == "user" else []
-        if pinned:
-            await storage.pin(pinned)
-            self._pinned += len(pinned)
-        offers = {each: f"; first in each conversation: agent-memory pin {each}" for each in rules}
-        unpin = {each: f"; now first in each: agent-memory unpin {each}" for each in pinned}
-        return offers | unpin
-
-    async def _remembered(self, storage: Any, texts: dict[str, str], more: dict[str, str]) -> None:
         self._pause.succeeded()
         about = {"agent_id": storage.agent_id, "count": len(texts), "memory_ids": [*texts]}
         await self._coordinator.hooks.emit("memory:captured", about)
         for memory_id, text in texts.items():
-            line = _line(memory_id, text, more=more.get(memory_id, ""))
-            self._lines.append((line, None))
+            offer = _OFFER.format(memory_id) if memory_id in rules else ""
+            self._lines.append((_line(memory_id, text, more=offer), None))
 
     async def _let_wait(self, storage: Any, items: list[Any], by: Speaker, why: str) -> None:
         became = f"Waiting to be stored (undo: agent-memory forget --tag {CAPTURED})"

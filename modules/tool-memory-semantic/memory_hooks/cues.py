@@ -169,13 +169,6 @@ _TROUBLE_WAS = phrases(r"""
     (mismatch\w*|silently|ignor\w+|overw\w+|leak\w*|default\w*|too \w+|instead|es lag|lag daran)
     (schuld|weil|porque|culpa|parce que|à cause)\b|原因|원인|때문|ので|から
 """)
-# What the user tells the agent for good, in words that no task at hand has.
-_FOR_GOOD = re.compile(
-    r"""^(?!.*\b(this|these|that|today|it|here|the\ (output|file|step|function|page|log))\b)
-    (please[ ,]+|pls[ ,]+|and[ ,]+)? (from\ now\ on\b | ab\ (jetzt|sofort)\b | 앞으로 | 今後
-    | (always|never)\ (?!(\w+ed|\w+ing|had|been|seen|heard|mind|knew|was)\b)\w)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _REASON = phrases(r"^(because|otherwise|(the )?reason|that way)")
 
 
@@ -218,11 +211,6 @@ def _without_secrets(paragraph: Sequence[Sentence]) -> list[Sentence]:
         for n, each in enumerate(paragraph)
         if not (told[n] or (around[n] and refers_back(each.own)))
     ]
-
-
-def is_for_every_conversation(rule: str) -> bool:
-    """Whether the user says outright that the agent is to follow this rule from now on."""
-    return bool(_FOR_GOOD.search(rule))
 
 
 def _kept(

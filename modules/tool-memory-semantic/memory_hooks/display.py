@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from memory_semantic import plain
+from memory_semantic import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ def quoted(text: str) -> str:
     """`text` on one line in quotation marks, cut if it is long. Amplifier would take [words] for
     markup, so an invisible joiner follows each bracket.
     """
-    text = plain(" ".join(text.split()))
+    text = one_line(text)
     text = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
     return f'"{text}"'.replace("[", "[\u2060")
 

@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
-from memory_semantic.limits import COPIED_FROM, MAX_RESULTS
+from memory_semantic.limits import MAX_RESULTS
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
-from memory_semantic.plaintext import without_tags
+from memory_semantic.plaintext import one_line, without_tags
 from memory_semantic.tokens import estimate_tokens
 
 from .display import show
@@ -62,7 +62,6 @@ _OF_THE_PERSON = ("preference", "rule")
 
 # What is not searched for: the files that Amplifier puts before a prompt, and reminders.
 _NOT_ASKED = re.compile(r"<(context_file|system-reminder)\b.*?</\1>", re.DOTALL)
-_REMINDER_TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
 # By the first 17 characters, Amplifier recognises that no human wrote the message. A conversation
 # holds the introduction once.
 HEAD = """<system-reminder>
@@ -194,7 +193,7 @@ class Recall:
         if self._first and info and settings.recent:
             since = utc_now() - timedelta(days=settings.recent_days)
             recent = await storage.get_recent(_RECENT_LOOKED_THROUGH, since, holding=True)
-            here = project_of(self._coordinator)
+            here = project_of(self._coordinator)["project_id"]
             recent = [memory for memory in recent if unseen(memory) and _holds(memory, here)]
             found.memories = recent[: settings.recent]
         self._first = False
@@ -295,16 +294,14 @@ def block(
 
 
 def _line(memory: Memory, masked: bool, *, dated: bool = True) -> str:
+    about = memory.id
+    if dated:
+        about += f", {memory.timestamp:%Y-%m-%d}{_SAID_BY.get(memory.said_by or '', '')}"
+        about += f", from {memory.copied_from}" if memory.copied_from else ""
     content = without_tags(memory.content)
-    content = mask(content)[0] if masked else content
-    content = _REMINDER_TAG.sub("&lt;", " ".join(content.split()))  # it cannot end the message
-    if len(content) > MAX_SHOWN_CHARS:
-        content = content[:MAX_SHOWN_CHARS] + "…"
-    source = memory.metadata.get(COPIED_FROM)
-    copied = _SAID_BY.get(memory.said_by or "", "") + (f", from {source}" if source else "")
-    if not dated:
-        return f"- [{memory.id}] {content}\n"
-    return f"- [{memory.id}, {memory.timestamp:%Y-%m-%d}{copied}] {content}\n"
+    line = one_line(f"- [{about}] {mask(content)[0] if masked else content}")
+    most = len(f"- [{about}] ") + MAX_SHOWN_CHARS
+    return line + "\n" if len(line) <= most else line[:most] + "…\n"
 
 
 # How a memory is marked that is not the user's.
@@ -315,10 +312,11 @@ def _holds(memory: Memory, here: str) -> bool:
     """Whether a memory holds in the project `here`. What the person prefers holds everywhere,
     unless it names its own project.
     """
-    project = memory.metadata.get("project", here)
-    own = memory.metadata.get("kind") in _OF_THE_PERSON
-    named = rf"(?<!\w){re.escape(project)}(?!\w)"
-    return project == here or (own and not re.search(named, memory.content, re.IGNORECASE))
+    about = memory.metadata
+    own = about.get("kind") in _OF_THE_PERSON
+    named = rf"(?<!\w){re.escape(about.get('project', ''))}(?!\w)"
+    is_here = about.get("project_id", here) == here
+    return is_here or (own and not re.search(named, memory.content, re.IGNORECASE))
 
 
 def cosine(memory: Memory) -> float:

@@ -18,7 +18,7 @@ from .errors import (
     counted,
 )
 from .identity import configured_agent, overruled, validate_agent_id
-from .plaintext import plain
+from .plaintext import one_line, plain
 from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ __all__ = [
     "mask",
     "mask_all",
     "memory_of",
+    "one_line",
     "overruled",
     "plain",
     "readable_size",

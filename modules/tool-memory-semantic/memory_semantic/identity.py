@@ -7,7 +7,8 @@ import re
 import reprlib
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePath
 from typing import Any
 
 from .errors import InputError
@@ -23,7 +24,11 @@ RECALL_MODULE = "hooks-memory-semantic-recall"
 
 # It becomes a folder name. Lower case only: on a file system that ignores case, `Sam` and `sam`
 # would share one store (V1 design, section 7).
-_VALID = re.compile(r"[a-z0-9_-]{1,64}")
+AGENT_ID = re.compile(r"[a-z0-9_-]{1,64}")
+
+# In a repository's config, the address of its remote `origin`, without what may follow a path.
+_ORIGIN = re.compile(r'(?m)^\[remote "origin"\][^[]*?^[ \t]*url[ \t]*=[ \t]*"?([^"\n?#]+)')
+_GIT_CHARS = 100_000  # of a file of git's: more than any has that people write
 
 _HOW_TO_SET = """in ~/.amplifier/settings.yaml:
 overrides:
@@ -39,9 +44,9 @@ def validate_agent_id(agent_id: object) -> str:
             f"agent_identity must be a text, not {reprlib.repr(agent_id):.40}: put it in quotes, "
             f"{_HOW_TO_SET}"  # not repr: with aliases a little YAML stands for gigabytes
         )
-    if _VALID.fullmatch(agent_id):
+    if AGENT_ID.fullmatch(agent_id):
         return agent_id
-    if agent_id.isascii() and _VALID.fullmatch(agent_id.lower()):
+    if agent_id.isascii() and AGENT_ID.fullmatch(agent_id.lower()):
         remedy = f"Write it in lower case: {agent_id.lower()}"
     elif agent_id.startswith(("${", "{{")):
         remedy = f"It was not expanded. Write the name itself, {_HOW_TO_SET}"
@@ -106,25 +111,56 @@ def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
 
 def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
     """The metadata of what `stored_by` stores in the session of `coordinator`."""
-    session, project = coordinator.session_id, project_of(coordinator)
-    known = {"stored_by": stored_by, "session": session, "project": project, **more}
-    return {name: str(text)[:MAX_METADATA_CHARS] for name, text in known.items() if text}
+    known = {"stored_by": stored_by, "session": coordinator.session_id, **project_of(coordinator)}
+    return {name: str(text)[:MAX_METADATA_CHARS] for name, text in (known | more).items() if text}
 
 
-def project_of(coordinator: Any) -> str:
-    """The project that a session works on: the name of its repository's top folder, for a worktree
-    of the repository that it belongs to; without one, the name of the working directory.
+def project_of(coordinator: Any) -> dict[str, str]:
+    """The project that a session works on: its name as `project`, and as `project_id` what tells it
+    from others. It is a repository, known by the address of its remote `origin`, else by the folder
+    that its worktrees share; without one, the working directory.
     """
-    here = Path(coordinator.get_capability("session.working_dir") or ".").absolute()
-    with suppress(OSError, ValueError):
-        for folder in (here, *here.parents):
-            if (folder / ".git").is_dir():
-                return folder.name
-            if (folder / ".git").is_file():  # gitdir: /home/sam/shop/.git/worktrees/fix
-                whole, found, _ = (folder / ".git").read_text().partition("/.git/worktrees/")
-                named = folder / whole.removeprefix("gitdir:").strip()  # relative, or absolute
-                return named.resolve().name if found else folder.name
-    return here.name
+    here = Path(coordinator.get_capability("session.working_dir") or ".").resolve()
+    address = str(here)
+    with suppress(OSError, ValueError, RuntimeError):  # a loop of links is the last
+        address = _repository(here) or address
+    key = sha256(os.fsencode(address)).hexdigest()[:12]
+    return {"project": PurePath(address).name or address, "project_id": key}
+
+
+def _repository(here: Path) -> str | None:
+    """The address of the repository that `here` is in. Only reads git's own files."""
+    for git in (folder / ".git" for folder in (here, *here.parents)):
+        if not git.exists():
+            continue
+        # Of a worktree: gitdir: /home/sam/shop/.git/worktrees/fix, and in that, commondir: ../..
+        pointed = _text(git).removeprefix("gitdir:").strip()
+        own = git.parent / pointed if pointed else git
+        shared = (own / _text(own / "commondir").strip()).resolve()
+        origin = _ORIGIN.search(_text(shared / "config"))
+        return _address(origin[1] if origin else str(shared), shared.parent)
+    return None
+
+
+def _address(remote: str, base: Path) -> str:
+    """A git remote in one form for each of those it can have, such as git@example.com:a/b.git and
+    https://sam:key@example.com/a/b, without credentials; a folder from `base`.
+    """
+    remote = remote.strip().removeprefix("file://")
+    if re.match(r"[^/]+:", remote):
+        remote = re.sub(r"^([\w+.-]+://)?([^/]*@)?", "", remote)
+        remote = re.sub(r"^([^/:]*):(\d+(?=/))?/*", r"\1/", remote).lower()
+    else:
+        remote = str((base / remote).resolve())
+    return remote.rstrip("/").removesuffix(".git").rstrip("/")
+
+
+def _text(file: Path) -> str:
+    """The beginning of a file; "" if it is none."""
+    if not file.is_file():
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return opened.read(_GIT_CHARS)
 
 
 def _checked(agent_id: object) -> str:

@@ -10,6 +10,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from .identity import AGENT_ID
+from .limits import COPIED_FROM
+
 MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
 
 
@@ -84,6 +87,14 @@ class Memory(BaseModel):
     def key(self) -> UUID:
         """The key of its text in the store."""
         return point_id(self.content)
+
+    @property
+    def copied_from(self) -> str | None:
+        """The agent whose memory this is a copy of, if its metadata name one that can exist: they
+        may come from anybody's file.
+        """
+        source = self.metadata.get(COPIED_FROM, "")
+        return source if AGENT_ID.fullmatch(source) else None
 
     @property
     def of_user(self) -> bool:

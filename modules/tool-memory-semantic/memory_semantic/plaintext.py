@@ -47,6 +47,14 @@ def normal(text: str) -> str:
     return _LINE_END.sub("\n", text).strip()
 
 
+def one_line(text: str) -> str:
+    """`text` as a line, or a part of one, that a person or a model reads: `plain`, its blanks and
+    line ends folded, and each < as ‹, so that it neither ends the message it stands in nor begins
+    another.
+    """
+    return plain(" ".join(text.split())).replace("<", "\u2039")
+
+
 def plain(text: str) -> str:
     """`text` for display, with a dot for each character that is invisible or that a terminal would
     obey. Tabs and line feeds stay, and so do the characters that emoji and scripts need.

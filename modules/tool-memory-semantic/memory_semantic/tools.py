@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AgentMemoryError, InputError
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
-from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
+from .limits import DEFAULT_RESULTS, MAX_ANSWER_CHARS
 from .masking import mask, mask_given
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
 from .plaintext import without_tags
@@ -283,8 +283,8 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
             answer["tags"] = memory.tags
         if memory.said_by == "tool":  # in recall, what the agent said is marked, too
             answer["said_by"] = memory.said_by
-        if COPIED_FROM in memory.metadata:
-            answer["from"] = memory.metadata[COPIED_FROM]
+        if memory.copied_from:
+            answer["from"] = memory.copied_from
         if memory.score is not None:
             answer["score"] = round(memory.score, 2)
         if share[memory.id] < len(memory.content):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from memory_semantic.errors import UNCHANGED, InputError
 from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config
-from memory_semantic.limits import COPIED_FROM
 from memory_semantic.tools import MemorySearchTool, MemoryTool, may_write
 
 from .settings import MODULE
@@ -124,7 +123,7 @@ class MemoryShareTool(_SharingTool):
         memory = await storage.get(memory_id)
         if memory is None:
             raise InputError(f"You have no memory {memory_id}. {UNCHANGED}")
-        if COPIED_FROM in memory.metadata:
+        if memory.copied_from:
             raise InputError(
                 f"{memory_id} is a copy: only your own memories can be shared. {UNCHANGED}"
             )

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, limits, readable_size
+from memory_semantic import AgentMemoryError, InputError, limits, one_line, readable_size
 
 from .. import files
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
-from ..output import first_line, local_time
+from ..output import local_time
 from ..session import FIRST_STORE, Session, fail, run
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def show(session: Session, memory_id: str) -> None:
 
 
 def _beginning(memory: "Memory") -> str:
-    return f"{memory.id}: {first_line(memory.content)[:_BEGINNING]}"
+    return f"{memory.id}: {one_line(memory.content)[:_BEGINNING]}"
 
 
 def full_id(text: str) -> str:

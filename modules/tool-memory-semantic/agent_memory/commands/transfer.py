@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, InputError, RefusedTextError, counted, limits
+from memory_semantic import (
+    AgentMemoryError,
+    InputError,
+    RefusedTextError,
+    counted,
+    limits,
+    one_line,
+)
 
 from .. import files, formats, interchange
 from ..foreign import recognise, written
 from ..options import command, since_filter, tag_label, until_filter, yes_option
-from ..output import first_line, listed
+from ..output import listed
 from ..plan import plan
 from ..session import Session, confirm, fail, run
 from .memories import tell_unshown
@@ -100,7 +107,7 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     if left:
         names = ", ".join(f"{name} ({number:,})" for name, number in left.most_common())
-        session.out.line(first_line(f"Fields that are not understood, and were left out: {names}."))
+        session.out.line(one_line(f"Fields that are not understood, and were left out: {names}."))
     session.out.masked(masked)
     if refused:
         from memory_semantic import sizes

@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import Memory, Search, limits, plain, timestamp_text
+from memory_semantic import Memory, Search, plain, timestamp_text
 
 from .. import files
 from ..recalled import statistics
@@ -90,8 +90,8 @@ def _rows(
             row["replaced"] = ids[key]
         if memory.said_by in ("agent", "tool"):
             row["said"] = memory.said_by
-        if limits.COPIED_FROM in memory.metadata:
-            row["from"] = plain(memory.metadata[limits.COPIED_FROM])
+        if memory.copied_from:
+            row["from"] = memory.copied_from
     if places is not None:
         for row, (x, y) in zip(rows, _on_page(places), strict=True):
             row |= {"x": x, "y": y}
