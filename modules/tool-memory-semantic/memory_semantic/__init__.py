@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
     from .masking import mask, mask_all
-    from .memory import Memory, sizes, timestamp_text
+    from .memory import Memory, timestamp_text
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
@@ -68,7 +68,6 @@ __all__ = [
     "plain",
     "readable_size",
     "shortage_of",
-    "sizes",
     "times",
     "timestamp_text",
     "validate_agent_id",
@@ -93,7 +92,6 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
-    "sizes": "memory",
     "times": "times",
     "timestamp_text": "memory",
 }

@@ -12,7 +12,7 @@ from .backend import Progress
 from .embeddings.generator import EmbeddingGenerator
 from .errors import EmbeddingError, InputError, RefusedTextError, StorageError
 from .limits import EMBEDDED_AT_ONCE
-from .memory import Memory, sizes
+from .memory import Memory
 from .merging import merge
 from .store import Access, Record, Store, StoreInfo
 
@@ -93,7 +93,7 @@ async def put(
         try:
             new = await generator.generate_batch(texts) if texts else []
         except RefusedTextError as error:
-            refused = sizes(memory for memory in memories if memory.key in error.keys)
+            refused = ", ".join(each.sized for each in memories if each.key in error.keys)
             raise EmbeddingError(
                 f"{error} The store keeps its model. Refused: {refused}."
             ) from error

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -42,11 +42,6 @@ def point_id(content: str) -> UUID:
     construction, and a text that was damaged on disk no longer fits its key.
     """
     return UUID(bytes=sha256(content.encode()).digest()[:16])
-
-
-def sizes(memories: Iterable["Memory"]) -> str:
-    """How a person finds memories by their size: `mem-a3f2b8c1d4e5 (9,812 characters), …`."""
-    return ", ".join(f"{each.id} ({len(each.content):,} characters)" for each in memories)
 
 
 # Who said a text, as the session showed when it was stored: the user, in these very words; a tool
@@ -95,6 +90,11 @@ class Memory(BaseModel):
         """
         source = self.metadata.get(COPIED_FROM, "")
         return source if AGENT_ID.fullmatch(source) else None
+
+    @property
+    def sized(self) -> str:
+        """What an error calls it: `mem-a3f2b8c1d4e5 (9,812 characters)`."""
+        return f"{self.id} ({len(self.content):,} characters)"
 
     @property
     def of_user(self) -> bool:

@@ -110,9 +110,8 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
         session.out.line(one_line(f"Fields that are not understood, and were left out: {names}."))
     session.out.masked(masked)
     if refused:
-        from memory_semantic import sizes
-
-        session.out.warn(f"Not imported: the embeddings service refused {sizes(refused)}.")
+        named = ", ".join(memory.sized for memory in refused)
+        session.out.warn(f"Not imported: the embeddings service refused {named}.")
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
         session.out.note(f"Undo: agent-memory forget{told}")
