@@ -159,9 +159,13 @@ class TestWhichAgent:
     def test_the_only_one_needs_no_name_and_among_several_the_environment_names_it(
         self, root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "--agent" in self.run(root, "list", code=2)
+        for login, agent in (("Zoë.Smith@Home", "zoe-smith-home"), ("Юля", "me")):
+            monkeypatch.setenv("LOGNAME", login)
+            said = self.run(root, "list", code=1)
+            assert f"so it is {agent}, as your login is; --agent" in said and not root.exists()
         command.run("store", "one")
-        assert "one" in self.run(root, "list")
+        said = self.run(root, "list")
+        assert "one" in said and "login" not in said
         command.run("store", "two", "--agent", "alice")
         assert "alice, sam" in self.run(root, "list", code=2)
         settings('# a comment\nAMPLIFIER_AGENT_IDENTITY="alice"\n', name="keys.env")

@@ -110,9 +110,37 @@ async def test_what_is_stored_comes_back_as_it_was(storage: MemoryStorage) -> No
         assert memory and memory.content == text.strip() and memory.tags == ["database", "api"]
 
 
-async def test_ignores_arguments_that_it_does_not_know(tools: Tools) -> None:
+@pytest.mark.parametrize("given", ['["db", "ops"]', "db, ops", "db,ops,", ["db", "ops"]])
+async def test_lists_may_be_texts(tools: Tools, given: Any) -> None:
+    await tools.call("memory_store", content="We chose PostgreSQL.", tags=given)
+    await tools.call("memory_store", content="We chose a logo.", tags="looks")
+    [found] = (await tools.call("memory_search", query="We chose", tags=given))["memories"]
+    assert found["tags"] == ["db", "ops"]
+
+
+async def test_all_else_may_be_text_and_what_is_optional_may_be_filled_in(tools: Tools) -> None:
+    for nothing in ("", " ", "null", "none", "None", None):
+        unset = dict.fromkeys(("tags", "replaces", "expires", "pin"), nothing)
+        stored = await tools.call("memory_store", content="null", **unset)  # its content stays
+        assert stored["status"].startswith(("stored", "already known")) and "ignored" not in stored
+        unset = dict.fromkeys(("limit", "since", "until", "tags"), nothing)
+        [found] = (await tools.call("memory_search", query="null", **unset))["memories"]
+        assert found["content"] == "null"
+    for pin, told in (("true", "Not pinned"), ("True", "Not pinned"), ("false", "")):
+        stored = await tools.call("memory_store", content="Rebase.", pin=pin)
+        assert ("Not pinned" in stored["status"]) == bool(told)
+    assert len((await tools.call("memory_search", query="null", limit="1"))["memories"]) == 1
+
+
+async def test_says_which_arguments_had_no_effect(tools: Tools) -> None:
     nested: list[Any] = []
     for _ in range(10_000):
         nested = [nested]
     unknown = {"notes": ["key=" * 2_000] * 5_000, "nested": nested, "_tool_call_id": "1"}
-    await tools.call("memory_store", content="x", **unknown)
+    stored = await tools.call("memory_store", content="x", **unknown)
+    told = "Without effect: ['notes', 'nested']. memory_store takes content, tags, "
+    assert stored["ignored"].startswith(told)
+    many = {f"{number} {'x' * 9_000}": 1 for number in range(1_000)}
+    refusal = await tools.refused("memory_search", question="what?", **many)
+    assert "query must be a text, not missing. Without effect: ['question', " in refusal
+    assert len(refusal) < 500

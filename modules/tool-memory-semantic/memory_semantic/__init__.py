@@ -22,6 +22,7 @@ from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
     from . import exchange, times
+    from .arguments import read_arguments
     from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
@@ -63,6 +64,7 @@ __all__ = [
     "memory_of",
     "overruled",
     "plain",
+    "read_arguments",
     "readable_size",
     "shortage_of",
     "times",
@@ -89,6 +91,7 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
+    "read_arguments": "arguments",
     "times": "times",
     "timestamp_text": "memory",
 }

@@ -5,10 +5,12 @@ module twice, once only to look at it. Nor does it need Amplifier: only `execute
 """
 
 import logging
+import reprlib
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .arguments import read_arguments
 from .errors import AgentMemoryError, InputError
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import COPIED_FROM, DEFAULT_RESULTS, MAX_ANSWER_CHARS
@@ -85,12 +87,23 @@ class MemoryTool:
         from .storage import MemoryStorage
 
         storage = MemoryStorage(agent_id, settings)
-        arguments = [input.get(name) for name in self.input_schema["properties"]]
+        read, ignored = read_arguments(self.input_schema, input), self._ignored(input)
+        arguments = [read.get(name) for name in self.input_schema["properties"]]
         arguments, masked = await _masked(storage, mask_given, arguments)
-        output, masked_output = await self._run(storage, *arguments)
+        try:
+            output, masked_output = await self._run(storage, *arguments)
+        except InputError as error:  # one may be the misspelt name of what is missing
+            raise InputError(f"{error} {ignored}".rstrip()) from None
         if masked + masked_output:
             output["masked_secrets"] = masked + masked_output
-        return output
+        return output | ({"ignored": ignored} if ignored else {})
+
+    def _ignored(self, input: Mapping[str, Any]) -> str:
+        known = self.input_schema["properties"]
+        # A host may add fields of its own, whose names begin with "_".
+        unknown = [name for name in input if name not in known and not name.startswith("_")]
+        told = f"{reprlib.repr(unknown)}. {self.name} takes {', '.join(known)}."
+        return f"Without effect: {told}" if unknown else ""
 
     # `arguments` come in the schema's order and are checked where they are used.
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
