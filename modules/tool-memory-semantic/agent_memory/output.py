@@ -106,7 +106,8 @@ class Output:
 
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
-        score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
+        shown = f"{min(memory.score or 0, 1):.2f}  "  # boosts count for the order alone
+        score = "" if memory.score is None else click.style(shown, fg="cyan")
         time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
         tags = "".join(f"  #{first_line(tag)}" for tag in memory.tags)
         if not whole and limits.COPIED_FROM in memory.metadata:
@@ -208,7 +209,7 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
 
     stored = memory.dict_for_storage()
     fields = {name: stored[name] for name in exchange.FIELDS if name in stored}
-    return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
+    return fields if memory.score is None else {**fields, "score": round(min(memory.score, 1), 4)}
 
 
 def _json(value: "Memory | datetime") -> Any:

@@ -289,7 +289,7 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         answer: dict[str, Any] = {
             "id": memory.id,
             "content": memory.content[: share[memory.id]],
-            "timestamp": f"{memory.timestamp:%Y-%m-%dT%H:%M}",
+            "timestamp": f"{memory.timestamp:%Y-%m-%dT%H:%M:%S}",
         }
         if memory.tags:
             answer["tags"] = memory.tags
@@ -298,7 +298,7 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         if COPIED_FROM in memory.metadata:
             answer["from"] = memory.metadata[COPIED_FROM]
         if memory.score is not None:
-            answer["score"] = round(memory.score, 2)
+            answer["score"] = round(min(memory.score, 1), 2)  # boosts count for the order alone
         if share[memory.id] < len(memory.content):
             answer["cut"] = (
                 f"The first {share[memory.id]:,} of {len(memory.content):,} characters. "
