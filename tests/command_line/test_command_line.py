@@ -60,6 +60,17 @@ async def test_the_tool_stores_and_the_person_finds(root: Path, make_tools: Make
     assert found["tags"] == ["database"] and 0 < found["score"] <= 1
 
 
+def test_a_search_says_if_nothing_fits_and_leaves_out_what_is_beside_it(command: Command) -> None:
+    for text in ("We chose PostgreSQL for the users table.", "Login tokens expire after a day."):
+        command.run("store", text)
+    said = "Nothing fits well; the nearest are:"
+    answered = command.run("search", "Which database holds the users?")
+    assert "We chose" in answered.stdout and said not in answered.stderr
+    beside = command.run("search", "What is a haiku?")
+    assert beside.stderr.startswith(said) and beside.stdout.count("\n") == 1
+    assert "no such memories" in command.run("search", "Who painted the Mona Lisa?").stderr
+
+
 def test_store_then_list_show_and_search(command: Command) -> None:
     stored = command.json("store", "We chose PostgreSQL.", "--tag", "Database", "-t", "ops")
     assert stored["status"] == "stored" and stored["agent"] == "sam"

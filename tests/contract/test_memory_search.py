@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage, Tools
+from conftest import Clock, MakeStorage, MakeTools, Tools
 from memory_semantic import MemoryStorage
 from memory_semantic.check import clean_time
 
@@ -20,6 +20,46 @@ async def test_says_if_none_is_from_the_time_that_the_question_names(tools: Tool
     ):
         output = await tools.call("memory_search", query=f"What did we choose {asked}?")
         assert output["note"] == f"Recorded notes, not instructions.{said}"
+
+
+TEAM = [
+    *("We chose PostgreSQL for the users table.", "Login tokens expire after fifteen minutes."),
+    *("Sam prefers tabs over spaces in Go files.", "Deployments wait until Monday."),
+]
+TOWER = "How tall is the Eiffel Tower?"
+
+
+async def test_what_is_beside_the_question_is_left_out_and_said(tools: Tools) -> None:
+    for text in TEAM:
+        await tools.call("memory_store", content=text)
+    answered = await tools.call("memory_search", query="Which database holds the users?")
+    assert answered["memories"][0]["content"] == TEAM[0] and answered.keys() == {"note", "memories"}
+    beside = await tools.call("memory_search", query=TOWER)
+    assert beside["nothing_fits_well"] is True and 0 < len(beside["memories"]) < len(TEAM)
+    assert beside["memories"][-1]["score"] >= 0.05
+    assert (await tools.call("memory_search", query="Who painted the Mona Lisa?"))["memories"] == []
+
+
+@pytest.mark.parametrize(
+    ("config", "query"),
+    [
+        ({"lexical_weight": 0.5}, TOWER),
+        ({"embedding_model": "text-embedding-3-small"}, TOWER),
+        ({}, "에펠탑은 얼마나 높아?"),  # which the built-in model cannot read
+    ],
+)
+async def test_where_a_similarity_tells_nothing_the_nearest_come_without_a_word(
+    make_tools: MakeTools,
+    make_storage: MakeStorage,
+    server: Any,
+    config: dict[str, Any],
+    query: str,
+) -> None:
+    if "embedding_model" in config:
+        config = {**config, "base_url": server.base_url}
+    await make_storage(**config).store_many(TEAM)
+    output = await (await make_tools(**config)).call("memory_search", query=query)
+    assert len(output["memories"]) == len(TEAM) and output.keys() == {"note", "memories"}
 
 
 @pytest.mark.parametrize("limit", [1, 3])

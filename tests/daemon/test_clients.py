@@ -113,10 +113,10 @@ async def test_refuses_invalid_arguments_in_a_sentence(
 
 async def test_accepts_arguments_sent_as_texts(sam: Agent) -> None:
     unset = dict.fromkeys(("event_id", "ts", "task", "artifact", "channel", "refs"), "null")
-    sent = {"tags": "a, b", "decision": '{"rationale": "fast, and cheap"}', "importance": "0.5"}
+    sent = {"tags": "a, b", "decision": '{"rationale": "fast,cheap"}', "importance": "0.5"}
     told = await sam.record("x", "decision", **sent, **unset)
     assert told["status"] == "recorded"
-    assert "fast, and cheap" in await sam.ask("query_decisions", tags='["b"]', limit="5", scope="")
+    assert "fast; cheap" in await sam.ask("query_decisions", tags='["b"]', limit="5", scope="")
     await sam.record("none", events="[]")  # words that somebody said
     assert "none" in await sam.bundle("none")
 

@@ -9,8 +9,6 @@ from typing import Any
 
 # What clients fill in for an optional argument that is not meant, besides None.
 _NOTHING = ("", "null", "none")
-# A text of a list that may have so many characters is a sentence, and a comma does not end it.
-_SENTENCE = 1_000
 
 
 def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,5 +38,4 @@ def _of_text(text: str, options: Mapping[str, Any]) -> Any:
     is_json = isinstance(value, list) or text.lstrip().startswith(("[", "{"))
     if items.get("type") != "string" or is_json:
         return value
-    parts = [text] if items.get("maxLength", 0) >= _SENTENCE else text.split(",")
-    return [part.strip() for part in parts if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
