@@ -171,7 +171,10 @@ async def test_what_is_stored_comes_back_as_it_was(storage: MemoryStorage) -> No
 @pytest.mark.parametrize("given", ['["db", "ops"]', "db, ops", "db,ops,", ["db", "ops"]])
 async def test_lists_may_be_texts(tools: Tools, given: Any) -> None:
     await tools.call("memory_store", content="We chose PostgreSQL.", tags=given)
-    await tools.call("memory_store", content="We chose a logo.", tags="looks")
+    for tag in ("looks", '"looks"', "2026"):
+        await tools.call("memory_store", content="We chose a logo.", tags=tag)
+    [logo] = (await tools.call("memory_search", query="We chose", tags="2026"))["memories"]
+    assert logo["tags"] == ["looks", "2026"]
     [found] = (await tools.call("memory_search", query="We chose", tags=given))["memories"]
     assert found["tags"] == ["db", "ops"]
 

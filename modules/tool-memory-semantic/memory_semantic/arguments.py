@@ -38,4 +38,5 @@ def _of_text(text: str, options: Mapping[str, Any]) -> Any:
     is_json = isinstance(value, list) or text.lstrip().startswith(("[", "{"))
     if items.get("type") != "string" or is_json:
         return value
-    return [part.strip() for part in text.split(",") if part.strip()]
+    words = value if isinstance(value, str) else text  # a word may be in quotes, or a number
+    return [part.strip() for part in words.split(",") if part.strip()]

@@ -1,7 +1,7 @@
 """Serve the memory to other programs: `mcp`."""
 
 import click
-from memory_semantic import InputError
+from memory_semantic import AgentMemoryError
 
 from ..options import command
 from ..session import Session, run
@@ -22,7 +22,7 @@ def mcp(session: Session, read_only: bool) -> None:
     try:
         config["agent_identity"] = session.agent
         whose = f"They are {session.agent}'s; agent-memory mcp --agent NAME serves another's."
-    except (click.UsageError, InputError) as error:  # a program shows no reason why one ended
+    except (click.UsageError, AgentMemoryError) as error:  # a program shows no reason why one ended
         whose = f"They are out of reach until the user corrects this: {error}"
     from memory_mcp.server import serve
 

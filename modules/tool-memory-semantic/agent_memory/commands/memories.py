@@ -40,8 +40,11 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-    found = run(session.existing.search(query, limit, since, tags, until=until))
-    found = [memory for memory in found if memory.fit >= limits.LEAST_FIT]
+
+    def fitting(found: list["Memory"]) -> list["Memory"]:
+        return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
+
+    found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
     if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
         session.out.note("Nothing fits well; the nearest are:")
     for memory in found:
