@@ -209,7 +209,7 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
 
     stored = memory.dict_for_storage()
     fields = {name: stored[name] for name in exchange.FIELDS if name in stored}
-    return fields if memory.score is None else {**fields, "score": round(min(memory.score, 1), 4)}
+    return fields if memory.score is None else {**fields, "score": round(min(memory.score, 1.0), 4)}
 
 
 def _json(value: "Memory | datetime") -> Any:

@@ -102,8 +102,8 @@ class MemoryTool:
         known = self.input_schema["properties"]
         # A host may add fields of its own, whose names begin with "_".
         unknown = [name for name in input if name not in known and not name.startswith("_")]
-        told = f"{reprlib.repr(unknown)}. {self.name} takes {', '.join(known)}."
-        return f"Without effect: {told}" if unknown else ""
+        why = f"{self.name} has no such arguments"
+        return f"Without effect: {reprlib.repr(unknown)}, as {why}." if unknown else ""
 
     # `arguments` come in the schema's order and are checked where they are used.
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
@@ -302,7 +302,7 @@ def _readable(memories: list[Memory]) -> list[dict[str, Any]]:
         if COPIED_FROM in memory.metadata:
             answer["from"] = memory.metadata[COPIED_FROM]
         if memory.score is not None:
-            answer["score"] = round(min(memory.score, 1), 2)  # boosts count for the order alone
+            answer["score"] = round(min(memory.score, 1.0), 2)  # boosts count for the order alone
         if share[memory.id] < len(memory.content):
             answer["cut"] = (
                 f"The first {share[memory.id]:,} of {len(memory.content):,} characters. "
