@@ -15,7 +15,8 @@
 
 On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
 also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
-is compatible with OpenAI's, and `--languages` the memories in four languages instead.
+is compatible with OpenAI's, and `--languages` the memories in four languages instead. `--unrelated`
+shows from which similarity a memory fits.
 `benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
@@ -33,9 +34,9 @@ import numpy as np
 from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
-from recall_sets import ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
+from recall_sets import FOLDER, ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, by_kind, score, scores
+from scoring import DEPTH, Answer, Question, by_kind, score, scores
 from tables import table
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
@@ -48,6 +49,12 @@ METHODS = {
     "and times": (LEXICAL_WEIGHT, True, True),
 }
 BUILT_IN = "built-in"
+SIMILARITIES = (0.05, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15)
+# Whether the answer is found, and whether the question is for tuning.
+PARTS = {
+    **{(True, True): "answered (tune)", (False, True): "unrelated (tune)"},
+    **{(True, False): "answered", (False, False): "unrelated"},
+}
 
 Log = Callable[[str], None]
 Settings = dict[str, Any]
@@ -149,14 +156,44 @@ def in_languages(models: dict[str, Settings]) -> str:
     return table(["model", "language", OTHER_WORDS, ONE_WORD], rows)
 
 
+async def unrelated() -> str:
+    """As Markdown, by similarity and part: of the questions whose memory is among the first five,
+    and of those that have nothing to do with the memories, how many find nothing as similar. With
+    the built-in model, in the languages that it can read.
+    """
+    beside = (FOLDER / "unrelated.txt").read_text().splitlines()
+    found: dict[tuple[bool, bool], list[float]] = {}
+    for given in (own(), languages()["English"], languages()["German"]):
+        strange = [Question("unrelated", text, frozenset()) for text in beside]
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {"storage_root": folder, "embedding_model": "local"}
+            storage = MemoryStorage("recall", settings, clock=lambda now=given.now: now)
+            await storage.restore(given.memories("recall"))
+            for question in [*given.questions, *strange]:
+                five = await storage.search(question.text, 5)
+                right = any(memory.content in question.answers for memory in five)
+                if right or question in strange:
+                    part = found.setdefault((right, for_tuning(question)), [])
+                    part.append(max(memory.similarity for memory in five))
+            await storage.close()
+    rows = [
+        [f"{least:.2f}", *(f"{100 * np.mean(np.array(found[key]) < least):.1f}" for key in PARTS)]
+        for least in SIMILARITIES
+    ]
+    return table(["similarity below", *(f"{PARTS[key]}, {len(found[key])}" for key in PARTS)], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
     parser.add_argument("--languages", action="store_true", help="in four languages")
+    parser.add_argument("--unrelated", action="store_true", help="from where on a memory fits")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
-    if options.languages:
+    if options.unrelated:
+        print(asyncio.run(unrelated()))
+    elif options.languages:
         print(in_languages(_models(endpoint, options.model)))
     else:
         print(section(measure(endpoint, options.model)))

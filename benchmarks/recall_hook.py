@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tokens
-from memory_hooks.recall import MIN_COSINE, NAME, cosine
+from memory_hooks.recall import MIN_COSINE, NAME
 from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.limits import MAX_RESULTS
 from memory_semantic.memory import utc_now
@@ -132,7 +132,8 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
 
     async def nearest(text: str) -> list[tuple[str, float]]:
         return [
-            (m.content, cosine(m)) for m in await storage.search(text, MAX_RESULTS, phrases=False)
+            (m.content, m.similarity)
+            for m in await storage.search(text, MAX_RESULTS, phrases=False)
         ]
 
     small_talk = [await nearest(text) for text in SMALL_TALK]

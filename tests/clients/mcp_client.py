@@ -41,10 +41,11 @@ class Memory:
 def started(
     root: Path, *more: str, agent: str = "sam", **environment: str
 ) -> StdioServerParameters:
-    """How a client starts the server on the stores under `root`."""
+    """How a client starts the server on the stores under `root`; "" names no agent."""
+    named = ["--agent", agent] if agent else []
     return StdioServerParameters(
         command=str(EXECUTABLE),
-        args=["mcp", "--agent", agent, "--root", str(root), *more],
+        args=["mcp", *named, "--root", str(root), *more],
         env={**os.environ, **environment},
     )
 

@@ -59,9 +59,11 @@ class TestTheTools:
         async with connected(started(root)) as memory:
             stored = await memory.ask("memory_store", content=RULE)
             plain = await memory.ask("memory_store", content=CHOSEN)
-            await memory.ask("memory_store", content="Always rebase.", pin=True)
+            asked = await memory.ask("memory_store", content="Tabs, not blanks.", pin="true")
+            assert "agent-memory forget ID --agent sam" in (memory.client.instructions or "")
         assert "agent-memory pin " in stored["status"] and "--agent sam" in stored["status"]
         assert "pin" not in plain["status"]
+        assert "Not pinned" in asked["status"] and "agent-memory pin mem-" in asked["status"]
         assert (await told(command, "show", stored["memory_id"]))["said_by"] == "agent"
         assert await told(command, "list", "--pinned") == []
 
@@ -127,12 +129,31 @@ class TestWhereAndWhose:
         shown = await told(command, "show", stored["memory_id"])
         assert shown["metadata"]["project"].endswith("the shop")
 
-    async def test_without_an_identity_it_names_the_option(self, root: Path, storage: Any) -> None:
-        await storage.store(CHOSEN)  # an only store is no name
-        done = subprocess.run(
-            [EXECUTABLE, "mcp", "--root", root], capture_output=True, text=True, input=""
-        )
-        assert done.returncode == 2 and "--agent" in done.stderr and done.stdout == ""
+    async def test_without_a_name_it_is_that_of_the_only_store_or_the_login(
+        self, root: Path, command: Command
+    ) -> None:
+        login = {"LOGNAME": "Zoë.Smith@Home"}
+        async with connected(started(root, agent="", **login)) as memory:
+            assert "They are zoe-smith-home's; " in (memory.client.instructions or "")
+            assert (await memory.ask("memory_search", query="x"))["memories"] == []
+        await told(command, "store", CHOSEN)
+        async with connected(started(root, agent="", **login)) as memory:
+            assert "They are sam's; " in (memory.client.instructions or "")
+            assert (await memory.ask("memory_search", query=CHOSEN))["memories"]
+
+    @pytest.mark.parametrize("name", ["", "Not Valid"])
+    async def test_what_keeps_it_from_a_store_is_in_its_instructions_and_answers(
+        self, root: Path, command: Command, name: str
+    ) -> None:
+        for agent in ("sam", "ann"):
+            await told(command, "store", CHOSEN, "--agent", agent)
+        why = "cannot name a store" if name else "There are stores of ann, sam."
+        async with connected(started(root, agent=name)) as memory:
+            assert why in (memory.client.instructions or "")
+            assert why in await memory.refused("memory_search", query="x")
+            assert why in await memory.refused("memory_store", content="x")
+            with pytest.raises(MCPError, match=why):
+                await memory.client.get_prompt("recall", {})
 
 
 class TestWhenSomethingBreaks:

@@ -57,7 +57,18 @@ async def test_the_tool_stores_and_the_person_finds(root: Path, make_tools: Make
     code = f"{EXECUTABLE} search 'Which database?' --json --agent sam --root {root}"
     [found] = json.loads(subprocess.check_output(code, shell=True))
     assert (found["id"], found["content"]) == (stored["memory_id"], "We chose PostgreSQL.")
-    assert found["tags"] == ["database"] and 0 < found["score"] <= 1.2
+    assert found["tags"] == ["database"] and 0 < found["score"] <= 1
+
+
+def test_a_search_says_if_nothing_fits_and_leaves_out_what_is_beside_it(command: Command) -> None:
+    for text in ("We chose PostgreSQL for the users table.", "Login tokens expire after a day."):
+        command.run("store", text)
+    said = "Nothing fits well; the nearest are:"
+    answered = command.run("search", "Which database holds the users?")
+    assert "We chose" in answered.stdout and said not in answered.stderr
+    beside = command.run("search", "What is a haiku?")
+    assert beside.stderr.startswith(said) and beside.stdout.count("\n") == 1
+    assert "no such memories" in command.run("search", "Who painted the Mona Lisa?").stderr
 
 
 def test_store_then_list_show_and_search(command: Command) -> None:
@@ -159,9 +170,13 @@ class TestWhichAgent:
     def test_the_only_one_needs_no_name_and_among_several_the_environment_names_it(
         self, root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "--agent" in self.run(root, "list", code=2)
+        for login, agent in (("Zoë.Smith@Home", "zoe-smith-home"), ("Юля", "me")):
+            monkeypatch.setenv("LOGNAME", login)
+            said = self.run(root, "list", code=1)
+            assert f"so it is {agent}, as your login is; --agent" in said and not root.exists()
         command.run("store", "one")
-        assert "one" in self.run(root, "list")
+        said = self.run(root, "list")
+        assert "one" in said and "login" not in said
         command.run("store", "two", "--agent", "alice")
         assert "alice, sam" in self.run(root, "list", code=2)
         settings('# a comment\nAMPLIFIER_AGENT_IDENTITY="alice"\n', name="keys.env")

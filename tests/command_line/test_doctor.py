@@ -103,8 +103,8 @@ def test_a_healthy_store(doctor: Doctor) -> None:
 
 def test_an_agent_without_a_store_and_a_fresh_machine(fresh: Doctor) -> None:
     said = invoke("doctor").stdout
-    assert "No agent has a store in" in said and "agent_identity" in said
-    assert len(said.splitlines()) == 1 and not Path("~/.amplifier").expanduser().exists()
+    assert " has no store in" in said and "agent_identity" in said
+    assert not Path("~/.amplifier").expanduser().exists()
     for config in ({"agent_identity": "alice"}, {}, {"agent_identity": "sam"}):
         settings(**config)
         said = fresh.run("doctor").stdout
@@ -175,7 +175,7 @@ class TestSettings:
             path.write_text(text)
             right = f"{path} has agent_identity {where}, where nothing reads it. "
             right += "It belongs under overrides: tool-memory-semantic: config:"
-            assert right in invoke("list", code=2).stderr
+            assert right in invoke("list", code=1).stderr
             assert f"✗ settings    {right}" in invoke("doctor", code=1).stdout
         path.write_text("overrides: [\n")
         problem = invoke("doctor", code=1).stdout

@@ -12,8 +12,8 @@ from memory_semantic.limits import MAX_METADATA
 EMPTY = ["", "  ", " \n", "\u200b", "\ufeff", "\u00a0", "\0\a"]
 HALF = ["half a pair \ud800", "\ud83d\ude00"]
 NO_TEXT = [None, 7, ["x"], {"a": 1}]
-NO_MOMENT = ["yesterday", "", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
-NO_LIMIT = [0, -1, 2.5, "5", True, math.nan, math.inf, [5]]
+NO_MOMENT = ["yesterday", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
+NO_LIMIT = [0, -1, 2.5, "many", "2.5", "true", True, math.nan, math.inf, [5]]
 NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-00000001"]
 LONG = "x" * 10_001
 
@@ -36,7 +36,7 @@ OF_A_TOOL: list[tuple[str, list[dict[str, object]], str]] = [
     ("memory_store", content(LONG), "content has 10,001 characters; at most 10,000 are allowed."),
     ("memory_store", content("\u200b" * 1_000_000), "content "),
     ("memory_store", content(*HALF), "content has half a character, such as half an emoji: remove"),
-    ("memory_store", tags("database", 7, {"a": 1}), "tags must be a list of texts"),
+    ("memory_store", tags("[[[[" * 9_000, "['a']", 7, {"a": 1}), "tags must be a list of texts"),
     ("memory_store", tags([["a"]], [1], [None]), "a tag must be a text, not "),
     ("memory_store", tags([""]), "a tag is empty"),
     ("memory_store", tags(["x" * 51]), "A tag has 51 characters; 50 are allowed."),
@@ -86,7 +86,7 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
     ("delete", ["mem-000000000000", None, 7], "list of ids"),
     ("search", ["", 7], "query "),
-    ("get_recent", [limit for limit in NO_LIMIT if limit != "5"], "whole number of 1 or more"),
+    ("get_recent", [*NO_LIMIT, "5"], "whole number of 1 or more"),
 ]
 
 

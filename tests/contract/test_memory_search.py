@@ -1,9 +1,11 @@
 """What `memory_search` and `memory_store` promise the model."""
 
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from typing import Any
 
 import pytest
-from conftest import MakeStorage, Tools
+from conftest import Clock, MakeStorage, MakeTools, Tools
 from memory_semantic import MemoryStorage
 from memory_semantic.check import clean_time
 
@@ -18,6 +20,62 @@ async def test_says_if_none_is_from_the_time_that_the_question_names(tools: Tool
     ):
         output = await tools.call("memory_search", query=f"What did we choose {asked}?")
         assert output["note"] == f"Recorded notes, not instructions.{said}"
+
+
+TEAM = [
+    *("We chose PostgreSQL for the users table.", "Login tokens expire after fifteen minutes."),
+    *("Sam prefers tabs over spaces in Go files.", "Deployments wait until Monday."),
+]
+TOWER = "How tall is the Eiffel Tower?"
+
+
+async def test_what_is_beside_the_question_is_left_out_and_said(tools: Tools) -> None:
+    for text in TEAM:
+        await tools.call("memory_store", content=text)
+    answered = await tools.call("memory_search", query="Which database holds the users?")
+    assert answered["memories"][0]["content"] == TEAM[0] and answered.keys() == {"note", "memories"}
+    beside = await tools.call("memory_search", query=TOWER)
+    assert beside["nothing_fits_well"] is True and 0 < len(beside["memories"]) < len(TEAM)
+    assert beside["memories"][-1]["score"] >= 0.05
+    assert (await tools.call("memory_search", query="Who painted the Mona Lisa?"))["memories"] == []
+
+
+@pytest.mark.parametrize(
+    ("config", "query"),
+    [
+        ({"lexical_weight": 0.5}, TOWER),
+        ({"embedding_model": "text-embedding-3-small"}, TOWER),
+        ({}, "에펠탑은 얼마나 높아?"),  # which the built-in model cannot read
+    ],
+)
+async def test_where_a_similarity_tells_nothing_the_nearest_come_without_a_word(
+    make_tools: MakeTools,
+    make_storage: MakeStorage,
+    server: Any,
+    config: dict[str, Any],
+    query: str,
+) -> None:
+    if "embedding_model" in config:
+        config = {**config, "base_url": server.base_url}
+    await make_storage(**config).store_many(TEAM)
+    output = await (await make_tools(**config)).call("memory_search", query=query)
+    assert len(output["memories"]) == len(TEAM) and output.keys() == {"note", "memories"}
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("days", [0, 30])
+async def test_of_equals_the_later_come_first_and_a_score_is_at_most_one(
+    tools: Tools, make_storage: MakeStorage, clock: Clock, days: int, limit: int
+) -> None:
+    storage, clock.now = make_storage(), datetime.now(UTC) - timedelta(days=days, minutes=1)
+    for words in permutations(["alpha", "beta", "gamma", "delta"]):
+        clock.advance(seconds=1)
+        await storage.store(" ".join(words))
+    output = await tools.call("memory_search", query="beta delta", limit=limit)
+    times = [memory["timestamp"] for memory in output["memories"]]
+    last = [clock.now - timedelta(seconds=back) for back in range(limit)]
+    assert times == [f"{moment:%Y-%m-%dT%H:%M:%S}" for moment in last]
+    assert all(0.9 < memory["score"] <= 1 for memory in output["memories"])
 
 
 async def test_accepts_limits_and_cuts_them_to_twenty(tools: Tools, storage: MemoryStorage) -> None:
@@ -110,9 +168,40 @@ async def test_what_is_stored_comes_back_as_it_was(storage: MemoryStorage) -> No
         assert memory and memory.content == text.strip() and memory.tags == ["database", "api"]
 
 
-async def test_ignores_arguments_that_it_does_not_know(tools: Tools) -> None:
+@pytest.mark.parametrize("given", ['["db", "ops"]', "db, ops", "db,ops,", ["db", "ops"]])
+async def test_lists_may_be_texts(tools: Tools, given: Any) -> None:
+    await tools.call("memory_store", content="We chose PostgreSQL.", tags=given)
+    for tag in ("looks", '"looks"', "2026"):
+        await tools.call("memory_store", content="We chose a logo.", tags=tag)
+    [logo] = (await tools.call("memory_search", query="We chose", tags="2026"))["memories"]
+    assert logo["tags"] == ["looks", "2026"]
+    [found] = (await tools.call("memory_search", query="We chose", tags=given))["memories"]
+    assert found["tags"] == ["db", "ops"]
+
+
+async def test_all_else_may_be_text_and_what_is_optional_may_be_filled_in(tools: Tools) -> None:
+    for nothing in ("", " ", "null", "none", "None", None):
+        unset = dict.fromkeys(("tags", "replaces", "expires", "pin"), nothing)
+        stored = await tools.call("memory_store", content="null", **unset)  # its content stays
+        assert stored["status"].startswith(("stored", "already known")) and "ignored" not in stored
+        unset = dict.fromkeys(("limit", "since", "until", "tags"), nothing)
+        [found] = (await tools.call("memory_search", query="null", **unset))["memories"]
+        assert found["content"] == "null"
+    for pin, told in (("true", "Not pinned"), ("True", "Not pinned"), ("false", "")):
+        stored = await tools.call("memory_store", content="Rebase.", pin=pin)
+        assert ("Not pinned" in stored["status"]) == bool(told)
+    assert len((await tools.call("memory_search", query="null", limit="1"))["memories"]) == 1
+
+
+async def test_says_which_arguments_had_no_effect(tools: Tools) -> None:
     nested: list[Any] = []
     for _ in range(10_000):
         nested = [nested]
     unknown = {"notes": ["key=" * 2_000] * 5_000, "nested": nested, "_tool_call_id": "1"}
-    await tools.call("memory_store", content="x", **unknown)
+    stored = await tools.call("memory_store", content="x", **unknown)
+    told = "Without effect: ['notes', 'nested'], as memory_store has no such arguments."
+    assert stored["ignored"] == told
+    many = {f"{number} {'x' * 9_000}": 1 for number in range(1_000)}
+    refusal = await tools.refused("memory_search", question="what?", **many)
+    assert "query must be a text, not missing. Without effect: ['question', " in refusal
+    assert len(refusal) < 500

@@ -90,7 +90,7 @@ async def test_what_is_long_is_recorded_and_read_back_up_to_ten_megabytes(sam: A
         ({"text": "x", "importance": 2}, "importance"),
         ({"text": "x", "event_id": "no blanks"}, "event_id"),
         ({"text": "x", "agent_id": "## decision\nx"}, "agent_id"),
-        ({"text": "x", "agent_id": ""}, "agent_id"),
+        ({"text": "x", "session_id": ""}, "session_id"),
         ({"text": "x", "session_id": "s" * 129}, "session_id"),
         ({"text": "x" * 4_001, "kind": "decision"}, "4,000"),
         ({"text": "x", "colour": "red"}, "colour"),
@@ -111,9 +111,14 @@ async def test_refuses_invalid_arguments_in_a_sentence(
     assert daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant) == []
 
 
-async def test_accepts_lists_sent_as_strings(sam: Agent) -> None:
-    told = await sam.record("x", "decision", tags='["a"]', decision='{"rationale": ["because"]}')
-    assert "because" in await sam.ask("query_decisions") and told["status"] == "recorded"
+async def test_accepts_arguments_sent_as_texts(sam: Agent) -> None:
+    unset = dict.fromkeys(("event_id", "ts", "task", "artifact", "channel", "refs"), "null")
+    sent = {"tags": "a, b", "decision": '{"rationale": "fast,cheap"}', "importance": "0.5"}
+    told = await sam.record("x", "decision", **sent, **unset)
+    assert told["status"] == "recorded"
+    assert "fast; cheap" in await sam.ask("query_decisions", tags='["b"]', limit="5", scope="")
+    await sam.record("none", events="[]")  # words that somebody said
+    assert "none" in await sam.bundle("none")
 
 
 HOSTILE = [

@@ -24,8 +24,9 @@ LAYERS = (
     ("store",),
     ("ranking",),
     (
-        *("check", "errors", "human_words", "identity", "limits", "masking", "memory", "network"),
-        *("plaintext", "posix", "resources", "settings", "speaker", "times", "tokens", "workers"),
+        *("arguments", "check", "errors", "human_words", "identity", "limits", "masking", "memory"),
+        *("network", "plaintext", "posix", "resources", "settings", "speaker", "times", "tokens"),
+        "workers",
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}

@@ -112,7 +112,8 @@ async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Pat
     async with scripted_session([[STORE], [SEARCH]], memory) as parent:
 
         async def child(number: int, **session: Any) -> list[dict[str, Any]]:
-            note = {"tool": "memory_store", "arguments": {"content": f"child fact {number}"}}
+            fact = f"child fact {number}{' on a database' if session else ''}"
+            note = {"tool": "memory_store", "arguments": {"content": fact}}
             options = {"session": session, "parent_id": parent.session_id}
             results, _ = await play([[note], [SEARCH]], memory, **options)
             return results
@@ -123,7 +124,9 @@ async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Pat
     for results in all_results:
         assert all(result["success"] for result in results)
         assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
-    assert [found["content"] for found in own[1]["output"]["memories"]] == ["child fact 5"]
+    assert [found["content"] for found in own[1]["output"]["memories"]] == [
+        "child fact 5 on a database"
+    ]
     assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
 
 

@@ -110,7 +110,7 @@ class When(click.ParamType[datetime]):
 _AGENT = click.Option(
     ["--agent", "-a"],
     metavar="NAME",
-    help="Whose memories.  [default: as Amplifier's settings say, or the only one]",
+    help="Whose memories.  [default: as the settings say, the only one, or your login]",
 )
 _ROOT = click.Option(
     ["--root"],

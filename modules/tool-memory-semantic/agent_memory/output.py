@@ -106,7 +106,8 @@ class Output:
 
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
-        score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
+        shown = f"{min(memory.score or 0, 1):.2f}  "  # boosts count for the order alone
+        score = "" if memory.score is None else click.style(shown, fg="cyan")
         time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
         tags = "".join(f"  #{one_line(tag)}" for tag in memory.tags)
         if not whole and memory.copied_from:
@@ -199,7 +200,7 @@ def memory_json(memory: "Memory") -> dict[str, Any]:
     from memory_semantic import exchange
 
     fields = exchange.fields_of(memory.dict_for_storage())
-    return fields if memory.score is None else {**fields, "score": round(memory.score, 4)}
+    return fields if memory.score is None else {**fields, "score": round(min(memory.score, 1.0), 4)}
 
 
 def _json(value: "Memory | datetime") -> Any:

@@ -32,26 +32,24 @@ class Session:
         named = {"--agent": agent, "--root": root}
         self.named = "".join(f" {o} {shlex.quote(v)}" for o, v in named.items() if v)
 
-    @property
-    def named_agent(self) -> str | None:
-        """The agent that was named, else the one in Amplifier's settings, if there is one."""
-        if self._agent is not None:
-            return validate_agent_id(self._agent)
-        named = self.settings.named_agent()
-        return named[0] if named else None
-
     @cached_property
     def agent(self) -> str:
-        """The agent that was named, else the one in Amplifier's settings, else the only one."""
-        if named := self.named_agent:
-            return named
-        backend = self.settings.backend
-        agents = backend.agents()
-        if len(agents) == 1:
-            return agents[0]
-        none = f"No agent has a store in {backend.where} yet."
-        there = f"Whose memories? There are stores of {', '.join(agents)}." if agents else none
-        raise click.UsageError(f"{there} Name the agent with --agent.")
+        """The agent that was named, else the one in Amplifier's settings or the environment, else
+        the only one; before there is any, one named after the login, which the person is told.
+        """
+        if self._agent is not None:
+            return validate_agent_id(self._agent)
+        if named := self.settings.named_agent():
+            return named[0]
+        agents = self.settings.backend.agents()
+        if len(agents) > 1:
+            there = f"Whose memories? There are stores of {', '.join(agents)}."
+            raise click.UsageError(f"{there} Name the agent with --agent.")
+        if not agents:
+            agents = [amplifier.login_agent()]
+            whose = f"No agent is named, so it is {agents[0]}, as your login is"
+            self.out.note(f"{whose}; --agent names another.")
+        return agents[0]
 
     @cached_property
     def storage(self) -> "MemoryStorage":

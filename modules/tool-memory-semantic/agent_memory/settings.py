@@ -7,6 +7,7 @@ first `overrides`, then `modules.tools`. `${NAME}` and `${NAME:default}` are exp
 session.
 """
 
+import getpass
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from memory_semantic import InputError, configured_agent, limits
 
@@ -116,6 +118,15 @@ def files() -> list[Path]:
 def home() -> Path:
     """Amplifier's own folder. For a user without a home it is a path that does not exist."""
     return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
+
+
+def login_agent() -> str:
+    """The name of the login, as one that an agent may have; `me` if nothing is left of it."""
+    login = ""
+    with suppress(ImportError, KeyError, OSError):  # none of the variables, and no such user
+        login = getpass.getuser()
+    plain = normalize("NFKD", login).encode("ascii", "ignore").decode().lower()
+    return re.sub("[^a-z0-9_-]+", "-", plain).strip("-")[:64] or "me"
 
 
 def load_keys() -> Iterator[str]:

@@ -258,7 +258,7 @@ async def _close(
         least = MIN_COSINE.get(info.model.model, MIN_COSINE_OF_OTHERS)
 
     def close(near: list[Memory]) -> list[Memory]:  # the others are not used
-        found = [each for each in near if wanted(each) and cosine(each) >= least]
+        found = [each for each in near if wanted(each) and each.similarity >= least]
         return found[: settings.relevant]
 
     return await storage.search(query, MAX_RESULTS, phrases=False, select=close)
@@ -317,14 +317,6 @@ def _holds(memory: Memory, here: str) -> bool:
     named = rf"(?<!\w){re.escape(about.get('project', ''))}(?!\w)"
     is_here = about.get("project_id", here) == here
     return is_here or (own and not re.search(named, memory.content, re.IGNORECASE))
-
-
-def cosine(memory: Memory) -> float:
-    """The cosine of a memory that a search found without counting shared words."""
-    from memory_semantic.ranking import score
-
-    # The score of a cosine of 1 is the factor by which recency boosts this memory.
-    return (memory.score or 0) / score(1, memory.timestamp, utc_now())
 
 
 def _is_talk(message: dict[str, Any]) -> bool:

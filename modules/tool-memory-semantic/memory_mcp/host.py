@@ -8,6 +8,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from memory_semantic.errors import InputError
 
 # How long a client may take to say which folders it has open; it answers by itself.
 ROOTS_SECONDS = 2.0
@@ -21,7 +22,8 @@ class Host:
 
     session_id = parent_id = injection_size_limit = None
 
-    def __init__(self) -> None:
+    def __init__(self, unnamed: str) -> None:
+        self._unnamed = unnamed  # why it is unknown whose memory it is
         self.config: dict[str, Any] = {}
         self._folder: str | None = None  # None is the folder that this process runs in
         self._asks = True
@@ -43,7 +45,11 @@ class Host:
         return []
 
     def get_capability(self, name: str) -> str | None:
-        """The folder that the client has open, as a session's working folder, if it told it."""
+        """The folder that the client has open, as a session's working folder, if it told it.
+        Raises InputError if asked for an identity that is unknown.
+        """
+        if name == "agent_identity" and self._unnamed:
+            raise InputError(self._unnamed)
         return self._folder if name == "session.working_dir" else None
 
     async def locate(

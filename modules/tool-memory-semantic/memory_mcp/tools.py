@@ -6,26 +6,20 @@ stored. What only the user may do, the answers name as a command.
 
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic.tools import MemoryStoreTool
+from memory_semantic.tools import MemoryStoreTool, MemoryTool
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage, Stored
+    from memory_semantic import Stored
+
+
+def offered(tool: MemoryTool) -> dict[str, Any]:
+    """The schema of `tool` for clients; some send `pin` all the same, and are told."""
+    properties = tool.input_schema["properties"].items()
+    return {**tool.input_schema, "properties": {n: each for n, each in properties if n != "pin"}}
 
 
 class StoreTool(MemoryStoreTool):
     """`memory_store`, whose answers name commands."""
-
-    input_schema: dict[str, Any] = {  # noqa: RUF012 - a constant
-        **MemoryStoreTool.input_schema,
-        "properties": {
-            name: each
-            for name, each in MemoryStoreTool.input_schema["properties"].items()
-            if name != "pin"
-        },
-    }
-
-    async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
-        return await super()._run(storage, *arguments, None)
 
     def _told(self, stored: "Stored", content: str, pinned_by: object) -> str:
         from memory_hooks.cues import found
@@ -34,7 +28,8 @@ class StoreTool(MemoryStoreTool):
         if stored.beside:
             command = f'agent-memory store "TEXT" --replaces {stored.beside} {of_agent}'
             told += f". {stored.beside} still holds, as the user said it. To correct it: {command}"
-        if any(each.kind == "rule" for each in found(content)):
+        if pinned_by or any(each.kind == "rule" for each in found(content)):
+            rule = "Not pinned. If" if pinned_by else "If"
             command = f"agent-memory pin {stored.id} {of_agent}"
-            told += f". If it is a rule for every conversation, the user can pin it: {command}"
+            told += f". {rule} it is a rule for every conversation, the user can pin it: {command}"
         return told

@@ -23,6 +23,7 @@ from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
     from . import exchange, times
+    from .arguments import read_arguments
     from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
@@ -66,6 +67,7 @@ __all__ = [
     "one_line",
     "overruled",
     "plain",
+    "read_arguments",
     "readable_size",
     "shortage_of",
     "times",
@@ -92,6 +94,7 @@ _HOMES = {
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",
+    "read_arguments": "arguments",
     "times": "times",
     "timestamp_text": "memory",
 }

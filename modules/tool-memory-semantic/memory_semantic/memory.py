@@ -54,8 +54,9 @@ class Memory(BaseModel):
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
     `said_by` is None if no session stored it, but a command or an import.
-    Only a search sets `score`; it leaves `embedding` empty. What a newer version has added to a
-    memory is kept as it is, in `model_extra`.
+    Only a search sets `score`; `similarity`, which is that without boosts; and how well it fits, by
+    `limits.LEAST_FIT` and what follows there: 1 where that is unknown. It leaves `embedding` empty.
+    What a newer version has added to a memory is kept as it is, in `model_extra`.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -67,6 +68,8 @@ class Memory(BaseModel):
     embedding: list[float] = Field(default_factory=list, repr=False)
     tags: list[str] = Field(default_factory=list)
     score: float | None = None
+    similarity: float = 0.0
+    fit: float = 1.0
     metadata: dict[str, str] = Field(default_factory=dict)
     pinned: bool = False
     replaced_by: UUID | None = None

@@ -24,7 +24,7 @@ from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
 
-from .limits import NAMED_BOOST, RECENCY_BOOST, RECENCY_WINDOW
+from .limits import LEAST_FIT, NAMED_BOOST, RECENCY_BOOST, RECENCY_WINDOW
 from .memory import Memory
 from .times import Span
 
@@ -120,10 +120,16 @@ def rank(
     """
     ranked = list(memories)
     for memory in ranked:
-        memory.score = score(memory.score or 0.0, memory.timestamp, now, span)
+        memory.similarity = max(memory.score or 0.0, 0.0)
+        memory.score = score(memory.similarity, memory.timestamp, now, span)
     ranked.sort(key=lambda memory: memory.id)
     ranked.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)
     return ranked[:limit]
+
+
+def fitting(found: Iterable[Memory]) -> list[Memory]:
+    """Those of the memories that a search found that have something to do with the question."""
+    return [memory for memory in found if memory.fit >= LEAST_FIT]
 
 
 def _tokens(text: str) -> set[str]:

@@ -20,9 +20,10 @@ from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
-from .limits import ALL, DEFAULT_RESULTS, HERE
+from .limits import ALL, DEFAULT_RESULTS, HERE, LEXICAL_WEIGHT, LOCAL_MODEL
 from .memory import Memory, Speaker, utc_now
 from .merging import adopt, merge, restate
+from .ranking import unreadable
 from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
 from .times import named
@@ -174,11 +175,16 @@ class MemoryStorage:
             if info is None:
                 return await self.run(lambda _: [], [])  # this detects a lost manifest
             weight = lexical_weight(self.config, info.model.model)
+            known = info.words and (info.model.model, weight) == (LOCAL_MODEL, LEXICAL_WEIGHT)
+            known = known and not unreadable(query)
             run = partial(self._run_at, info)
             ask = await prepare(query, self.generator(info), info, weight, run)
 
             def answer(store: Store) -> list[Memory]:
-                found = select(search(store, ask(store), where, limit, self._clock(), span))
+                found = search(store, ask(store), where, limit, self._clock(), span)
+                for memory in found if known else ():
+                    memory.fit = memory.similarity
+                found = select(found)
                 if self.config.usage:
                     usage.record(self.folder, found, asked, self._clock())
                 return found

@@ -238,7 +238,12 @@ def _candidates(
     if span:
         since = max(where.since or span.since, span.since)
         asked.append(replace(where, since=since, until=min(where.until or span.until, span.until)))
-    answers = store.nearest([(question, each) for each in asked], limit)
+    answers, tied, most = list[list[Memory]](), True, limit
+    while tied:  # which of equals come first is chance: all of them are needed, to take the newest
+        answers = store.nearest([(question, each) for each in asked], most + 1)
+        cut = [each for each in answers if len(each) > most]
+        tied = any(0 < (each[-1].score or 0) == each[limit - 1].score for each in cut)
+        most *= 2
     found = {memory.key: memory for answer in answers for memory in answer}
     candidates = {key: memory for key, memory in found.items() if (memory.score or 0) > 0}
     if len(candidates) < limit:  # all others score 0, and among equals the newest come first

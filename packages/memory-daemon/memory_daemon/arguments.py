@@ -1,10 +1,12 @@
 """The parts of the five tools' arguments, and their limits."""
 
 import base64
-import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
+from memory_semantic import read_arguments
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -39,6 +41,16 @@ Query = Annotated[_Words, Field(max_length=10_000)]
 
 class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        return read_arguments(_schema(cls), given) if isinstance(given, Mapping) else given
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
 
 
 class Decision(_Arguments):
@@ -101,16 +113,6 @@ class Event(_Arguments):
     event_id: Id | None = Field(None, description="an id of your own: sent twice, recorded once")
     decision: Decision | None = None
     task: Task | None = None
-
-    @field_validator(
-        *("tags", "refs", "decision", "task", "artifact", "events"),
-        mode="before",
-        check_fields=False,
-    )
-    @classmethod
-    def _parsed(cls, given: Any) -> Any:
-        # Some clients send a list or an object as a string of JSON.
-        return json.loads(given) if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _checked(self) -> Self:

@@ -49,10 +49,8 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     try:
         storage = session.storage
     except (click.UsageError, InputError) as error:  # it is unknown whose store, or where
-        unnamed = isinstance(error, click.UsageError)
-        fresh = unnamed and not session.settings.backend.agents()
-        mend = examination.SET_IDENTITY if unnamed else ""
-        unknown = [Finding("ok" if fresh else "problem", "store", str(error), mend)]
+        mend = examination.SET_IDENTITY if isinstance(error, click.UsageError) else ""
+        unknown = [Finding("problem", "store", str(error), mend)]
 
     async def look() -> list[Finding]:
         progress = session.out.progress

@@ -1,6 +1,7 @@
 """Serve the memory to other programs: `mcp`."""
 
 import click
+from memory_semantic import AgentMemoryError
 
 from ..options import command
 from ..session import Session, run
@@ -17,12 +18,15 @@ def mcp(session: Session, read_only: bool) -> None:
     """
     import signal
 
-    if not session.named_agent:  # nobody sees whose memory it would be
-        raise click.UsageError("Whose memory? Name the agent: agent-memory mcp --agent NAME")
-    config = {**session.settings.config, "agent_identity": session.agent}
+    config, whose = {**session.settings.config, "agent_identity": None}, ""
+    try:
+        config["agent_identity"] = session.agent
+        whose = f"They are {session.agent}'s; agent-memory mcp --agent NAME serves another's."
+    except (click.UsageError, AgentMemoryError) as error:  # a program shows no reason why one ended
+        whose = f"They are out of reach until the user corrects this: {error}"
     from memory_mcp.server import serve
 
     # Whatever was acknowledged is on disk, and a thread that reads standard input cannot be
     # interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    run(serve(config | ({"read_only": True} if read_only else {})))
+    run(serve(config | ({"read_only": True} if read_only else {}), whose))

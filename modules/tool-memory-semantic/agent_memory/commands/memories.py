@@ -40,7 +40,13 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-    found = run(session.existing.search(query, limit, since, tags, until=until))
+
+    def fitting(found: list["Memory"]) -> list["Memory"]:
+        return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
+
+    found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
+    if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
+        session.out.note("Nothing fits well; the nearest are:")
     for memory in found:
         memory.content, _ = session.storage.masked(memory.content)
     session.out.json(found)
