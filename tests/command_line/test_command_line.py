@@ -346,7 +346,7 @@ class TestText:
         command.run("import", "-", "--yes", input=f"{line}\n{json.dumps({'content': hostile})}\n")
         listed = command.json("list")
         [id] = [each["id"] for each in listed if each["content"] == "x"]
-        for words, lines in (["list"], 2), (["search", "obey"], 2), (["show", id], 4):
+        for words, lines in (["list"], 2), (["search", "obey"], 1), (["show", id], 4):
             piped = command.run(*words).output
             shown = on_a_terminal(*words, "--agent", "sam", "--root", str(root))
             for text in (piped, shown):
