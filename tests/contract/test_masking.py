@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
-from conftest import MakeTools, Tools
+from conftest import MakeStorage, MakeTools, Tools
 from credentials import (
     HARMLESS,
     LOOKALIKES,
@@ -25,7 +25,7 @@ from credentials import (
     chars,
 )
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage, masking
+from memory_semantic import Memory, MemoryStorage, masking
 from memory_semantic.masking import mask
 from rstr import Rstr
 from store_files import bytes_of
@@ -187,6 +187,21 @@ async def test_a_store_masks_before_anything_else_sees_it(
         ["The key is (masked API key)."],
         ["Is (masked API key) the sandbox key?"],
     ]
+
+
+async def test_there_is_no_way_into_a_store_around_the_mask(
+    storage: MemoryStorage, make_storage: MakeStorage, root: Path
+) -> None:
+    said = {"content": f"The key is {KEY}.", "tags": [KEY[:50]], "metadata": {KEY[:40]: KEY}}
+    await storage.store(*said.values())
+    await storage.store("A text.", metadata={"db password": "hunter22", "project": "shop"})
+    memory = Memory.model_validate({**said, "agent_id": "eva", "content": f"It is {KEY}"})
+    await make_storage("eva").restore([memory])
+    await storage.close()
+    assert KEY[8:].encode() not in bytes_of(root)
+    [newest, older] = await storage.get_recent()
+    assert older.content == "The key is (masked API key)." and older.tags == ["(masked api key)"]
+    assert newest.metadata == {"db password": "***", "project": "shop"}
 
 
 async def test_it_can_be_turned_off_and_what_was_stored_then_is_masked_when_shown(

@@ -23,6 +23,8 @@ from .times import moment
 
 # A text to remember: alone, with tags, or with tags and metadata.
 Tags = Sequence[str] | None
+# What masks a text, tags or metadata, and says how many credentials it masked.
+Mask = Callable[[Any], tuple[Any, int]]
 Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
@@ -95,24 +97,25 @@ def clean_metadata(value: object) -> dict[str, str]:
     return cleaned
 
 
-def clean_items(items: object, agent: str, now: datetime) -> list[NewMemory]:
-    """Memories of `agent` from texts, (text, tags) and (text, tags, metadata). Raises InputError
-    for anything else.
+def clean_items(items: object, agent: str, now: datetime, mask: Mask) -> list[NewMemory]:
+    """Memories of `agent` from texts, (text, tags) and (text, tags, metadata), each masked with
+    `mask`. Raises InputError for anything else.
     """
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise InputError("Give a list of texts, or of (text, tags) pairs.")
     memories = []
     for item in items:
         given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
-        memories.append(_new_memory(agent, now, *given))
+        memories.append(_new_memory(agent, mask, now, *given))
     return _batch(memories)
 
 
-def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
-    """`memories` for `agent`, with their ids and times. Raises InputError as `clean_items` does."""
+def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[NewMemory]:
+    """`memories` for `agent`, with their ids and times; the rest as in `clean_items`."""
     cleaned = []
     for memory in memories:
-        new = _new_memory(agent, memory.timestamp, memory.content, memory.tags, memory.metadata)
+        told = memory.content, memory.tags, memory.metadata
+        new = _new_memory(agent, mask, memory.timestamp, *told)
         new.id, new.dated = clean_id(memory.id), "timestamp" in memory.model_fields_set
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
         new.expires, new.said_by = memory.expires, memory.said_by
@@ -122,9 +125,7 @@ def clean_memories(memories: Iterable[Memory], agent: str) -> list[NewMemory]:
     return _batch(cleaned)
 
 
-def memory_from(
-    fields: object, agent: str, tags: Tags, mask: Callable[[Any], tuple[Any, int]]
-) -> tuple[Memory, int]:
+def memory_from(fields: object, agent: str, tags: Tags, mask: Mask) -> tuple[Memory, int]:
     """See `MemoryStorage.memory_from`; `mask` masks what is given."""
     if not isinstance(fields, Mapping):
         raise InputError("it is not an object with a content.")
@@ -158,13 +159,14 @@ def _batch(memories: list[NewMemory]) -> list[NewMemory]:
 
 
 def _new_memory(
-    agent: str, time: datetime, content: Any, tags: object, metadata: object = None
+    agent: str, mask: Mask, time: datetime, content: Any, tags: object, metadata: object = None
 ) -> NewMemory:
+    # Every text comes into a store through here.
     return NewMemory(
         agent_id=agent,
-        content=clean_text(content, "content"),
-        tags=clean_tags(tags),
-        metadata=clean_metadata(metadata),
+        content=mask(clean_text(content, "content"))[0],
+        tags=clean_tags(mask(clean_tags(tags))[0]),
+        metadata=mask(clean_metadata(metadata))[0],
         timestamp=time,
     )
 

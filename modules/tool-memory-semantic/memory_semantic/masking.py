@@ -223,9 +223,20 @@ def mask_all(value: Any) -> tuple[Any, int]:
         items = [mask_all(item) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
     if isinstance(value, dict):
-        items, masked = mask_all(list(value.values()))
-        return dict(zip(value, items, strict=True)), masked
+        pairs = [_mask_pair(name, item) for name, item in value.items()]
+        return {name: item for name, item, _ in pairs}, sum(count for *_, count in pairs)
     return value, 0
+
+
+def _mask_pair(name: Any, item: Any) -> tuple[Any, Any, int]:
+    name, in_name = mask_all(name)
+    if isinstance(item, str):  # its name may say that it is a secret
+        label = f"{name}: "
+        both, number = mask(label + without_tags(item).strip())
+        if both.startswith(label):
+            return name, both.removeprefix(label), in_name + number
+    item, number = mask_all(item)
+    return name, item, in_name + number
 
 
 def mask_given(value: Any) -> tuple[Any, int]:

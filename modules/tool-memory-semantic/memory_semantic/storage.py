@@ -28,6 +28,7 @@ from .settings import StorageConfig
 from .store import Store, Stored, StoreInfo, Where, search, with_ids
 from .times import named
 from .usage import Search
+from .workers import run_blocking
 
 T = TypeVar("T")
 
@@ -103,7 +104,8 @@ class MemoryStorage:
         the user said or pinned.
         """
         now = self._clock()
-        memories = check.clean_items(items, self.agent_id, now)
+        clean = partial(check.clean_items, items, self.agent_id, now, self.masked)
+        memories = await run_blocking(clean)  # masking takes a while
         until = check.clean_expiry(expires, now)
         for memory in memories:
             memory.expires, memory.said_by = until, said_by
@@ -132,7 +134,8 @@ class MemoryStorage:
         to another text gets a new one. A memory created without a `timestamp` takes the time that
         the store has for its text.
         """
-        restored = check.clean_memories(memories, self.agent_id)
+        clean = partial(check.clean_memories, memories, self.agent_id, self.masked)
+        restored = await run_blocking(clean)
         known = await self.run(lambda store: adopt(store, restored), ())
         return await self._put(restored, known, lambda store: store.update(restored, merge))
 
