@@ -79,7 +79,7 @@ def test_an_export_keeps_corrections(command: Command, root: Path, tmp_path: Pat
     file = tmp_path / "memories.jsonl"
     command.run("export", str(file))
     other = ("--agent", "alice")
-    Command(root).run("import", str(file), *other)
+    Command(root).run("import", str(file), *other, input="y\n")
     storage = MemoryStorage("alice", {"storage_root": str(root)})
     [memory] = asyncio.run(storage.get_recent(replaced=True))
     assert isinstance(memory, Memory) and memory.id == old
@@ -91,7 +91,7 @@ def test_an_import_without_the_correction_says_so(command: Command, tmp_path: Pa
     stored(command, NEW, "--replaces", old)
     file = tmp_path / "memories.json"
     file.write_text(json.dumps(command.json("list", "--replaced")))
-    told = command.run("import", str(file), "--agent", "alice").stdout
+    told = command.run("import", str(file), "--agent", "alice", input="y\n").stdout
     assert "Not replaced here, as their corrections did not come along: 1." in told
     assert command.json("list", "--replaced", "--agent", "alice") == []
     assert command.json("import", str(file))["unlinked"] == 0  # where it is
@@ -158,9 +158,9 @@ def test_show_says_who_said_it_and_an_export_keeps_it(command: Command, tmp_path
     lines = [{"content": f"Of the {name}.", "said_by": name} for name in speakers]
     lines.append({"content": "Of nobody.", "said_by": "the king"})
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command.run("import", str(file))
+    command.run("import", str(file), input="y\n")
     command.run("export", str(tmp_path / "again.jsonl"))
-    command.run("import", str(tmp_path / "again.jsonl"), "--agent", "alice")
+    command.run("import", str(tmp_path / "again.jsonl"), "--agent", "alice", input="y\n")
     for agent in ("sam", "alice"):
         shown = {each["content"]: each for each in command.json("list", "--agent", agent)}
         assert "said_by" not in shown["Of nobody."]

@@ -239,7 +239,7 @@ class TestForms:
 class TestAsking:
     def test_shows_what_it_would_take_and_asks(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "export", CLAUDE)
-        result = command.run("import", str(folder), input="n\n", code=1)
+        result = command.run("import", str(folder), input="n\n")
         assert "memories saved by Claude: 4" in result.stdout
         assert "Nothing is sent anywhere" in result.stderr
         assert "Import 5 memories for sam?" in result.stderr
@@ -267,7 +267,7 @@ class TestAsking:
         command.run("import", str(file), "--yes")
         assert command.json("list", "--pinned") == []
         own = {"content": "Be brief.", "timestamp": "2020-01-01T00:00:00Z", "pinned": True}
-        command.run("import", "-", input=json.dumps(own))
+        command.run("import", "-", "--pin", input=json.dumps(own))
         said = command.run("import", str(file), "--yes", "--pin")
         assert "Pinned as rules in the file, or by --pin: 2." in said.stdout
         pinned = {"Never commit to main.", "Run the tests.", "Be brief."}

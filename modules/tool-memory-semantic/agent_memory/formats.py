@@ -22,13 +22,15 @@ _VISIBLE = re.compile(r"\S")
 
 class Entry(NamedTuple):
     """What may be a memory: its place in a file, or its kind; its fields, as in an export; when it
-    was written, if only its file tells; and, if it is another tool's, the tag that says whose.
+    was written, if only its file tells; if it is another tool's, the tag that says whose; and, if
+    it is in an export, of which agent.
     """
 
     place: str
     fields: Any
     written: datetime | None = None
     tag: str | None = None
+    agent: str | None = None
 
 
 def text_of(data: bytes) -> str:
@@ -62,8 +64,8 @@ def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator
         found = _of_json(text)
     else:
         lines = enumerate(text.splitlines(), start=1)
-        found = ((f"line {number}", {"content": line}) for number, line in lines if line.strip())
-    return (Entry(place, _from_dev_memory(fields), written) for place, fields in found)
+        found = (Entry(f"line {n}", {"content": line}) for n, line in lines if line.strip())
+    return (e._replace(fields=_from_dev_memory(e.fields), written=written) for e in found)
 
 
 def json_values(text: str) -> Iterator[tuple[int, Any]]:
@@ -79,27 +81,30 @@ def json_values(text: str) -> Iterator[tuple[int, Any]]:
         line += text.count("\n", found.start(), end)
 
 
-def _of_json(text: str) -> Iterator[tuple[str, Any]]:
+def _of_json(text: str) -> Iterator[Entry]:
     """From objects, each on one line or on several, and lists of them."""
     from memory_semantic import exchange
 
-    promised = seen = 0
+    agent, promised, seen = None, 0, 0
     for line, value in json_values(text):
         if isinstance(value, dict) and "format" in value and "content" not in value:
             try:
-                promised += exchange.Header.model_validate(value).memories  # some may be joined
+                header = exchange.Header.model_validate(value)
             except ValueError:
                 raise InputError(f"line {line}: no export of this version. Upgrade it?") from None
+            agent, promised = header.agent, promised + header.memories  # several may be joined
             continue
         several = value if isinstance(value, list) else [value]
         for number, fields in enumerate(several, start=1):
-            yield f"memory {number}" if several is value else f"line {line}", fields
+            yield Entry(
+                f"memory {number}" if several is value else f"line {line}", fields, agent=agent
+            )
         seen += len(several)
     if seen < promised:
         raise InputError(f"An export ends early: it holds {seen} of {counted(promised)}.")
 
 
-def _of_yaml(text: str) -> Iterator[tuple[str, Any]]:
+def _of_yaml(text: str) -> Iterator[Entry]:
     """From a list of memories, whose values stay as people wrote them; an alias could be a bomb."""
     import yaml
 
@@ -112,7 +117,7 @@ def _of_yaml(text: str) -> Iterator[tuple[str, Any]]:
     found = content.get("memories") if isinstance(content, dict) else content
     if not isinstance(found, list):
         raise InputError("It holds no list of memories.")
-    yield from ((f"memory {number}", fields) for number, fields in enumerate(found, start=1))
+    yield from (Entry(f"memory {number}", fields) for number, fields in enumerate(found, start=1))
 
 
 def _from_dev_memory(fields: Any) -> Any:

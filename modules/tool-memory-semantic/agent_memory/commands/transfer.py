@@ -15,7 +15,7 @@ from ..foreign import recognise, written
 from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import first_line, listed
 from ..plan import plan
-from ..session import Session, confirm, fail, run
+from ..session import Session, ask, confirm, fail, run
 from .memories import tell_unshown
 
 if TYPE_CHECKING:
@@ -76,13 +76,17 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     storage = session.storage
     try:
         others, unread = ([], 0) if file == "-" else recognise(Path(file))
-        found, masked, left = interchange.read(others or _own(file), storage, tags, pin)
+        items, masked, left = interchange.read(others or _own(file), storage, tags)
+        claims = [m for _, m, own in items if not own and (m.of_user or m.replaced_by)]
+        believed = pin or (bool(claims) and _believed(session, claims, yes))
         undo = sorted({entry.tag for entry in others if entry.tag})
-        loose = run(interchange.fit(found, undo, storage))
+        loose = run(interchange.fit(items, undo, storage, believed))
     except InputError as error:
         faults = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{faults}")
-    memories = [memory for _, memory in found]
+    memories = [item.memory for item in items]
+    for memory in memories:
+        memory.pinned = memory.pinned or pin
     if others:
         kinds = Counter(entry.place for entry in others)
         _ask(session, kinds + Counter({"other files, not taken": unread}), memories, yes)
@@ -95,6 +99,9 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     if rules := sum(memory.pinned for memory in memories):
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
+    if claims and not believed:
+        why = f"it is no export of {session.agent}'s. Rules: agent-memory pin ID{session.named}"
+        session.out.line(f"Not taken for rules, your words or replaced: {len(claims):,}; {why}")
     if loose:
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     if left:
@@ -120,6 +127,15 @@ def _ask(session: Session, kinds: Counter[str], memories: Sequence["Memory"], ye
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(run(plan(memories, generator)).sentence)
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
+
+
+def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:
+    """Show what a file says that only the person may, and ask whether it is so. Whoever does not
+    want to be asked has not seen it.
+    """
+    session.out.first_memories(claims)
+    session.out.note("It says of these that they are rules, your words or replaced.")
+    return not (yes or session.out.as_json) and bool(ask("Take its word for it?"))
 
 
 def _carry_out(session: Session, memories: Sequence["Memory"]) -> list[str]:
