@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST = 16  # characters of width, at least, for the last column of a table
 _BEGINNING = 400  # characters shown of a memory, except by `show`
+_DAY = len("2026-01-31")
 _FIRST = 20  # memories shown before a question about all of them
 _FAULTS = 10  # how many are listed, before "and … more"
 
@@ -88,14 +89,19 @@ class Output:
             self.line(line if number else click.style(line, bold=True))
 
     def memories(self, memories: Sequence["Memory"]) -> None:
-        """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from."""
+        """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from. So
+        that a window has room for the text, it gets the day, and tags behind the text.
+        """
         from_others = any(limits.COPIED_FROM in memory.metadata for memory in memories)
-        columns = ["id", "stored", "tags", *(["from"] if from_others else []), "memory"]
+        origins = ["from"] if from_others else []
+        columns = ["id", "stored", *(["tags"] if self.piped else []), *origins, "memory"]
         rows = []
         for memory in memories:
-            tags = " ".join(f"#{tag}" for tag in memory.tags)
+            tags, text = " ".join(f"#{tag}" for tag in memory.tags), memory.content
+            time = local_time(memory.timestamp)[: None if self.piped else _DAY] + _mark(memory)
             origin = [memory.metadata.get(limits.COPIED_FROM, "")] if from_others else []
-            rows.append([memory.id, local_time(memory.timestamp), tags, *origin, memory.content])
+            told = [tags, *origin, text] if self.piped else [*origin, f"{text}  {tags}"]
+            rows.append([memory.id, time, *told])
         self.table(columns, rows)
 
     def first_memories(self, memories: Sequence["Memory"]) -> None:
@@ -107,7 +113,7 @@ class Output:
     def memory(self, memory: "Memory", whole: bool = False) -> None:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         score = "" if memory.score is None else click.style(f"{memory.score:.2f}  ", fg="cyan")
-        time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
+        time = click.style(f"  {local_time(memory.timestamp)}{_mark(memory)}", dim=True)
         tags = "".join(f"  #{first_line(tag)}" for tag in memory.tags)
         if not whole and limits.COPIED_FROM in memory.metadata:
             time += click.style(
@@ -169,6 +175,13 @@ class Progress:
         """`number` of the total are done. The total may become known, or change, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
+
+
+def _mark(memory: "Memory") -> str:
+    """What to know of a memory beside its time: that it is a rule, or ends."""
+    ends = " expired" if memory.expired(datetime.now(UTC)) else " expires"
+    pinned = " pinned" if memory.pinned and not memory.replaced_by else ""
+    return pinned + (ends if memory.expires else "")
 
 
 def window_columns() -> int:

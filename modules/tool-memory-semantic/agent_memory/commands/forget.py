@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
@@ -11,8 +12,8 @@ import click
 from memory_semantic import counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
-from ..session import Session, confirm, fail, run
-from .memories import by_id
+from ..session import Session, ask, confirm, fail, run
+from .memories import by_id, is_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 @command(
     "forget mem-a3f2b8c1d4e5",
+    'forget "the coffee machine"',
     "forget --tag captured --since 1d",
     "forget --before 2025-01-01 --yes",
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]... | WORDS")
 @tag_filter
 @since_filter
 @click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
@@ -38,8 +40,8 @@ def forget(
 ) -> None:
     """Delete memories for good.
 
-    Shows them and asks first. Afterwards, they are gone from search and from the files on disk; a
-    server removes them from its files later.
+    Shows them and asks first; for words, offers what a search finds. Afterwards, they are gone from
+    search and from the files on disk; a server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
@@ -52,6 +54,7 @@ def forget(
         run(session.backend.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
+        ids = ids if any(map(is_id, ids)) else _chosen(session, " ".join(ids), yes)
         doomed = by_id(session, ids)
     else:
         found = run(storage.get_recent(None, since, before, tags))
@@ -61,6 +64,18 @@ def forget(
         _forget(session, storage, doomed, dropped, yes)
     except KeyboardInterrupt:
         _fail_interrupted(storage, doomed)
+
+
+def _chosen(session: Session, words: str, yes: bool) -> list[str]:
+    """The ids that the person names of what a search for `words` finds."""
+    if yes:
+        raise click.UsageError(f"{words!r} is no id; without --yes, what is like it is offered.")
+    query, _ = session.storage.masked(words)
+    session.out.memories(run(session.existing.search(query)))
+    named = ask("Which? Their ids, or none", partial(click.prompt, default="", show_default=False))
+    if named is None:
+        fail("Nobody is there to answer: name memories by their ids. Nothing was changed.")
+    return named.split()
 
 
 def _drop_waiting(

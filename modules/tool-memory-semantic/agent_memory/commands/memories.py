@@ -1,12 +1,14 @@
 """See and correct: `search`, `store`, `pin`, `list` and `show`."""
 
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
-from memory_semantic import AgentMemoryError, InputError, limits, readable_size
+from memory_semantic import AgentMemoryError, InputError, counted, limits, readable_size
 
 from .. import files
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
@@ -16,11 +18,13 @@ from ..session import FIRST_STORE, Session, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
+# An id, or its beginning; and how long it is.
+_ID, _ID_CHARS = re.compile(r"mem-[0-9a-f]{1,12}"), len("mem-a3f2b8c1d4e5")
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
 # Of a rule, recall shows this many characters.
 _SHOWN_CHARS = 600
-# Characters shown of a memory that replaces another, or is replaced.
+# Characters shown of a memory that replaces another, is replaced or pinned.
 _BEGINNING = 100
 
 
@@ -60,29 +64,33 @@ def search(
 @click.option(
     "--expires", type=When(end=True, ahead=True), help="It holds until then: 7d, 2026-12-31."
 )
+@click.option("--pin", is_flag=True, help="It is a rule: each conversation begins with it.")
 def store(
     session: Session,
     text: str,
     tags: Sequence[str],
     replaces: str | None,
     expires: datetime | None,
+    pin: bool,
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
     item = (content, labels, {"stored_by": "agent-memory store"})
-    old = full_id(replaces) if replaces else None
-    [stored] = run(session.storage.upsert([item], old, expires=expires))
+    old = by_id(session, [replaces])[0].id if replaces else None
+    [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": masked}
     session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
-    session.out.line(f"{stored.id}  {status} for {session.agent}")
+    session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
     if stored.replaced:
         undo = f"agent-memory unreplace {stored.replaced}{session.named}"
         session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
     session.out.masked(masked)
+    if pin:
+        tell_unshown(session)
 
 
 def _standard_input() -> str:
@@ -125,7 +133,8 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     run(session.storage.pin([memory.id for memory in memories], pinned))
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:
-        session.out.line(f"{memory.id}  {'pinned' if pinned else 'not pinned any more'}")
+        did = "Pinned" if pinned else "Not pinned any more"
+        session.out.line(f"{did}: {_beginning(memory)}")
 
 
 def tell_unshown(session: Session) -> None:
@@ -267,17 +276,30 @@ def _beginning(memory: "Memory") -> str:
     return f"{memory.id}: {first_line(memory.content)[:_BEGINNING]}"
 
 
-def full_id(text: str) -> str:
-    """The id that a person may write without `mem-`."""
-    return f"mem-{text.strip().lower().removeprefix('mem-')}"
+def is_id(text: str) -> bool:
+    """Whether a person who writes this means an id, not words: `decade` and `cafe` are words."""
+    return text.startswith("mem-") or bool(_ID.fullmatch(_id(text)) and re.search(r"\d", text))
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
-    """The memories with these ids, with or without `mem-`. If one is missing, the command ends."""
-    asked = dict.fromkeys(map(full_id, ids))
-    memories = run(session.existing.with_ids(asked))
-    found = {id: [memory for memory in memories if memory.id == id] for id in asked}
-    for id, of_id in found.items():
-        if not of_id:
-            fail(f"{session.agent} has no memory {id}. Nothing was changed.")
-    return [memory for of_id in found.values() for memory in of_id]
+    """The memories with these ids, with or without `mem-`, or only as much of the beginning as no
+    other id shares. If one is missing or could be several, the command ends.
+    """
+    asked = list(dict.fromkeys(map(_id, ids)))
+    if not all(map(_ID.fullmatch, asked)):
+        raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
+    storage, whole = session.existing, all(len(id) == _ID_CHARS for id in asked)
+    memories = run(storage.with_ids(asked) if whole else storage.get_recent(None))
+    found: dict[UUID, Memory] = {}
+    for begin in asked:
+        of_id = {memory.key: memory for memory in memories if memory.id.startswith(begin)}
+        names = {memory.id for memory in of_id.values()}
+        if len(names) != 1:
+            several = f"{counted(len(names))}, {', '.join(names)}, with" if names else "no memory"
+            fail(f"{session.agent} has {several} {begin}. Nothing was changed.")
+        found |= of_id
+    return list(found.values())
+
+
+def _id(text: str) -> str:
+    return f"mem-{text.strip().lower().removeprefix('mem-')}"

@@ -1,7 +1,8 @@
 // Everything together.
 
 function showHeader() {
-  const facts = [plural(memories.length), `model ${store.model}`];
+  const past = store.past ? ` (${number(store.past)} replaced or expired)` : "";
+  const facts = [plural(memories.length) + past, `model ${store.model}`];
   if (memories.length) {
     const first = dayText(memories[memories.length - 1].at);
     const last = dayText(memories[0].at);
