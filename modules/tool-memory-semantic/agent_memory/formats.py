@@ -17,38 +17,46 @@ from . import files
 _JSON_BEGINS = re.compile(r'\s*(?:\{\s*"|\[\s*[{"]|\[\]\s*\Z)')
 _YAML_BEGINS = re.compile(r"\s*(?:memories:|- id:)")
 _JSON = json.JSONDecoder()
-_VISIBLE = re.compile(r"\S")
+_VISIBLE, _OBJECT = re.compile(r"\S"), re.compile(r'\{\s*"')
 
 
 class Entry(NamedTuple):
-    """What may be a memory: its place in a file, or its kind; its fields, as in an export; when it
-    was written, if only its file tells; if it is another tool's, the tag that says whose; and, if
-    it is in an export, of which agent.
+    """What may be a memory: its place in a file; its fields, as in an export, or why they cannot
+    be read; when it was written, if only its file tells; if it is another tool's, the tag that says
+    whose, its kind and its file; and, if it is in an export, of which agent.
     """
 
     place: str
     fields: Any
     written: datetime | None = None
     tag: str | None = None
+    kind: str = ""
+    file: str = ""
     agent: str | None = None
+
+    def told_by(self, agent: str) -> bool:
+        """Whether `agent`'s own export says it, or we do, of another tool's memory."""
+        return self.tag is not None or self.agent == agent
 
 
 def text_of(data: bytes) -> str:
-    """The text of a file, which may be packed with gzip. Raises InputError if it is none."""
+    """The text of a file, which may be packed with gzip, with ends of lines as here, and without
+    marks of byte order. Raises InputError if it is none.
+    """
     if data.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(BytesIO(data)) as file:
-                data = files.read_all(file.read)
+                data = files.read_all(file.read, len(data))
         except (OSError, EOFError, zlib.error):
             raise InputError("It is packed with gzip, but damaged or incomplete.") from None
     marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = data.decode("utf-16" if marked else "utf-8-sig")
+        text = data.decode("utf-16" if marked else "utf-8")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         raise InputError(f"It is not UTF-8 text. If an archive, unpack it. {files.ENCODING}")
-    return text
+    return text.replace("\r\n", "\n").replace("\ufeff", "")  # files may have been joined
 
 
 def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator[Entry]:
@@ -60,7 +68,7 @@ def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator
         raise InputError('It is a table. Make each row a line such as {"content": "…"}.')
     if name.endswith((".yaml", ".yml")) or _YAML_BEGINS.match(text):
         found = _of_yaml(text)
-    elif _JSON_BEGINS.match(text):
+    elif name.endswith((".json", ".jsonl")) or _JSON_BEGINS.match(text):
         found = _of_json(text)
     else:
         lines = enumerate(text.splitlines(), start=1)
@@ -69,14 +77,17 @@ def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator
 
 
 def json_values(text: str) -> Iterator[tuple[int, Any]]:
-    """Each JSON value in `text`, one after another, and the line that it begins on."""
-    line, end = 1, 0
-    while found := _VISIBLE.search(text, end):
+    """Each JSON value in `text`, one after another, and the line that it begins on. For one that is
+    torn comes an InputError, and then each whole object inside and after it.
+    """
+    line, end, following = 1, 0, _VISIBLE
+    while found := following.search(text, end):
         line += text.count("\n", end, found.start())
         try:
             value, end = _JSON.raw_decode(text, found.start())
         except ValueError:  # also for a number with thousands of digits
-            raise InputError(f"line {line}: it is not a whole JSON object.") from None
+            value, end = InputError("it is not a whole JSON object."), found.start() + 1
+            following = _OBJECT
         yield line, value
         line += text.count("\n", found.start(), end)
 
@@ -99,9 +110,9 @@ def _of_json(text: str) -> Iterator[Entry]:
             yield Entry(
                 f"memory {number}" if several is value else f"line {line}", fields, agent=agent
             )
-        seen += len(several)
+        seen += len(several) if not isinstance(value, InputError) else 0
     if seen < promised:
-        raise InputError(f"An export ends early: it holds {seen} of {counted(promised)}.")
+        yield Entry("the end", InputError(f"it comes early, after {seen} of {counted(promised)}."))
 
 
 def _of_yaml(text: str) -> Iterator[Entry]:

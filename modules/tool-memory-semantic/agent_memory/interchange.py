@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_semantic import InputError, limits
 
@@ -12,68 +12,67 @@ if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
 
 
-class Item(NamedTuple):
-    """A memory and its place in a file; `own` if that is an export of the same agent's."""
-
-    place: str
-    memory: "Memory"
-    own: bool
-
-
 def read(
     found: Iterable[Entry], storage: "MemoryStorage", tags: Sequence[str] = ()
-) -> tuple[list[Item], int, Counter[str]]:
-    """The memories that the entries hold, to be restored to `storage`; how many credentials were
-    masked; and the fields that were left out, with how many have each. All get `tags`, and those
-    without a time get that of their file. Raises InputError, with a line for each place, if an
-    entry cannot become a memory.
+) -> tuple[list[tuple[Entry, "Memory"]], list[str], int, Counter[str]]:
+    """The memories that the entries hold, to be restored to `storage`; a sentence for each that
+    holds none; how many credentials were masked; and the fields that were left out, with how many
+    have each. All get `tags`, and those without a time get that of their file. Raises InputError,
+    with a line for each place, if there are only faults.
     """
     from memory_semantic import exchange
 
-    items: list[Item] = []
-    faults, masked, left = list[str](), 0, Counter[str]()
+    memories: list[tuple[Entry, Memory]] = []
+    faults, masked, left = dict[str, str](), 0, Counter[str]()
     try:
-        for place, fields, written, tag, agent in found:
+        for entry in found:
+            fields, own_tags = entry.fields, [entry.tag] if entry.tag else []
             try:
-                memory, number = storage.memory_from(fields, [*tags, *([tag] if tag else [])])
+                if isinstance(fields, InputError):
+                    raise fields
+                memory, number = storage.memory_from(fields, [*tags, *own_tags])
             except InputError as error:
-                faults.append(f"{place}: {error}")
+                faults.setdefault(entry.place, f"{entry.place}: {error}")
                 continue
-            if written and fields.get("timestamp") is None:
-                memory.timestamp = written
+            if entry.written and fields.get("timestamp") is None:
+                memory.timestamp = entry.written
                 memory.model_fields_set.discard("timestamp")  # a known text keeps the store's time
-            if tag:
-                memory.metadata = {"stored_by": "agent-memory import", "kind": place}
-            items.append(Item(place, memory, bool(tag) or agent == storage.agent_id))
+            if entry.tag:
+                memory.metadata = {"stored_by": "agent-memory import", "kind": entry.kind}
+            memories.append((entry, memory))
             masked += number
             others = fields.keys() - {*exchange.FIELDS, "score"}  # which a search adds
             left.update(name for name in others if fields[name])
     except RecursionError:
         raise InputError("It is nested too deeply to hold memories.") from None
-    if faults:
-        raise InputError("\n".join(faults))
-    return items, masked, left
+    if faults and not memories:
+        raise InputError("\n".join(faults.values()))
+    return memories, list(faults.values()), masked, left
 
 
 async def fit(
-    items: Sequence[Item], undo: Collection[str], storage: "MemoryStorage", believed: bool
+    memories: Sequence[tuple[Entry, "Memory"]],
+    undo: Collection[str],
+    storage: "MemoryStorage",
+    believed: bool,
 ) -> int:
-    """Fit the memories to the store: a file of others that is not `believed` makes no rules, and
-    does not change what replaces a known text and when it expires; a text that the store has gets
-    none of the tags that `undo` the import, so that this takes back no more than was brought; and
-    those hold whose corrections are neither there nor among them. Returns how many these are.
-    Raises InputError, naming each place, if a text would have too many tags.
+    """Fit the memories to the store: what is not `believed` makes no rules, and does not change
+    what replaces a known text and when it expires; a text that the store has gets none of the tags
+    that `undo` the import, so that this takes back no more than was brought; and those hold whose
+    corrections are neither there nor among them. Returns how many these are. Raises InputError,
+    naming each place, if a text would have too many tags.
     """
-    brought = {memory.key for _, memory, _ in items}
-    linked = {memory.replaced_by for _, memory, _ in items if memory.replaced_by}
+    brought = {memory.key for _, memory in memories}
+    linked = {memory.replaced_by for _, memory in memories if memory.replaced_by}
     known = await storage.run(lambda store: store.get(brought | linked), {})
     missing, loose = linked - brought - known.keys(), 0
-    for place, memory, own in items:
+    for entry, memory in memories:
         if there := known.get(memory.key):
             memory.tags = [tag for tag in memory.tags if tag not in undo]
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
-                raise InputError(f"{place}: with the tags in the store, it would have {number}.")
-        if not (own or believed):
+                told = f"with the tags in the store, it would have {number}."
+                raise InputError(f"{entry.place}: {told}")
+        if not (believed or entry.told_by(storage.agent_id)):
             memory.pinned = False
             memory.said_by = None if memory.said_by == "user" else memory.said_by
             memory.replaced_by = there and there.replaced_by

@@ -1,7 +1,6 @@
 """Memories to a file and back: `export` and `import`."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,9 @@ from .memories import tell_unshown
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Stored
+
+# Texts of each kind, and characters of each, that are shown before a question.
+_SHOWN, _BEGINNING = 3, 100
 
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
@@ -62,8 +64,11 @@ def export(
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), metavar="FILE-OR-FOLDER")
 @tag_label
 @click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
+@click.option("--below", is_flag=True, help="Also the rules files below a folder that git tracks.")
 @yes_option
-def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bool) -> None:
+def import_(
+    session: Session, file: str, tags: Sequence[str], pin: bool, below: bool, yes: bool
+) -> None:
     """Read memories from a file, a folder, a zip file, or standard input ("-").
 
     Reads an export, the JSON that list, search and show print, the YAML of dev-memory, or text with
@@ -71,28 +76,33 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     a known text gets the tags of both and the later time. Safe to rerun after an interruption.
 
     Shows what it would take of other tools, and asks: what Claude and ChatGPT saved, in their data
-    exports; CLAUDE.md, AGENTS.md; a folder with a MEMORY.md; mem0; the MCP reference server.
+    exports; rules files (CLAUDE.md, AGENTS.md, GEMINI.md, .cursorrules); a folder with a MEMORY.md
+    and other Markdown; mem0; the MCP reference server.
+
+    What cannot be read is named, and makes the exit code 1; the rest comes.
     """
     storage = session.storage
     try:
-        others, unread = ([], 0) if file == "-" else recognise(Path(file))
-        items, masked, left = interchange.read(others or _own(file), storage, tags)
-        claims = [m for _, m, own in items if not own and (m.of_user or m.replaced_by)]
+        others, unread = ([], 0) if file == "-" else recognise(Path(file), below)
+        found, faults, masked, left = interchange.read(others or _own(file), storage, tags)
+        of_others = [memory for entry, memory in found if not entry.told_by(session.agent)]
+        claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
         undo = sorted({entry.tag for entry in others if entry.tag})
-        loose = run(interchange.fit(items, undo, storage, believed))
+        loose = run(interchange.fit(found, undo, storage, believed))
     except InputError as error:
-        faults = listed(str(error).split("\n"))
-        fail(f"{file} cannot be imported; nothing was changed.{faults}")
-    memories = [item.memory for item in items]
+        why = listed(str(error).split("\n"))
+        fail(f"{file} cannot be imported; nothing was changed.{why}")
+    memories = [memory for _, memory in found]
     for memory in memories:
         memory.pinned = memory.pinned or pin
+    if faults:
+        session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
     if others:
-        kinds = Counter(entry.place for entry in others)
-        _ask(session, kinds + Counter({"other files, not taken": unread}), memories, yes)
+        _ask(session, found, unread, yes)
     outcomes = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    rest = {"unlinked": loose, "masked_secrets": masked, "left_out": left}
+    rest = {"not_read": len(faults), "unlinked": loose, "masked_secrets": masked, "left_out": left}
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
@@ -111,6 +121,8 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
         session.out.note(f"Undo: agent-memory forget{told}")
+    if faults:
+        raise click.exceptions.Exit(1)
 
 
 def _own(file: str) -> Iterator[formats.Entry]:
@@ -120,10 +132,19 @@ def _own(file: str) -> Iterator[formats.Entry]:
         return formats.entries(files.read_all(stream.read), file, written(Path(file)))
 
 
-def _ask(session: Session, kinds: Counter[str], memories: Sequence["Memory"], yes: bool) -> None:
-    """Show what would be taken of others' memories, and ask."""
-    for kind, number in kinds.items():
-        session.out.line(f"{kind}: {number:,}")
+def _ask(
+    session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], unread: int, yes: bool
+) -> None:
+    """Show what would be taken of others' memories, from which files, and ask."""
+    memories = [memory for _, memory in found]
+    for kind in dict.fromkeys(entry.kind for entry, _ in found):
+        some = [(entry.file, memory.content) for entry, memory in found if entry.kind == kind]
+        names = ", ".join(dict.fromkeys(file for file, _ in some))
+        session.out.line(first_line(f"{kind}: {len(some):,}, in {names}"))
+        for _, text in some[:_SHOWN]:
+            session.out.line(f"  {first_line(text)[:_BEGINNING]}")
+    if unread:
+        session.out.line(f"other files, not taken: {unread:,}")
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(run(plan(memories, generator)).sentence)
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
