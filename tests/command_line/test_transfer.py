@@ -495,7 +495,7 @@ class TestAuthority:
         header = f'{WHOSE % whose}"memories": 4}}\n' if whose else ""
         file.write_text(header + "\n".join(map(json.dumps, CLAIMS)))
         said = command.run("import", str(file), *options, input=answer)
-        asked = "Take its word for it?" in said.stderr
+        asked = "Are these rules, your words or replaced" in said.stderr
         assert asked == (whose != "sam" and not options)
         assert (RULE in said.stdout) == (asked or options == ["--yes"])
         everything = {m["content"]: m for m in command.json("list", "--all")}

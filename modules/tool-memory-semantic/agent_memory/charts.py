@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -27,11 +27,10 @@ _BAR_WIDTH = 40
 class Numbers:
     """What `stats` counts. `periods` says for each day, week, month, … (`unit`) from the first
     memory to the last how many were stored in it; `tags` says the same for each tag, the most
-    used first. Of the `memories`, those that are `past` are replaced or expired: not in `list`.
+    used first.
     """
 
     memories: int
-    past: int
     characters: int
     first: datetime | None
     last: datetime | None
@@ -53,7 +52,6 @@ def count(memories: Sequence["Memory"]) -> Numbers:
 
     return Numbers(
         memories=len(memories),
-        past=past(memories),
         characters=sum(len(memory.content) for memory in memories),
         first=times[0] if times else None,
         last=times[-1] if times else None,
@@ -62,12 +60,6 @@ def count(memories: Sequence["Memory"]) -> Numbers:
         tags={tag: over_time(tagged) for tag, tagged in _by_tag(memories).items()},
         untagged=sum(not memory.tags for memory in memories),
     )
-
-
-def past(memories: Sequence["Memory"]) -> int:
-    """How many no longer hold, because they are replaced or expired."""
-    now = datetime.now(UTC)
-    return sum(memory.replaced_by is not None or memory.expired(now) for memory in memories)
 
 
 def _by_tag(memories: Iterable["Memory"]) -> dict[str, list["Memory"]]:

@@ -34,10 +34,6 @@ class Entry(NamedTuple):
     file: str = ""
     agent: str | None = None
 
-    def told_by(self, agent: str) -> bool:
-        """Whether `agent`'s own export says it, or we do, of another tool's memory."""
-        return self.tag is not None or self.agent == agent
-
 
 def text_of(data: bytes) -> str:
     """The text of a file, which may be packed with gzip, with ends of lines as here, and without

@@ -72,7 +72,7 @@ async def fit(
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
                 told = f"with the tags in the store, it would have {number}."
                 raise InputError(f"{entry.place}: {told}")
-        if not (believed or entry.told_by(storage.agent_id)):
+        if not (believed or entry.tag or entry.agent == storage.agent_id):
             memory.pinned = False
             memory.said_by = None if memory.said_by == "user" else memory.said_by
             memory.replaced_by = there and there.replaced_by

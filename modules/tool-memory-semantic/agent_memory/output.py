@@ -93,8 +93,7 @@ class Output:
         that a window has room for the text, it gets the day, and tags behind the text.
         """
         from_others = any(limits.COPIED_FROM in memory.metadata for memory in memories)
-        origins = ["from"] if from_others else []
-        columns = ["id", "stored", *(["tags"] if self.piped else []), *origins, "memory"]
+        columns = ["id", "stored", *(["from"] if from_others else []), "memory"]  # of a window
         rows = []
         for memory in memories:
             tags, text = " ".join(f"#{tag}" for tag in memory.tags), memory.content
@@ -178,10 +177,10 @@ class Progress:
 
 
 def _mark(memory: "Memory") -> str:
-    """What to know of a memory beside its time: that it is a rule, or ends."""
+    """What to know of a memory beside its time: that it is a rule, or does not hold, or ends."""
     ends = " expired" if memory.expired(datetime.now(UTC)) else " expires"
-    pinned = " pinned" if memory.pinned and not memory.replaced_by else ""
-    return pinned + (ends if memory.expires else "")
+    rule = " pinned" if memory.pinned else ""
+    return " replaced" if memory.replaced_by else rule + (ends if memory.expires else "")
 
 
 def window_columns() -> int:

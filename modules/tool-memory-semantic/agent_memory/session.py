@@ -1,7 +1,7 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
 import shlex
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -79,12 +79,12 @@ def fail(message: str) -> NoReturn:
     raise click.ClickException(message)
 
 
-def ask(question: str, how: Callable[..., Any] = click.confirm) -> Any:
-    """What the person answers, by default whether they agree; None if nobody is there. Ctrl-C ends
-    the command with exit code 1: nothing was changed.
+def ask(question: str) -> bool | None:
+    """Whether the person agrees; None if nobody is there to answer. Ctrl-C ends the command with
+    exit code 1: nothing was changed.
     """
     try:
-        return how(question, err=True)
+        return click.confirm(question, err=True)
     except click.Abort as error:  # Ctrl-C, or the end of the input
         click.echo(err=True)
         if isinstance(error.__context__, EOFError):

@@ -4,16 +4,15 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from memory_semantic import counted
+from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, ask, confirm, fail, run
-from .memories import by_id, is_id
+from .memories import beginning, by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -54,8 +53,14 @@ def forget(
         run(session.backend.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
-        ids = ids if any(map(is_id, ids)) else _chosen(session, " ".join(ids), yes)
-        doomed = by_id(session, ids)
+        try:
+            doomed = by_id(session, ids)
+        except InputError:  # these are words
+            if yes:
+                raise
+            words, _ = storage.masked(" ".join(ids))
+            found = run(storage.search(words))
+            doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
@@ -64,18 +69,6 @@ def forget(
         _forget(session, storage, doomed, dropped, yes)
     except KeyboardInterrupt:
         _fail_interrupted(storage, doomed)
-
-
-def _chosen(session: Session, words: str, yes: bool) -> list[str]:
-    """The ids that the person names of what a search for `words` finds."""
-    if yes:
-        raise click.UsageError(f"{words!r} is no id; without --yes, what is like it is offered.")
-    query, _ = session.storage.masked(words)
-    session.out.memories(run(session.existing.search(query)))
-    named = ask("Which? Their ids, or none", partial(click.prompt, default="", show_default=False))
-    if named is None:
-        fail("Nobody is there to answer: name memories by their ids. Nothing was changed.")
-    return named.split()
 
 
 def _drop_waiting(

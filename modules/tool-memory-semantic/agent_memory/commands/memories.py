@@ -5,10 +5,9 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import click
-from memory_semantic import AgentMemoryError, InputError, counted, limits, readable_size
+from memory_semantic import AgentMemoryError, InputError, limits, readable_size
 
 from .. import files
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
@@ -18,8 +17,7 @@ from ..session import FIRST_STORE, Session, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
-# An id, or its beginning; and how long it is.
-_ID, _ID_CHARS = re.compile(r"mem-[0-9a-f]{1,12}"), len("mem-a3f2b8c1d4e5")
+_ID, _EXAMPLE = re.compile(r"mem-[0-9a-f]{1,12}"), "mem-a3f2b8c1d4e5"  # or its beginning
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
 # Of a rule, recall shows this many characters.
@@ -134,7 +132,7 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:
         did = "Pinned" if pinned else "Not pinned any more"
-        session.out.line(f"{did}: {_beginning(memory)}")
+        session.out.line(f"{did}: {beginning(memory)}")
 
 
 def tell_unshown(session: Session) -> None:
@@ -168,7 +166,12 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 @until_filter
 @tag_filter
 @limit_option(20)
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All of them, also those that are replaced or expired.",
+)
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 @click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
@@ -193,7 +196,12 @@ def list_(
         return
     asked = None if everything else limit + 1
     others = replaced or expired
-    flags = {"holding": not others, "replaced": replaced, "expired": expired, "pinned": pinned}
+    flags = {
+        "holding": not (others or everything),
+        "replaced": replaced,
+        "expired": expired,
+        "pinned": pinned,
+    }
     found = run(session.existing.get_recent(asked, since, until, tags, **flags))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
@@ -267,39 +275,28 @@ def show(session: Session, memory_id: str) -> None:
             did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
             session.out.line(f"{did} {local_time(memory.expires)}.")
         if later := run(session.storage.replacing(memory)):
-            session.out.line(f"Replaced by {_beginning(later)}")
+            session.out.line(f"Replaced by {beginning(later)}")
         for earlier in run(session.storage.replaced([memory])):
-            session.out.line(f"Replaces {_beginning(earlier)}")
+            session.out.line(f"Replaces {beginning(earlier)}")
 
 
-def _beginning(memory: "Memory") -> str:
+def beginning(memory: "Memory") -> str:
+    """Its id and the beginning of its text, on one line."""
     return f"{memory.id}: {first_line(memory.content)[:_BEGINNING]}"
-
-
-def is_id(text: str) -> bool:
-    """Whether a person who writes this means an id, not words: `decade` and `cafe` are words."""
-    return text.startswith("mem-") or bool(_ID.fullmatch(_id(text)) and re.search(r"\d", text))
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
     """The memories with these ids, with or without `mem-`, or only as much of the beginning as no
     other id shares. If one is missing or could be several, the command ends.
     """
-    asked = list(dict.fromkeys(map(_id, ids)))
+    asked = dict.fromkeys(f"mem-{text.strip().lower().removeprefix('mem-')}" for text in ids)
     if not all(map(_ID.fullmatch, asked)):
-        raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
-    storage, whole = session.existing, all(len(id) == _ID_CHARS for id in asked)
+        raise InputError(f"A memory's id looks like {_EXAMPLE}. Nothing was changed.")
+    storage, whole = session.existing, all(len(id) == len(_EXAMPLE) for id in asked)
     memories = run(storage.with_ids(asked) if whole else storage.get_recent(None))
-    found: dict[UUID, Memory] = {}
-    for begin in asked:
-        of_id = {memory.key: memory for memory in memories if memory.id.startswith(begin)}
-        names = {memory.id for memory in of_id.values()}
-        if len(names) != 1:
-            several = f"{counted(len(names))}, {', '.join(names)}, with" if names else "no memory"
-            fail(f"{session.agent} has {several} {begin}. Nothing was changed.")
-        found |= of_id
-    return list(found.values())
-
-
-def _id(text: str) -> str:
-    return f"mem-{text.strip().lower().removeprefix('mem-')}"
+    found = {id: [memory for memory in memories if memory.id.startswith(id)] for id in asked}
+    for id, of_id in found.items():
+        if len({memory.id for memory in of_id}) != 1:
+            number = "several memories" if of_id else "no memory"
+            fail(f"{session.agent} has {number} {id}. Nothing was changed.")
+    return list({memory.key: memory for of_id in found.values() for memory in of_id}.values())

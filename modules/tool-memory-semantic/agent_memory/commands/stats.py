@@ -44,10 +44,9 @@ def stats(session: Session, html: str | None) -> None:
     facts = {"agent": session.agent, "bytes": size, "embedding": model}
     facts |= {"usage": usage} if usage else {}
     session.out.json({**facts, **asdict(numbers)})
-    past = f" ({numbers.past:,} replaced or expired)" if numbers.past else ""
     for name, value in (
         ("agent", session.agent),
-        ("memories", f"{numbers.memories:,}{past}, {counted(numbers.characters, 'character')}"),
+        ("memories", f"{numbers.memories:,}, {counted(numbers.characters, 'character')}"),
         ("stored", charts.span(numbers)),
         ("server", session.backend.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),

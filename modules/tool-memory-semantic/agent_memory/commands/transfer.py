@@ -20,8 +20,7 @@ from .memories import tell_unshown
 if TYPE_CHECKING:
     from memory_semantic import Memory, Stored
 
-# Texts of each kind, and characters of each, that are shown before a question.
-_SHOWN, _BEGINNING = 3, 100
+_SHOWN = 3  # memories of each kind before a question
 
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
@@ -77,15 +76,14 @@ def import_(
 
     Shows what it would take of other tools, and asks: what Claude and ChatGPT saved, in their data
     exports; rules files (CLAUDE.md, AGENTS.md, GEMINI.md, .cursorrules); a folder with a MEMORY.md
-    and other Markdown; mem0; the MCP reference server.
-
-    What cannot be read is named, and makes the exit code 1; the rest comes.
+    and other Markdown; mem0; the MCP reference server. What cannot be read is named, and makes the
+    exit code 1; the rest comes.
     """
     storage = session.storage
     try:
-        others, unread = ([], 0) if file == "-" else recognise(Path(file), below)
+        others = [] if file == "-" else recognise(Path(file), below)
         found, faults, masked, left = interchange.read(others or _own(file), storage, tags)
-        of_others = [memory for entry, memory in found if not entry.told_by(session.agent)]
+        of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
         undo = sorted({entry.tag for entry in others if entry.tag})
@@ -99,7 +97,7 @@ def import_(
     if faults:
         session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
     if others:
-        _ask(session, found, unread, yes)
+        _ask(session, found, yes)
     outcomes = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
     rest = {"not_read": len(faults), "unlinked": loose, "masked_secrets": masked, "left_out": left}
@@ -132,19 +130,14 @@ def _own(file: str) -> Iterator[formats.Entry]:
         return formats.entries(files.read_all(stream.read), file, written(Path(file)))
 
 
-def _ask(
-    session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], unread: int, yes: bool
-) -> None:
+def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes: bool) -> None:
     """Show what would be taken of others' memories, from which files, and ask."""
     memories = [memory for _, memory in found]
     for kind in dict.fromkeys(entry.kind for entry, _ in found):
-        some = [(entry.file, memory.content) for entry, memory in found if entry.kind == kind]
+        some = [(entry.file, memory) for entry, memory in found if entry.kind == kind]
         names = ", ".join(dict.fromkeys(file for file, _ in some))
         session.out.line(first_line(f"{kind}: {len(some):,}, in {names}"))
-        for _, text in some[:_SHOWN]:
-            session.out.line(f"  {first_line(text)[:_BEGINNING]}")
-    if unread:
-        session.out.line(f"other files, not taken: {unread:,}")
+        session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(run(plan(memories, generator)).sentence)
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
@@ -155,8 +148,8 @@ def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:
     want to be asked has not seen it.
     """
     session.out.first_memories(claims)
-    session.out.note("It says of these that they are rules, your words or replaced.")
-    return not (yes or session.out.as_json) and bool(ask("Take its word for it?"))
+    question = "Are these rules, your words or replaced, as it says?"
+    return not (yes or session.out.as_json) and bool(ask(question))
 
 
 def _carry_out(session: Session, memories: Sequence["Memory"]) -> list[str]:

@@ -19,49 +19,44 @@ from ..files import read_all
 from ..formats import Entry, json_values, text_of
 from . import markdown, records
 
-# Folders of data exports, beside the files in the outermost one.
-_FOLDERS = ("memories", "projects")
 # Folders of what others wrote, or programs made; git may track them, too.
-_OTHERS = {
-    *("node_modules", "vendor", "third_party", "venv", ".venv", "env", "site-packages"),
-    *("build", "dist", "target", "out"),
-}
+_OTHERS = {"node_modules", "vendor", "venv", ".venv", "env", "build", "dist", "out", "target"}
 _Path = Path | zipfile.Path
 
 
-def recognise(path: Path, below: bool = False) -> tuple[list[Entry], int]:
+def recognise(path: Path, below: bool = False) -> list[Entry]:
     """What a file, or the files in a folder or a zip file, hold of other tools' memories, each text
-    once, and how many of them hold none; with `below`, also the rules files that git tracks in the
-    folders below. Raises InputError for what is no file, and for a folder or a zip file that is
-    damaged or holds none at all.
+    once; with `below`, also the rules files that git tracks in the folders below. Raises InputError
+    for what is no file, and for a folder or a zip file that is damaged or holds none at all.
     """
     if not (path.is_file() or path.is_dir()):
         raise InputError("It is a pipe or a device. Its text can come on standard input.")
-    found, unread, packed = dict[str, Entry](), 0, None
-    root, files = path.parent, list[_Path]([path])
+    found, packed, files = dict[str, Entry](), None, list[_Path]([path])
+    alone = not (path.is_dir() or zipfile.is_zipfile(path))
     try:
-        if path.is_dir() or zipfile.is_zipfile(path):
+        if not alone:
             packed = None if path.is_dir() else path.stat().st_size
             root = zipfile.Path(path) if packed else path
-            folders = [root, *(root / name for name in _FOLDERS if (root / name).is_dir())]
-            files = [each for folder in folders for each in folder.iterdir() if _is_file(each)]
+            folders = [root, root / "memories", root / "projects"]  # as in an export of Claude's
+            files = [file for each in folders if each.is_dir() for file in each.iterdir()]
             files += _tracked(path) if below else []
-        notes = files == [path] or any(file.name == "MEMORY.md" for file in files)
+            files = [file for file in files if not Path(str(file)).is_symlink()]
+        notes = alone or any(file.name == "MEMORY.md" for file in files)
         for file in sorted(files, key=str):
             entries = list(_entries(file, packed, notes))
-            read = any(entry.kind for entry in entries)
-            unread += not read
-            name = os.path.relpath(str(file), str(root))
+            if not any(entry.kind for entry in entries):
+                continue
+            name = file.name if alone else str(file).removeprefix(f"{path}/")
             when = written(file if isinstance(file, Path) else path)
-            for number, entry in enumerate(entries if read else (), start=1):
+            for number, entry in enumerate(entries, start=1):
                 place = f"{name}, {entry.place or f'item {number}'}"
                 text = entry.fields["content"] if entry.kind else place
                 found.setdefault(text, entry._replace(place=place, written=when, file=name))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError("It is a damaged or locked zip file.") from None
-    if not found and (files != [path] or path.suffix == ".md"):
+    if not found and (path.suffix == ".md" or not alone):
         raise InputError("No memories of another tool are recognised in it.")
-    return list(found.values()), unread
+    return list(found.values())
 
 
 def written(file: Path) -> datetime:
@@ -69,11 +64,7 @@ def written(file: Path) -> datetime:
     return datetime.fromtimestamp(min(file.stat().st_mtime, time()), UTC)
 
 
-def _is_file(file: _Path) -> bool:
-    return file.is_file() and not (isinstance(file, Path) and file.is_symlink())
-
-
-def _tracked(folder: Path) -> Iterator[Path]:
+def _tracked(folder: Path) -> list[Path]:
     """The rules files that git tracks in the folders below, but not in those of others."""
     # The folder may be of somebody else: git must not run what its settings name.
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), "ls-files", "-z", "--"]
@@ -82,19 +73,19 @@ def _tracked(folder: Path) -> Iterator[Path]:
         listed = subprocess.run(command, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         raise InputError("git tracks no files in it.") from None
-    for name in filter(None, os.fsdecode(listed).split("\0")):
-        if not _OTHERS & {*Path(name).parts} and _is_file(folder / name):
-            yield folder / name
+    paths = [Path(os.fsdecode(name)) for name in listed.split(b"\0")]
+    return [folder / path for path in paths if not _OTHERS & {*path.parts}]
 
 
 def _entries(file: _Path, packed: int | None, notes: bool) -> Iterator[Entry]:
-    if not file.name.endswith((".md", ".json", ".jsonl", ".cursorrules")):
+    json = file.name.endswith((".json", ".jsonl"))
+    if not ((json or file.name.endswith((".md", ".cursorrules"))) and file.is_file()):
         return
     with file.open("rb") as stream:
         data = read_all(stream.read, packed)
     with suppress(InputError, RecursionError):  # no text, or nested too deeply
         text = text_of(data)
-        if not file.name.endswith((".json", ".jsonl")):
+        if not json:
             yield from markdown.entries(file.name, text, notes)
             return
         for line, value in json_values(text):

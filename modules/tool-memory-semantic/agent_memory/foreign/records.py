@@ -13,8 +13,6 @@ from .markdown import blocks
 
 _CLAUDES = "memories saved by Claude"
 _BASIS = re.compile(r"\[[a-z]+\]\s+")  # how Claude knows a fact: [stated], [inferred]
-# The person's words in ChatGPT's instructions: as they were typed, or amid ChatGPT's own.
-_TYPED = ("about_user_message", "about_model_message", "user_profile", "user_instructions")
 _AROUND = re.compile(r"\AThe user provided the .*?```(.*)```\s*\Z", re.DOTALL)
 
 
@@ -59,12 +57,11 @@ def _of_message(node: Any) -> Iterator[Entry]:
         case {"message": {"recipient": "bio", "content": {"parts": parts}, **about}}:
             fields = {"timestamp": _time(about), "said_by": "agent"}
             yield from _all("from-chatgpt", "memories saved by ChatGPT", _texts(parts), **fields)
-        case {"message": {"content": {"content_type": "user_editable_context", **told}, **about}}:
-            match about:
-                case {"metadata": {"user_context_message_data": {**typed}}} if typed:
-                    told = typed
-            texts = _texts([told.get(name) for name in _TYPED])
-            said = _blocks(*(_AROUND.sub(r"\1", text) for text in texts))
+        case {"message": {"metadata": {"user_context_message_data": {**told}}, **about}} | {
+            "message": {"content": {"content_type": "user_editable_context", **told}, **about}
+        }:  # as typed, or amid what ChatGPT tells itself
+            texts = (_AROUND.sub(r"\1", text) for text in _texts(list(told.values())))
+            said = _blocks(*texts)
             when = _time(about)
             yield from _all("from-chatgpt", "instructions for ChatGPT", said, timestamp=when)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import Memory, Search, limits, plain, timestamp_text
 
 from .. import files
-from ..charts import past
 from ..recalled import statistics
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def write_page(
     data = {
         "model": model,
         "memories": _rows(memories, places, usage),
-        "past": past(memories),
         "recorded": timestamp_text(usage["first"]) if usage else None,
     }
     files.write(file, _page(agent, data).encode())

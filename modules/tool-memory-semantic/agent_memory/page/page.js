@@ -1,8 +1,7 @@
 // Everything together.
 
 function showHeader() {
-  const past = store.past ? ` (${number(store.past)} replaced or expired)` : "";
-  const facts = [plural(memories.length) + past, `model ${store.model}`];
+  const facts = [plural(memories.length), `model ${store.model}`];
   if (memories.length) {
     const first = dayText(memories[memories.length - 1].at);
     const last = dayText(memories[0].at);
