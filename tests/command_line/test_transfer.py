@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 TEXTS = [
     "We chose PostgreSQL.",
-    'Quotes " and \\ and\nlines\u2028and\ttabs',
+    'Quotes " and \\ and\nlines\u2028and\ttabs\ufeff.',
     "漢字 👩‍👩‍👧 مرحبا",
     "<script>alert(1)</script>",
     "x" * 10_000,
@@ -360,7 +360,7 @@ TORN: list[tuple[str, list[str], list[str]]] = [
     ('{"content": "a"}\n{"content": 1}', ["a"], ["line 2: content must be a text"]),
     ('{"content": "a"}\n{"content"', ["a"], ["line 2: it is not a whole JSON object"]),
     ('{"content": "a"{"content": "b"}}]\n{"content": "c"}', [*"bc"], ["line 1: it is not a whole"]),
-    ('{"content": "a"}{"content": "b"}[{"content": "c"}]', [*"abc"], []),
+    ('\ufeff{"content": "a"}{"content": "b"}\ufeff[{"content": "c"}]', [*"abc"], []),
     ('[{"content": "a"},\n{"content": "b', ["a"], ["line 1: it is not", "line 2: it is not"]),
     ('{"content": "a"}\n[1]', ["a"], ["memory 1: it is not an object"]),
     (HEADER % 2, ["a"], ["the end: it comes early, after 1 of 2 memories"]),
@@ -410,7 +410,7 @@ class TestWrongFiles:
         self, data: str, texts: list[str], faults: list[str]
     ) -> None:
         storage = MemoryStorage("sam", {"embedding_model": "local"})
-        entries = formats.entries(data.encode(), "memories.json" if data[0] in "[{" else "notes")
+        entries = formats.entries(data.encode(), "notes" if data[0] == "f" else "memories.json")
         found, told, *_ = interchange.read(entries, storage)
         assert [memory.content for _, memory in found] == texts
         assert len(told) == len(faults) and all(map(str.startswith, told, faults))
@@ -442,12 +442,12 @@ class TestWrongFiles:
         for name in (file, packed):
             tracemalloc.start()
             said = elsewhere.run("import", str(name), code=1).stderr
-            assert "It is larger than 3 MB. If it is no trap, unpack it yourself." in said
+            assert "It is larger than 3 MB. Split or unpack it." in said
             assert tracemalloc.get_traced_memory()[1] < 2**24
             tracemalloc.stop()
         monkeypatch.setattr(files, "MAX_BYTES", 2**21)
         file.write_bytes(bytes(2**21 + 1))
-        assert "larger than 2 MB. Split it." in elsewhere.run("import", str(file), code=1).stderr
+        assert "larger than 2 MB. Split" in elsewhere.run("import", str(file), code=1).stderr
 
     def test_a_memory_that_would_have_too_many_tags(self, elsewhere: Command, file: Path) -> None:
         elsewhere.run("store", "same", *(f"--tag={number}" for number in range(15)))
@@ -504,6 +504,8 @@ class TestAuthority:
         assert everything["A page said so."]["said_by"] == "tool"
         assert [len(command.json("list", each)) for each in others] == [believed, believed]
         told = "Not taken for rules, your words or replaced: 3; it is no export of sam's."
+        if "--json" in options:
+            assert json.loads(said.stdout)["not_believed"] == 3
         assert believed or "--json" in options or told in said.stdout
 
 

@@ -25,8 +25,7 @@ def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            how = "Split it." if packed is None else "If it is no trap, unpack it yourself."
-            raise InputError(f"It is larger than {most // 2**20:,} MB. {how}")
+            raise InputError(f"It is larger than {most // 2**20:,} MB. Split or unpack it.")
     return b"".join(pieces)
 
 

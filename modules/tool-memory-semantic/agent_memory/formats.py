@@ -17,13 +17,14 @@ from . import files
 _JSON_BEGINS = re.compile(r'\s*(?:\{\s*"|\[\s*[{"]|\[\]\s*\Z)')
 _YAML_BEGINS = re.compile(r"\s*(?:memories:|- id:)")
 _JSON = json.JSONDecoder()
-_VISIBLE, _OBJECT = re.compile(r"\S"), re.compile(r'\{\s*"')
+# Files that were joined have marks of byte order inside, too.
+_VISIBLE, _OBJECT = re.compile(r"[^\s\ufeff]"), re.compile(r'\{\s*"')
 
 
 class Entry(NamedTuple):
     """What may be a memory: its place in a file; its fields, as in an export, or why they cannot
     be read; when it was written, if only its file tells; if it is another tool's, the tag that says
-    whose, its kind and its file; and, if it is in an export, of which agent.
+    whose, and its kind; and, if it is in an export, of which agent.
     """
 
     place: str
@@ -31,14 +32,11 @@ class Entry(NamedTuple):
     written: datetime | None = None
     tag: str | None = None
     kind: str = ""
-    file: str = ""
     agent: str | None = None
 
 
 def text_of(data: bytes) -> str:
-    """The text of a file, which may be packed with gzip, with ends of lines as here, and without
-    marks of byte order. Raises InputError if it is none.
-    """
+    """The text of a file, which may be packed with gzip. Raises InputError if it is none."""
     if data.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(BytesIO(data)) as file:
@@ -47,12 +45,12 @@ def text_of(data: bytes) -> str:
             raise InputError("It is packed with gzip, but damaged or incomplete.") from None
     marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = data.decode("utf-16" if marked else "utf-8")
+        text = data.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         raise InputError(f"It is not UTF-8 text. If an archive, unpack it. {files.ENCODING}")
-    return text.replace("\r\n", "\n").replace("\ufeff", "")  # files may have been joined
+    return text.replace("\r\n", "\n")
 
 
 def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator[Entry]:
@@ -103,9 +101,8 @@ def _of_json(text: str) -> Iterator[Entry]:
             continue
         several = value if isinstance(value, list) else [value]
         for number, fields in enumerate(several, start=1):
-            yield Entry(
-                f"memory {number}" if several is value else f"line {line}", fields, agent=agent
-            )
+            place = f"memory {number}" if several is value else f"line {line}"
+            yield Entry(place, fields, agent=agent)
         seen += len(several) if not isinstance(value, InputError) else 0
     if seen < promised:
         yield Entry("the end", InputError(f"it comes early, after {seen} of {counted(promised)}."))

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def read(
-    found: Iterable[Entry], storage: "MemoryStorage", tags: Sequence[str] = ()
+    found: Iterable[Entry], storage: "MemoryStorage", tags: Sequence[str] = (), pin: bool = False
 ) -> tuple[list[tuple[Entry, "Memory"]], list[str], int, Counter[str]]:
     """The memories that the entries hold, to be restored to `storage`; a sentence for each that
     holds none; how many credentials were masked; and the fields that were left out, with how many
-    have each. All get `tags`, and those without a time get that of their file. Raises InputError,
-    with a line for each place, if there are only faults.
+    have each. All get `tags`, with `pin` they are pinned, and those without a time get that of
+    their file. Raises InputError, with a line for each place, if there are only faults.
     """
     from memory_semantic import exchange
 
@@ -39,6 +39,7 @@ def read(
                 memory.model_fields_set.discard("timestamp")  # a known text keeps the store's time
             if entry.tag:
                 memory.metadata = {"stored_by": "agent-memory import", "kind": entry.kind}
+            memory.pinned = memory.pinned or pin
             memories.append((entry, memory))
             masked += number
             others = fields.keys() - {*exchange.FIELDS, "score"}  # which a search adds

@@ -190,7 +190,7 @@ def list_(
     pinned: bool,
     agents: bool,
 ) -> None:
-    """List memories, newest first: those that hold, unless asked for others."""
+    """List memories, newest first: those that hold, unless asked for others, or all."""
     if agents:
         _list_agents(session)
         return

@@ -82,7 +82,7 @@ def import_(
     storage = session.storage
     try:
         others = [] if file == "-" else recognise(Path(file), below)
-        found, faults, masked, left = interchange.read(others or _own(file), storage, tags)
+        found, faults, masked, left = interchange.read(others or _own(file), storage, tags, pin)
         of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
@@ -92,15 +92,14 @@ def import_(
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
-    for memory in memories:
-        memory.pinned = memory.pinned or pin
     if faults:
         session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
     if others:
         _ask(session, found, yes)
     outcomes = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    rest = {"not_read": len(faults), "unlinked": loose, "masked_secrets": masked, "left_out": left}
+    rest = {"not_read": len(faults), "not_believed": 0 if believed else len(claims)}
+    rest |= {"unlinked": loose, "masked_secrets": masked, "left_out": left}
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
@@ -134,9 +133,9 @@ def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes:
     """Show what would be taken of others' memories, from which files, and ask."""
     memories = [memory for _, memory in found]
     for kind in dict.fromkeys(entry.kind for entry, _ in found):
-        some = [(entry.file, memory) for entry, memory in found if entry.kind == kind]
-        names = ", ".join(dict.fromkeys(file for file, _ in some))
-        session.out.line(first_line(f"{kind}: {len(some):,}, in {names}"))
+        some = [(entry.place, memory) for entry, memory in found if entry.kind == kind]
+        names = dict.fromkeys(place.rpartition(", ")[0] for place, _ in some)
+        session.out.line(first_line(f"{kind}: {len(some):,}, in {', '.join(names)}"))
         session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(run(plan(memories, generator)).sentence)

@@ -51,7 +51,7 @@ def recognise(path: Path, below: bool = False) -> list[Entry]:
             for number, entry in enumerate(entries, start=1):
                 place = f"{name}, {entry.place or f'item {number}'}"
                 text = entry.fields["content"] if entry.kind else place
-                found.setdefault(text, entry._replace(place=place, written=when, file=name))
+                found.setdefault(text, entry._replace(place=place, written=when))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError("It is a damaged or locked zip file.") from None
     if not found and (path.suffix == ".md" or not alone):
