@@ -392,15 +392,16 @@ class TestBounds:
     def test_a_known_form_that_holds_nothing_is_not_read_by_lines(
         self, command: Command, tmp_path: Path
     ) -> None:
-        for name, text in (
-            ("CLAUDE.md", "# Title\n---\n"),
-            ("x.json", "no JSON"),
-            ("y.md", "---\n"),
+        nothing = "No memories of another tool are recognised in it."
+        for name, text, told in (
+            ("CLAUDE.md", "# Title\n---\n", nothing),
+            ("y.md", "---\n", nothing),
+            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]', nothing),
+            ("x.json", "no JSON", "line 1: it is not a whole JSON object."),
         ):
             (tmp_path / name).write_text(text)
-            assert (
-                "nothing was changed" in command.run("import", str(tmp_path / name), code=1).stderr
-            )
+            said = command.run("import", str(tmp_path / name), code=1).stderr
+            assert f"nothing was changed.\n  {told}" in said
         assert not command.root.exists()
 
     def test_of_a_folder_only_its_own_rules_or_those_that_git_tracks(

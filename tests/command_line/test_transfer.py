@@ -503,10 +503,11 @@ class TestAuthority:
         assert ("pinned" in rule) == believed and (rule.get("said_by") == "user") == believed
         assert everything["A page said so."]["said_by"] == "tool"
         assert [len(command.json("list", each)) for each in others] == [believed, believed]
-        told = "Not taken for rules, your words or replaced: 3; it is no export of sam's."
+        told = "Not taken for rules, your words or replaced, as it is no export of sam's: 3."
         if "--json" in options:
             assert json.loads(said.stdout)["not_believed"] == 3
-        assert believed or "--json" in options or told in said.stdout
+        elif not believed:
+            assert told in said.stdout and "agent-memory pin ID --agent sam" in said.stderr
 
 
 def test_fields_that_are_not_understood_are_told(command: Command) -> None:

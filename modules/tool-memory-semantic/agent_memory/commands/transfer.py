@@ -83,6 +83,8 @@ def import_(
     try:
         others = [] if file == "-" else recognise(Path(file), below)
         found, faults, masked, left = interchange.read(others or _own(file), storage, tags, pin)
+        if faults:
+            session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
         of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
@@ -92,8 +94,6 @@ def import_(
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
-    if faults:
-        session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
     if others:
         _ask(session, found, yes)
     outcomes = _carry_out(session, memories)
@@ -107,8 +107,9 @@ def import_(
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:
-        why = f"it is no export of {session.agent}'s. Rules: agent-memory pin ID{session.named}"
-        session.out.line(f"Not taken for rules, your words or replaced: {len(claims):,}; {why}")
+        why = f"as it is no export of {session.agent}'s"
+        session.out.line(f"Not taken for rules, your words or replaced, {why}: {len(claims):,}.")
+        session.out.note(f"To pin a rule: agent-memory pin ID{session.named}")
     if loose:
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     if left:

@@ -54,7 +54,8 @@ def recognise(path: Path, below: bool = False) -> list[Entry]:
                 found.setdefault(text, entry._replace(place=place, written=when))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError("It is a damaged or locked zip file.") from None
-    if not found and (path.suffix == ".md" or not alone):
+    ours = alone and not path.name.endswith((".md", "conversations.json", "projects.json"))
+    if not (found or ours):
         raise InputError("No memories of another tool are recognised in it.")
     return list(found.values())
 
