@@ -134,6 +134,7 @@ class TestIds:
 
 
 def test_the_counts_of_list_stats_and_the_page_agree(three: Command, tmp_path: Path) -> None:
+    three.run("pin", IDS[2])
     three.run("store", "We deploy on Mondays.", "--replaces", IDS[2])
     memory = Memory(agent_id="sam", content="It rains.", expires=datetime(2026, 1, 1, tzinfo=UTC))
     asyncio.run(MemoryStorage("sam", {"storage_root": str(three.root)}).restore([memory]))
@@ -141,6 +142,7 @@ def test_the_counts_of_list_stats_and_the_page_agree(three: Command, tmp_path: P
     counts = [three.json("stats")["memories"], three.json("stats", "--html", page)["memories"]]
     counts += [len(three.json("list", "--all")), three.json("list", "--agents")[0]["memories"]]
     assert counts == [5] * 4 and len(three.json("list")) == 3
+    assert len(three.json("list", "--all", "--pinned")) == 1
     listed = three.run("list", "--all").stdout
     assert re.search(r" expired\t.*\tIt rains", listed) and re.search(r" replaced\t.*\tWe", listed)
 

@@ -455,7 +455,7 @@ class TestWrongFiles:
         lines = [{"content": "before"}, {"content": "same", "tags": tags}, {"content": "after"}]
         file.write_text("\n".join(map(json.dumps, lines)))
         said = elsewhere.run("import", str(file), "--tag=more", code=1).stderr
-        assert "nothing was changed.\n  line 2: with the tags in the store" in said
+        assert "nothing was changed.\n  line 2: with the store's tags, it would have 21." in said
         assert len(elsewhere.json("list")) == 1
         assert elsewhere.json("import", str(file))["merged"] == 1  # twenty
 

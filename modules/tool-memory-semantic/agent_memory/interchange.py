@@ -71,8 +71,7 @@ async def fit(
         if there := known.get(memory.key):
             memory.tags = [tag for tag in memory.tags if tag not in undo]
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
-                told = f"with the tags in the store, it would have {number}."
-                raise InputError(f"{entry.place}: {told}")
+                raise InputError(f"{entry.place}: with the store's tags, it would have {number}.")
         if not (believed or entry.tag or entry.agent == storage.agent_id):
             memory.pinned = False
             memory.said_by = None if memory.said_by == "user" else memory.said_by

@@ -166,12 +166,7 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 @until_filter
 @tag_filter
 @limit_option(20)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="All of them, also those that are replaced or expired.",
-)
+@click.option("--all", "everything", is_flag=True, help="All of them, also replaced and expired.")
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 @click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
@@ -196,12 +191,8 @@ def list_(
         return
     asked = None if everything else limit + 1
     others = replaced or expired
-    flags = {
-        "holding": not (others or everything),
-        "replaced": replaced,
-        "expired": expired,
-        "pinned": pinned,
-    }
+    holding = not others and (pinned or not everything)
+    flags = {"holding": holding, "replaced": replaced, "expired": expired, "pinned": pinned}
     found = run(session.existing.get_recent(asked, since, until, tags, **flags))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
