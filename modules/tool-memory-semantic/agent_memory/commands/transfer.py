@@ -1,7 +1,7 @@
 """Memories to a file and back: `export` and `import`."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from memory_semantic import AgentMemoryError, InputError, counted, limits
 
-from .. import files, formats, interchange
-from ..foreign import recognise, written
+from .. import files, foreign, formats, interchange
 from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import first_line, listed
 from ..plan import plan
@@ -81,20 +80,23 @@ def import_(
     """
     storage = session.storage
     try:
-        others = [] if file == "-" else recognise(Path(file), below)
-        found, faults, masked, left = interchange.read(others or _own(file), storage, tags, pin)
+        if file == "-":
+            entries = formats.entries(files.read_all(sys.stdin.buffer.read), file)
+        else:
+            entries = foreign.recognise(Path(file), below)
+        found, faults, masked, left = interchange.read(entries, storage, tags, pin)
         if faults:
             session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
         of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
-        undo = sorted({entry.tag for entry in others if entry.tag})
+        undo = sorted({entry.tag for entry, _ in found if entry.tag})
         loose = run(interchange.fit(found, undo, storage, believed))
     except InputError as error:
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
-    if others:
+    if undo:
         _ask(session, found, yes)
     outcomes = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
@@ -121,13 +123,6 @@ def import_(
         session.out.note(f"Undo: agent-memory forget{told}")
     if faults:
         raise click.exceptions.Exit(1)
-
-
-def _own(file: str) -> Iterator[formats.Entry]:
-    if file == "-":
-        return formats.entries(files.read_all(sys.stdin.buffer.read), file)
-    with Path(file).open("rb") as stream:
-        return formats.entries(files.read_all(stream.read), file, written(Path(file)))
 
 
 def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes: bool) -> None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,9 @@ from time import time
 
 from memory_semantic import InputError
 
+from .. import formats
 from ..files import read_all
-from ..formats import Entry, json_values, text_of
+from ..formats import Entry
 from . import markdown, records
 
 # Folders of what others wrote, or programs made; git may track them, too.
@@ -24,10 +25,11 @@ _OTHERS = {"node_modules", "vendor", "venv", ".venv", "env", "build", "dist", "o
 _Path = Path | zipfile.Path
 
 
-def recognise(path: Path, below: bool = False) -> list[Entry]:
+def recognise(path: Path, below: bool = False) -> Iterable[Entry]:
     """What a file, or the files in a folder or a zip file, hold of other tools' memories, each text
-    once; with `below`, also the rules files that git tracks in the folders below. Raises InputError
-    for what is no file, and for a folder or a zip file that is damaged or holds none at all.
+    once; with `below`, also the rules files that git tracks in the folders below. A file in which
+    there are none is one of our own. Raises InputError for what is no file, and for a folder or a
+    zip file that is damaged or holds none at all.
     """
     if not (path.is_file() or path.is_dir()):
         raise InputError("It is a pipe or a device. Its text can come on standard input.")
@@ -47,20 +49,22 @@ def recognise(path: Path, below: bool = False) -> list[Entry]:
             if not any(entry.kind for entry in entries):
                 continue
             name = file.name if alone else str(file).removeprefix(f"{path}/")
-            when = written(file if isinstance(file, Path) else path)
+            when = _written(file if isinstance(file, Path) else path)
             for number, entry in enumerate(entries, start=1):
                 place = f"{name}, {entry.place or f'item {number}'}"
                 text = entry.fields["content"] if entry.kind else place
                 found.setdefault(text, entry._replace(place=place, written=when))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError("It is a damaged or locked zip file.") from None
-    ours = alone and not path.name.endswith((".md", "conversations.json", "projects.json"))
-    if not (found or ours):
+    if found:
+        return found.values()
+    if not alone or path.name.endswith((".md", "conversations.json", "projects.json")):
         raise InputError("No memories of another tool are recognised in it.")
-    return list(found.values())
+    with path.open("rb") as stream:
+        return formats.entries(read_all(stream.read), path.name, _written(path))
 
 
-def written(file: Path) -> datetime:
+def _written(file: Path) -> datetime:
     """When the file was written, but not in the future."""
     return datetime.fromtimestamp(min(file.stat().st_mtime, time()), UTC)
 
@@ -85,10 +89,10 @@ def _entries(file: _Path, packed: int | None, notes: bool) -> Iterator[Entry]:
     with file.open("rb") as stream:
         data = read_all(stream.read, packed)
     with suppress(InputError, RecursionError):  # no text, or nested too deeply
-        text = text_of(data)
+        text = formats.text_of(data)
         if not json:
             yield from markdown.entries(file.name, text, notes)
             return
-        for line, value in json_values(text):
+        for line, value in formats.json_values(text):
             torn = isinstance(value, InputError)
             yield from [Entry(f"line {line}", value)] if torn else records.entries(value)
