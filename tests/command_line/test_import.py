@@ -148,7 +148,7 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
             "instructions for ChatGPT: 4, in conversations.json",
         ],
     ),
-    "from-rules-file": (
+    "from-rules": (
         {"CLAUDE.md": RULES, "README.md": "# Shop"},
         dict.fromkeys(
             [
@@ -232,6 +232,13 @@ class TestForms:
         if len(files) == 1:
             [name] = files
             assert command.json("import", str(folder / name), "--yes")["new"] == 0
+
+    def test_the_folders_of_a_data_export(self, command: Command, tmp_path: Path) -> None:
+        files = {
+            f"{name[:-5]}/1.json": CLAUDE[name][0] for name in ("memories.json", "projects.json")
+        }
+        said = command.run("import", str(zip_of(tmp_path / "all.zip", files)), "--yes").stdout
+        assert "memories saved by Claude: 7, in memories/1.json\n" in said and "8 new" in said
 
     def test_original_dates_and_where_it_comes_from_come_along(
         self, command: Command, tmp_path: Path
@@ -319,6 +326,7 @@ class TestBounds:
         folder = folder_of(tmp_path / "notes", files)
         (folder / "CLAUDE.md").symlink_to(tmp_path / "secret.md")
         folder_of(folder / "below", {"AGENTS.md": "- Run the tests.\n"})
+        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE))
         (folder / "folder.md").mkdir()
         (folder / "latin.md").write_bytes(b"\xff")
         (tmp_path / "empty").mkdir()

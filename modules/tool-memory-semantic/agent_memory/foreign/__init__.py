@@ -39,7 +39,9 @@ def recognise(path: Path, below: bool = False) -> Iterable[Entry]:
         if not alone:
             packed = None if path.is_dir() else path.stat().st_size
             root = zipfile.Path(path) if packed else path
-            folders = [root, root / "memories", root / "projects"]  # as in an export of Claude's
+            # Data exports of Claude's have these folders.
+            names = [name for name in ("memories", "projects") if not (path / name).is_symlink()]
+            folders = [root, *(root / name for name in names)]
             files = [file for each in folders if each.is_dir() for file in each.iterdir()]
             files += _tracked(path) if below else []
             files = [file for file in files if not Path(str(file)).is_symlink()]
