@@ -90,6 +90,74 @@ def test_store_then_list_show_and_search(command: Command) -> None:
     assert command.json("list")[0]["content"] == "Two lines\nof a note"
 
 
+IDS = ["mem-daf1a0000001", "mem-daf2b0000002", "mem-0c0ffee00003"]
+
+
+@pytest.fixture
+def three(command: Command, storage: MemoryStorage) -> Command:
+    """Memories whose ids begin alike, one of them in a word."""
+    texts = ["We drink tea.", "The coffee machine is broken.", "We deploy on Fridays."]
+    memories = [
+        Memory(agent_id="sam", content=text, id=id) for text, id in zip(texts, IDS, strict=True)
+    ]
+    asyncio.run(storage.restore(memories))
+    return command
+
+
+class TestIds:
+    TAKE_IDS = (
+        *(["show"], ["pin"], ["unpin"], ["unreplace"], ["forget", "--yes"]),
+        *(["share", "--to", "alice"], ["store", "We deploy on Mondays.", "--replaces"]),
+    )
+
+    def test_the_beginning_of_an_id_is_enough_if_it_is_one_only(self, three: Command) -> None:
+        for words in self.TAKE_IDS:
+            said = three.run(*words, "mem-daf", code=1).stderr
+            assert "sam has several memories mem-daf. Nothing was changed." in said
+        for begin in ("mem-daf1", "daf1", " DAF1a\n", IDS[0]):
+            assert three.json("show", begin)["id"] == IDS[0]
+        three.run("pin", "daf1", "mem-0")
+        three.run("unpin", "0c0")
+        assert [memory["id"] for memory in three.json("list", "--pinned")] == [IDS[0]]
+        three.run("store", "We deploy on Mondays.", "--replaces", "0c")
+        assert three.json("list", "--replaced")[0]["id"] == IDS[2]
+        three.run("unreplace", "0c0ffe")
+        assert three.json("share", "0c0ffe", "--to", "alice")["copied"][0]["id"] == IDS[2]
+        assert three.json("forget", "daf2", "daf2b", "--yes")["forgotten"] == [IDS[1]]
+
+    def test_what_is_no_id_or_none_of_these_ends_alike_everywhere(self, three: Command) -> None:
+        for words in self.TAKE_IDS:
+            for unknown in ("mem-000000000000", "mem-9"):
+                said = three.run(*words, unknown, code=1).stderr
+                assert f"sam has no memory {unknown}. Nothing was changed." in said, words
+            assert "looks like mem-" in three.run(*words, "xyz", code=2).stderr
+        assert len(three.json("list")) == 3
+
+    def test_forget_offers_what_is_like_the_words(self, three: Command) -> None:
+        said = three.run("forget", "coffee", input="y\nn\nn\ny\n")
+        assert f"{IDS[1]}: The coffee machine is broken.\nForget this one?" in said.stderr
+        assert said.stdout.startswith(IDS[1]) and "Forgotten: 1." in said.stdout
+        for words, answer in ((["coffee"], "n\nn\n"), (["tea", "please"], "")):
+            said = three.run("forget", *words, input=answer)
+            assert "Nothing was changed." in said.stderr and IDS[0] in said.stderr
+        assert "looks like mem-" in three.run("forget", "tea", "--yes", code=2).stderr
+        assert len(three.json("list")) == 2
+
+
+def test_the_counts_of_list_stats_and_the_page_agree(three: Command, tmp_path: Path) -> None:
+    three.run("pin", IDS[2])
+    three.run("store", "We deploy on Mondays.", "--replaces", IDS[2])
+    memory = Memory(agent_id="sam", content="It rains.", expires=datetime(2026, 1, 1, tzinfo=UTC))
+    asyncio.run(MemoryStorage("sam", {"storage_root": str(three.root)}).restore([memory]))
+    page = str(tmp_path / "page.html")
+    counts = [three.json("stats")["memories"], three.json("stats", "--html", page)["memories"]]
+    counts += [len(three.json("list", "--all")), three.json("list", "--agents")[0]["memories"]]
+    assert counts == [5] * 4 and len(three.json("list")) == 3
+    assert len(three.json("list", "--all", "--pinned")) == 1
+    listed = three.run("list", "--all").stdout
+    assert re.search(r" expired\t.*\tIt rains", listed) and re.search(r" replaced\t.*\tWe", listed)
+
+
 def test_two_memories_with_one_id_are_shown_and_forgotten_together(
     command: Command, make_storage: MakeStorage
 ) -> None:
@@ -138,6 +206,7 @@ def test_credentials_are_masked_in_memories_and_questions(command: Command) -> N
     key = "sk-" + "a1b2c3d4" * 5
     stored = command.json("store", f"The key is {key}", "--tag", f"tag {key}")
     assert stored["masked_secrets"] == 2
+    assert "1 credential masked." in command.run("store", f"Now it is {key}").stderr
     assert key not in command.run("list").output
     assert key not in command.run("search", f"is it {key}").output
 
@@ -231,13 +300,6 @@ class TestErrors:
         monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
         said = invoke("list", code=1).stderr
         assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in said
-
-    def test_an_unknown_id(self, command: Command) -> None:
-        command.run("store", "one")
-        assert (
-            "no memory mem-000000000000" in command.run("show", "mem-000000000000", code=1).stderr
-        )
-        assert "looks like mem-" in command.run("show", "nonsense", code=2).stderr
 
     def test_a_usage_error_is_exit_code_2(self, command: Command) -> None:
         lines = """search | list --limit 0 | list --since soon | list --since 99999999999d
@@ -370,6 +432,23 @@ class TestText:
         bars = [line for line in stats.splitlines() if "█ " in line]
         assert bars and (columns < 20 or len(bars[0]) <= columns)
         assert columns == 1 or "We chose Post" in listed
+
+    def test_a_window_of_80_columns_shows_the_text_and_what_is_special(
+        self, three: Command
+    ) -> None:
+        tags = [f"--tag=a long tag, number {number}" for number in range(4)]
+        for text, options in (("word ", ["--pin"]), ("other ", ["--expires=7d"]), ("third ", [])):
+            three.run("store", text * 99, *options, *tags)
+        shown = on_a_terminal("list", "--agent", "sam", "--root", str(three.root))
+        third, other, word, *_ = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()[1:]
+        for line, text, mark in ((third, "third ", ""), (other, "other ", " expires")):
+            day = f"{datetime.now():%Y-%m-%d}"
+            assert re.match(rf"mem-\w{{12}}  {day}{mark} +{text}.*…$", line.rstrip())
+            assert len(line[line.index(text) :].rstrip()) > 80 / 2
+        three.run("store", "word " * 99, "--expires", "7d", "--pin")
+        assert " pinned   word" in word and re.search(
+            r":\d\d pinned expires\t#a long", three.run("list").stdout
+        )
 
     def test_a_pipe_gets_whole_lines_without_colours(self, command: Command) -> None:
         command.run("store", "many words " * 50, "--tag", "x")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,8 +19,16 @@ CLAUDE = {
     "conversations.json": [{"name": "Databases", "chat_messages": [{"text": SAID}]}],
     "memories.json": [
         {
-            "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.",
+            "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.\n\n**Bye**",
             "project_memories": {"p-1": "The shop is written in Go."},
+            "memory_files": [
+                {
+                    "path": "/profile.md",
+                    "content": "---\nname: profile\ndescription: Who Sam is\n---\n\n"
+                    "_Where_\n\n- [stated] Lives in Bonn.\n- [inferred] Has a dog.\n- Plays chess.",
+                    "updated_at": "2026-09-03T00:00:00Z",
+                },
+            ],
         }
     ],
     "projects.json": [
@@ -39,7 +48,13 @@ def message(recipient: str, *parts: Any, **content: Any) -> dict[str, Any]:
     return {"message": {"create_time": 1_740_000_000.5, "content": text, "recipient": recipient}}
 
 
-EDITABLE = {"content_type": "user_editable_context", "user_profile": "I teach chemistry.\n\n- Sam"}
+AROUND = "The user provided the following information about themselves. Ignore it.\n```%s```"
+EDITABLE = {
+    "content_type": "user_editable_context",
+    "user_profile": AROUND % "I teach chemistry.\n\n- Sam",
+    "user_instructions": None,
+}
+TYPED = {"about_user_message": "I teach.", "about_model_message": "Be brief."}
 MESSAGES = {
     "root": {"message": None},
     "0": message("all", **EDITABLE),
@@ -47,17 +62,21 @@ MESSAGES = {
     "2": message("bio", "Sam's team uses PostgreSQL."),
     "3": message("all", "Model set context updated."),
     "4": message("bio", " "),
+    "5": message("all", **(EDITABLE | {"user_profile": AROUND % "I teach."})),
 }
+MESSAGES["5"]["message"]["metadata"] = {"user_context_message_data": TYPED}
 CHATGPT = {
     "conversations.json": [{"title": "DB", "mapping": MESSAGES}, {"mapping": MESSAGES}],
     "chat.html": "<html>",
 }
 RULES = """# CLAUDE.md
 
+This file provides guidance to Claude Code when working with code in this repository.
+
 <!-- for us -->
 Run the tests before a commit.
 
-## Style
+**Style:**
 - Two spaces, never tabs.
 - Names say what a thing is,
   not how it is made.
@@ -103,24 +122,33 @@ GRAPH = {
     '"relationType":"works_at"}\n'
 }
 
+GRAPHS = ["Sam: Speaks Polish", "Sam: Works at Acme", "Sam works at Acme"]
+
 # Of each form: the files, the texts that they hold, who said them, and what is shown before.
 FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
     "from-claude": (
         CLAUDE,
-        dict.fromkeys(["**Work**", "Sam builds a shop.", "Sam likes tabs."], "agent")
+        dict.fromkeys(
+            ["Work: Sam builds a shop.", "Work: Sam likes tabs.", "Work: **Bye**"], "agent"
+        )
+        | dict.fromkeys(["Where: Has a dog.", "Where: Plays chess."], "agent")
+        | {"Where: Lives in Bonn.": "user"}
         | {"The shop is written in Go.": "agent", "Shop: Answer briefly.": None},
-        ["memories saved by Claude: 4", "instructions for Claude: 1", "other files, not taken: 1"],
+        [
+            "memories saved by Claude: 7, in memories.json",
+            "instructions for Claude: 1, in projects.json",
+        ],
     ),
     "from-chatgpt": (
         CHATGPT,
-        {"Sam's team uses PostgreSQL.": "agent", "I teach chemistry.": None, "Sam": None},
+        {"Sam's team uses PostgreSQL.": "agent", "I teach chemistry.": None, "Sam": None}
+        | {"I teach.": None, "Be brief.": None},
         [
-            "memories saved by ChatGPT: 1",
-            "instructions for ChatGPT: 2",
-            "other files, not taken: 1",
+            "memories saved by ChatGPT: 1, in conversations.json",
+            "instructions for ChatGPT: 4, in conversations.json",
         ],
     ),
-    "from-rules-file": (
+    "from-rules": (
         {"CLAUDE.md": RULES, "README.md": "# Shop"},
         dict.fromkeys(
             [
@@ -132,9 +160,9 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
                 "Style: 1. Build it.\n2. Ship it.",
             ]
         ),
-        ["rules: 5", "other files, not taken: 1"],
+        ["rules: 5, in CLAUDE.md"],
     ),
-    "from-claude-code": (
+    "from-notes": (
         CLAUDE_CODE,
         dict.fromkeys(
             [
@@ -145,17 +173,20 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
             ],
             "agent",
         ),
-        ["notes: 4"],
+        ["notes: 4, in MEMORY.md, build.md, tests.md"],
     ),
     "from-mem0": (
         MEM0,
         {"Likes to play cricket on weekends": "agent", "Speaks Polish": "agent"},
-        ["memories of mem0: 2"],
+        ["memories of mem0: 2, in mem0.json"],
     ),
     "from-mcp-memory": (
         GRAPH,
-        dict.fromkeys(["Sam: Speaks Polish", "Sam: Works at Acme", "Sam works at Acme"]),
-        ["observations of MCP's server: 2", "relations of MCP's server: 1"],
+        dict.fromkeys(GRAPHS),
+        [
+            "observations of MCP's server: 2, in memory.jsonl",
+            "relations of MCP's server: 1, in memory.jsonl",
+        ],
     ),
 }
 
@@ -188,7 +219,10 @@ class TestForms:
         files, held, shown = FORMS[tag]
         path = zip_of(tmp_path / "all.zip", files)
         said = command.run("import", str(path), "--tag", "mine", "--yes")
-        assert sorted(said.stdout.splitlines()[:-1]) == sorted(shown)
+        told = said.stdout.splitlines()[:-1]
+        first = [line.split("\t")[-1] for line in told if line.startswith("mem-")]
+        assert sorted(line for line in told if not line.startswith("mem-")) == sorted(shown)
+        assert first and {*first} <= {" ".join(text.split()) for text in held}
         assert f"{len(held)} new, 0 merged, 0 unchanged" in said.stdout
         assert texts(command, "--tag", tag) == texts(command, "--tag", "mine") == held
         folder = folder_of(tmp_path / "all", files)
@@ -198,6 +232,13 @@ class TestForms:
         if len(files) == 1:
             [name] = files
             assert command.json("import", str(folder / name), "--yes")["new"] == 0
+
+    def test_the_folders_of_a_data_export(self, command: Command, tmp_path: Path) -> None:
+        files = {
+            f"{name[:-5]}/1.json": CLAUDE[name][0] for name in ("memories.json", "projects.json")
+        }
+        said = command.run("import", str(zip_of(tmp_path / "all.zip", files)), "--yes").stdout
+        assert "memories saved by Claude: 7, in memories/1.json\n" in said and "8 new" in said
 
     def test_original_dates_and_where_it_comes_from_come_along(
         self, command: Command, tmp_path: Path
@@ -211,7 +252,8 @@ class TestForms:
             "Speaks Polish": "2025-01-01T00:00",
             "Sam's team uses PostgreSQL.": "2025-02-19T21:20",
             "I teach chemistry.": "2025-02-19T21:20",
-            "Sam likes tabs.": "2023-11-14T22:13",  # of the file
+            "Where: Has a dog.": "2026-09-03T00:00",
+            "Work: Sam likes tabs.": "2023-11-14T22:13",  # of the file
         }
         assert {text: found[text]["timestamp"][:16] for text in expected} == expected
         about = {"stored_by": "agent-memory import", "kind": "memories of mem0"}
@@ -239,27 +281,28 @@ class TestForms:
 class TestAsking:
     def test_shows_what_it_would_take_and_asks(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "export", CLAUDE)
-        result = command.run("import", str(folder), input="n\n", code=1)
-        assert "memories saved by Claude: 4" in result.stdout
+        result = command.run("import", str(folder), input="n\n")
+        assert "memories saved by Claude: 7, in memories.json\nmem-" in result.stdout
+        assert "Work: Sam builds a shop." in result.stdout
         assert "Nothing is sent anywhere" in result.stderr
-        assert "Import 5 memories for sam?" in result.stderr
+        assert "Import 8 memories for sam?" in result.stderr
         assert "Nothing was changed" in result.stderr and not command.root.exists()
         assert "Nobody is there" in command.run("import", str(folder), code=1).stderr
         said = command.run("import", str(folder), input="y\n")
-        assert "5 new" in said.stdout
+        assert "8 new" in said.stdout
         undo = f"--tag from-claude --agent sam --root {command.root}\n"
         assert "Undo: agent-memory forget" in said.stderr and undo in said.stderr
 
     def test_undone_by_its_tag_what_was_there_before_stays(
         self, command: Command, tmp_path: Path
     ) -> None:
-        command.run("store", "Sam likes tabs.", "--tag", "mine")
+        command.run("store", "Work: Sam likes tabs.", "--tag", "mine")
         folder = str(folder_of(tmp_path / "export", CLAUDE))
         for _ in range(2):
             command.run("import", folder, "--yes")
         command.run("forget", "--tag", "from-claude", "--yes")
         [memory] = command.json("list")
-        assert (memory["content"], memory["tags"]) == ("Sam likes tabs.", ["mine"])
+        assert (memory["content"], memory["tags"]) == ("Work: Sam likes tabs.", ["mine"])
 
     def test_rules_are_pinned_if_the_person_says_so(self, command: Command, tmp_path: Path) -> None:
         file = tmp_path / "AGENTS.md"
@@ -267,7 +310,7 @@ class TestAsking:
         command.run("import", str(file), "--yes")
         assert command.json("list", "--pinned") == []
         own = {"content": "Be brief.", "timestamp": "2020-01-01T00:00:00Z", "pinned": True}
-        command.run("import", "-", input=json.dumps(own))
+        command.run("import", "-", "--pin", input=json.dumps(own))
         said = command.run("import", str(file), "--yes", "--pin")
         assert "Pinned as rules in the file, or by --pin: 2." in said.stdout
         pinned = {"Never commit to main.", "Run the tests.", "Be brief."}
@@ -283,6 +326,7 @@ class TestBounds:
         folder = folder_of(tmp_path / "notes", files)
         (folder / "CLAUDE.md").symlink_to(tmp_path / "secret.md")
         folder_of(folder / "below", {"AGENTS.md": "- Run the tests.\n"})
+        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE))
         (folder / "folder.md").mkdir()
         (folder / "latin.md").write_bytes(b"\xff")
         (tmp_path / "empty").mkdir()
@@ -306,24 +350,109 @@ class TestBounds:
             assert "damaged or locked zip file" in said
         assert not command.root.exists()
 
-    def test_a_file_that_is_cut_off_is_refused_whole(
+    @pytest.mark.parametrize(
+        ("name", "content", "texts", "faults"),
+        [
+            (
+                "memory.jsonl",
+                '{"memory": "one"}\n{"memory": "sec',
+                ["one"],
+                ["line 2: it is not a"],
+            ),
+            ("memory.json", "\ufeff" + GRAPH["memory.jsonl"].replace("\n", ""), [*GRAPHS], []),
+            (
+                "memory.json",
+                '{"type":"entity","name":"To{"type":"entity","name":"Sam","entityType":"person",'
+                '"observations":["Speaks Polish"]}]}\n',
+                GRAPHS[:1],
+                ["line 1: it is not a whole JSON object"],
+            ),
+            (
+                "conversations.json",
+                json.dumps([{"mapping": None}, {"mapping": {"1": MESSAGES["2"]}}, {"x": 1}]),
+                ["Sam's team uses PostgreSQL."],
+                ["item 1: it is no conversation."],
+            ),
+            (
+                "AGENTS.md",
+                f"\ufeff---\r\nname: x\r\n---\r\n- Be brief.\r\n- {'x' * 10_001}\r\n```\r\n\r\nNo.",
+                ["Be brief.", "No."],
+                ["item 2: content has 10,001 characters"],
+            ),
+            ("note.md", "---\nname: x\n---\n# Note\n\n---\nText.", ["Note: Text."], []),
+        ],
+    )
+    def test_what_cannot_be_read_is_named_and_the_rest_comes(
+        self,
+        command: Command,
+        tmp_path: Path,
+        name: str,
+        content: str,
+        texts: list[str],
+        faults: list[str],
+    ) -> None:
+        (tmp_path / name).write_text(content, newline="")
+        said = command.run("import", str(tmp_path / name), "--yes", code=int(bool(faults)))
+        found = {memory["content"] for memory in command.json("list")}
+        assert found == set(texts)
+        assert all(f"left out: {len(faults)}.\n  {name}, {each}" in said.stderr for each in faults)
+
+    def test_a_known_form_that_holds_nothing_is_not_read_by_lines(
         self, command: Command, tmp_path: Path
     ) -> None:
-        (tmp_path / "memory.jsonl").write_text('{"memory": "first"}\n{"memory": "sec')
-        said = command.run("import", str(tmp_path / "memory.jsonl"), "--yes", code=1).stderr
-        assert "line 2: it is not a whole JSON object" in said and not command.root.exists()
+        nothing = "No memories of another tool are recognised in it."
+        for name, text, told in (
+            ("CLAUDE.md", "# Title\n---\n", nothing),
+            ("y.md", "---\n", nothing),
+            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]', nothing),
+            ("x.json", "no JSON", "line 1: it is not a whole JSON object."),
+        ):
+            (tmp_path / name).write_text(text)
+            said = command.run("import", str(tmp_path / name), code=1).stderr
+            assert f"nothing was changed.\n  {told}" in said
+        assert not command.root.exists()
 
-    def test_a_text_that_is_too_long_is_named(self, command: Command, tmp_path: Path) -> None:
-        folder = folder_of(tmp_path / "all", {"CLAUDE.md": f"- Be brief.\n- {'x' * 10_001}\n"})
-        said = command.run("import", str(folder), "--yes", code=1).stderr
-        assert "rules: content has 10,001 characters" in said and not command.root.exists()
+    def test_of_a_folder_only_its_own_rules_or_those_that_git_tracks(
+        self, command: Command, tmp_path: Path
+    ) -> None:
+        def git(*words: str) -> None:
+            subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
+
+        paths = [
+            "GEMINI.md",
+            ".cursorrules",
+            "app/AGENTS.md",
+            "app/x/.cursorrules",
+            "not/CLAUDE.md",
+        ]
+        others = ["node_modules/a/CLAUDE.md", "app/vendor/AGENTS.md", ".venv/CLAUDE.md"]
+        folder = tmp_path / "shop"
+        for path in [*paths, *others]:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(f"Rule of {path}.\n")
+        (folder / "app/CLAUDE.md").symlink_to(folder / "not/CLAUDE.md")
+        assert "git tracks no files" in command.run("import", str(folder), "--below", code=1).stderr
+        git("init")
+        hook, ran = tmp_path / "hook", tmp_path / "ran"
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+        git("add", "-f", "GEMINI.md", "app", *others)
+        git("config", "core.fsmonitor", str(hook))
+        said = command.run("import", str(folder), "--yes").stdout
+        assert "rules: 2, in .cursorrules, GEMINI.md\n" in said and "\tRule of GEMINI.md." in said
+        said = command.run("import", str(folder), "--yes", "--below").stdout
+        assert "rules: 4, in .cursorrules, GEMINI.md, app/AGENTS.md, app/x/.cursorrules\n" in said
+        assert texts(command).keys() == {f"Rule of {path}." for path in paths[:-1]}
+        assert not ran.exists()
 
 
 @pytest.mark.parametrize(
     ("text", "held"),
     [
         *((text, []) for text in ("", "- ", "<!--", "* * *", "## a\n***\n")),
-        ("```", ["```"]),
+        ("```", []),
+        ("a\n```\n\n# b\nc", ["a", "b: c"]),
+        ("**a**\n\nb\n\n*c:*\n- d\n\n**e**\n**f.**", ["a: b", "c: d", "c: **e**\n**f.**"]),
         ("1. a\n2. b", ["1. a\n2. b"]),
         ("a:\n- b\n\n\n- c", ["a:\n- b\n\n\n- c".replace("\n\n\n", "\n")]),
         ("a\n\nb\nc\n- d\n\n  e", ["a", "b\nc", "d\n  e"]),
@@ -355,5 +484,5 @@ def test_values_of_any_kind_in_the_fields_of_a_form(tag: str) -> None:
             right = container[key]
             for container[key] in JUNK:
                 found = [entry for value in document for entry in records.entries(value)]
-                assert all(entry.fields["content"].strip() for entry in found)
+                assert all(entry.fields["content"].strip() for entry in found if entry.kind)
             container[key] = right

@@ -84,8 +84,8 @@ class TestNobodyToAsk:
 
     def test_a_no_is_no_lack_of_an_answer(self, command: Command) -> None:
         id = command.json("store", "one")["memory_id"]
-        said = command.run("forget", id, input="n\n", code=1).stderr
-        assert said.endswith("Error: Nothing was changed.\n")
+        said = command.run("forget", id, input="n\n").stderr
+        assert said.endswith("[y/N]: n\nNothing was changed.\n") and command.json("list")
 
 
 class TestPackages:

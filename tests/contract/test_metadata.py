@@ -148,3 +148,6 @@ def test_what_a_newer_version_adds_to_a_memory_stays(
     assert memory["tags"] == ["style"] and memory["pinned"]
     assert {name: memory[name] for name in added} == added
     assert command.json("list") == [memory]
+    command.run("forget", memory["id"], "--yes")
+    assert command.json("import", str(file))["left_out"] == {}
+    assert command.json("list") == [memory]

@@ -63,7 +63,10 @@ def test_a_memory_is_shown_confirmed_and_gone(
 @pytest.mark.parametrize(
     ("words", "answer", "code", "said"),
     [
-        *((["{id}"], answer, 1, "Nothing was changed") for answer in ("n\n", "\n", "")),
+        *(
+            (["{id}"], answer, int(not answer), "Nothing was changed")
+            for answer in ("n\n", "\n", "")
+        ),
         (["{id}", "mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
         (["{id}", "--json"], "y\n", 2, "add --yes"),
         (["--tag", "none"], None, 0, "Nothing was changed"),

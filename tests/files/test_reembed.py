@@ -106,8 +106,9 @@ class TestCommand:
         command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
         result = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
         assert "could not be reached" in result.stderr
-        for answer in ("n\n", ""):
-            command.run("reembed", "-m", "m", "--base-url", server.base_url, input=answer, code=1)
+        asked = ("reembed", "-m", "m", "--base-url", server.base_url)
+        for answer, code in (("n\n", 0), ("", 1)):
+            command.run(*asked, input=answer, code=code)
         assert server.requests and "private" not in json.dumps(server.requests)
         assert command.json("list", "--agents")[0]["model"] == "local"
 
@@ -272,7 +273,7 @@ class TestInterrupted:
         await unfinished(storage).restore(await storage.get_recent(10))
         options = ("--model", "m", "--base-url", server.base_url)
         run = partial(asyncio.to_thread, command.run, "reembed")
-        assert "At most 60 memories to embed" in (await run(*options, input="n\n", code=1)).stderr
+        assert "At most 60 memories to embed" in (await run(*options, input="n\n")).stderr
         assert "60 memories of sam" in (await run("--model", "local")).stdout
         assert not storage.folder.rebuild.exists()
         await unfinished(storage).restore(await storage.get_recent(10))

@@ -11,19 +11,21 @@ from memory_semantic import InputError
 # Enough for 100,000 memories of 10,000 English characters, with ids, times and tags.
 MAX_BYTES = 2**30
 _PIECE = 2**20
+_RATIO = 100  # how often texts may be as long as what they are packed in; they reach 20
 ENCODING = "If it is text in another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
 
 
-def read_all(read: Callable[[int], bytes]) -> bytes:
-    """All that `read` returns. Raises InputError if that is more than any file of memories holds,
-    as with a device, or with a file that was packed to do harm.
+def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
+    """All that `read` returns, unpacked from so many bytes if they were `packed`. Raises InputError
+    if that is more than any file of memories holds, as with one that was packed to do harm.
     """
+    most = MAX_BYTES if packed is None else min(MAX_BYTES, max(_PIECE, packed * _RATIO))
     pieces, size = [], 0
     while piece := read(_PIECE):
         pieces.append(piece)
         size += len(piece)
-        if size > MAX_BYTES:
-            raise InputError(f"It is larger than {MAX_BYTES // 2**20:,} MB. Split it.")
+        if size > most:
+            raise InputError(f"It is larger than {most // 2**20:,} MB. Split or unpack it.")
     return b"".join(pieces)
 
 

@@ -17,18 +17,22 @@ from . import files
 _JSON_BEGINS = re.compile(r'\s*(?:\{\s*"|\[\s*[{"]|\[\]\s*\Z)')
 _YAML_BEGINS = re.compile(r"\s*(?:memories:|- id:)")
 _JSON = json.JSONDecoder()
-_VISIBLE = re.compile(r"\S")
+# Files that were joined have marks of byte order inside, too.
+_VISIBLE, _OBJECT = re.compile(r"[^\s\ufeff]"), re.compile(r'\{\s*"')
 
 
 class Entry(NamedTuple):
-    """What may be a memory: its place in a file, or its kind; its fields, as in an export; when it
-    was written, if only its file tells; and, if it is another tool's, the tag that says whose.
+    """What may be a memory: its place in a file; its fields, as in an export, or why they cannot
+    be read; when it was written, if only its file tells; if it is another tool's, the tag that says
+    whose, and its kind; and, if it is in an export, of which agent.
     """
 
     place: str
     fields: Any
     written: datetime | None = None
     tag: str | None = None
+    kind: str = ""
+    agent: str | None = None
 
 
 def text_of(data: bytes) -> str:
@@ -36,7 +40,7 @@ def text_of(data: bytes) -> str:
     if data.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(BytesIO(data)) as file:
-                data = files.read_all(file.read)
+                data = files.read_all(file.read, len(data))
         except (OSError, EOFError, zlib.error):
             raise InputError("It is packed with gzip, but damaged or incomplete.") from None
     marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -46,7 +50,7 @@ def text_of(data: bytes) -> str:
         text = "\0"
     if "\0" in text:
         raise InputError(f"It is not UTF-8 text. If an archive, unpack it. {files.ENCODING}")
-    return text
+    return text.replace("\r\n", "\n")
 
 
 def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator[Entry]:
@@ -58,48 +62,53 @@ def entries(data: bytes, name: str, written: datetime | None = None) -> Iterator
         raise InputError('It is a table. Make each row a line such as {"content": "…"}.')
     if name.endswith((".yaml", ".yml")) or _YAML_BEGINS.match(text):
         found = _of_yaml(text)
-    elif _JSON_BEGINS.match(text):
+    elif name.endswith((".json", ".jsonl")) or _JSON_BEGINS.match(text):
         found = _of_json(text)
     else:
         lines = enumerate(text.splitlines(), start=1)
-        found = ((f"line {number}", {"content": line}) for number, line in lines if line.strip())
-    return (Entry(place, _from_dev_memory(fields), written) for place, fields in found)
+        found = (Entry(f"line {n}", {"content": line}) for n, line in lines if line.strip())
+    return (e._replace(fields=_from_dev_memory(e.fields), written=written) for e in found)
 
 
 def json_values(text: str) -> Iterator[tuple[int, Any]]:
-    """Each JSON value in `text`, one after another, and the line that it begins on."""
-    line, end = 1, 0
-    while found := _VISIBLE.search(text, end):
+    """Each JSON value in `text`, one after another, and the line that it begins on. For one that is
+    torn comes an InputError, and then each whole object inside and after it.
+    """
+    line, end, following = 1, 0, _VISIBLE
+    while found := following.search(text, end):
         line += text.count("\n", end, found.start())
         try:
             value, end = _JSON.raw_decode(text, found.start())
         except ValueError:  # also for a number with thousands of digits
-            raise InputError(f"line {line}: it is not a whole JSON object.") from None
+            value, end = InputError("it is not a whole JSON object."), found.start() + 1
+            following = _OBJECT
         yield line, value
         line += text.count("\n", found.start(), end)
 
 
-def _of_json(text: str) -> Iterator[tuple[str, Any]]:
+def _of_json(text: str) -> Iterator[Entry]:
     """From objects, each on one line or on several, and lists of them."""
     from memory_semantic import exchange
 
-    promised = seen = 0
+    agent, promised, seen = None, 0, 0
     for line, value in json_values(text):
         if isinstance(value, dict) and "format" in value and "content" not in value:
             try:
-                promised += exchange.Header.model_validate(value).memories  # some may be joined
+                header = exchange.Header.model_validate(value)
             except ValueError:
                 raise InputError(f"line {line}: no export of this version. Upgrade it?") from None
+            agent, promised = header.agent, promised + header.memories  # several may be joined
             continue
         several = value if isinstance(value, list) else [value]
         for number, fields in enumerate(several, start=1):
-            yield f"memory {number}" if several is value else f"line {line}", fields
-        seen += len(several)
+            place = f"memory {number}" if several is value else f"line {line}"
+            yield Entry(place, fields, agent=agent)
+        seen += len(several) if not isinstance(value, InputError) else 0
     if seen < promised:
-        raise InputError(f"An export ends early: it holds {seen} of {counted(promised)}.")
+        yield Entry("the end", InputError(f"it comes early, after {seen} of {counted(promised)}."))
 
 
-def _of_yaml(text: str) -> Iterator[tuple[str, Any]]:
+def _of_yaml(text: str) -> Iterator[Entry]:
     """From a list of memories, whose values stay as people wrote them; an alias could be a bomb."""
     import yaml
 
@@ -112,7 +121,7 @@ def _of_yaml(text: str) -> Iterator[tuple[str, Any]]:
     found = content.get("memories") if isinstance(content, dict) else content
     if not isinstance(found, list):
         raise InputError("It holds no list of memories.")
-    yield from ((f"memory {number}", fields) for number, fields in enumerate(found, start=1))
+    yield from (Entry(f"memory {number}", fields) for number, fields in enumerate(found, start=1))
 
 
 def _from_dev_memory(fields: Any) -> Any:

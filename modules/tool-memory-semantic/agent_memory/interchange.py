@@ -14,57 +14,74 @@ if TYPE_CHECKING:
 
 def read(
     found: Iterable[Entry], storage: "MemoryStorage", tags: Sequence[str] = (), pin: bool = False
-) -> tuple[list[tuple[str, "Memory"]], int, Counter[str]]:
-    """The memories that the entries hold, to be restored to `storage`, each with its place; how
-    many credentials were masked; and the fields that were left out, with how many have each. All
-    get `tags`, with `pin` they are pinned, and those without a time get that of their file. Raises
-    InputError, with a line for each place, if an entry cannot become a memory.
+) -> tuple[list[tuple[Entry, "Memory"]], list[str], int, Counter[str]]:
+    """The memories that the entries hold, to be restored to `storage`; a sentence for each that
+    holds none; how many credentials were masked; and the fields that were left out, with how many
+    have each. All get `tags`, with `pin` they are pinned, and those without a time get that of
+    their file. Raises InputError, with a line for each place, if there are only faults.
     """
-    from memory_semantic import exchange
+    from memory_semantic import exchange, mask_all
 
-    memories: list[tuple[str, Memory]] = []
-    faults, masked, left = list[str](), 0, Counter[str]()
+    memories: list[tuple[Entry, Memory]] = []
+    faults, masked, left = dict[str, str](), 0, Counter[str]()
     try:
-        for place, fields, written, tag in found:
+        for entry in found:
+            fields, own_tags = entry.fields, [entry.tag] if entry.tag else []
             try:
-                memory, number = storage.memory_from(fields, [*tags, *([tag] if tag else [])])
+                if isinstance(fields, InputError):
+                    raise fields
+                memory, number = storage.memory_from(fields, [*tags, *own_tags])
             except InputError as error:
-                faults.append(f"{place}: {error}")
+                faults.setdefault(entry.place, f"{entry.place}: {error}")
                 continue
-            if written and fields.get("timestamp") is None:
-                memory.timestamp = written
+            if entry.written and fields.get("timestamp") is None:
+                memory.timestamp = entry.written
                 memory.model_fields_set.discard("timestamp")  # a known text keeps the store's time
-            if tag:
-                memory.metadata = {"stored_by": "agent-memory import", "kind": place}
+            if entry.tag:
+                memory.metadata = {"stored_by": "agent-memory import", "kind": entry.kind}
             memory.pinned = memory.pinned or pin
-            memories.append((place, memory))
             masked += number
             others = fields.keys() - {*exchange.FIELDS, "score"}  # which a search adds
-            left.update(name for name in others if fields[name])
+            unknown = {name: fields[name] for name in others if fields[name]}
+            if entry.agent:  # a newer version has exported them
+                unknown, number = mask_all(unknown) if storage.config.mask_secrets else (unknown, 0)
+                memory, masked = memory.model_copy(update=unknown), masked + number
+            else:
+                left.update(unknown.keys())
+            memories.append((entry, memory))
     except RecursionError:
         raise InputError("It is nested too deeply to hold memories.") from None
-    if faults:
-        raise InputError("\n".join(faults))
-    return memories, masked, left
+    if faults and not memories:
+        raise InputError("\n".join(faults.values()))
+    return memories, list(faults.values()), masked, left
 
 
 async def fit(
-    memories: Sequence[tuple[str, "Memory"]], undo: Collection[str], storage: "MemoryStorage"
+    memories: Sequence[tuple[Entry, "Memory"]],
+    undo: Collection[str],
+    storage: "MemoryStorage",
+    believed: bool,
 ) -> int:
-    """Fit the memories to the store: a text that it has gets none of the tags that `undo` the
-    import, so that this takes back no more than was brought; and those hold whose corrections are
-    neither there nor among them. Returns how many these are. Raises InputError, naming each
-    place, if a text would have too many tags.
+    """Fit the memories to the store: what is not `believed` makes no rules, and does not change
+    what replaces a known text and when it expires; a text that the store has gets none of the tags
+    that `undo` the import, so that this takes back no more than was brought; and those hold whose
+    corrections are neither there nor among them. Returns how many these are. Raises InputError,
+    naming each place, if a text would have too many tags.
     """
     brought = {memory.key for _, memory in memories}
     linked = {memory.replaced_by for _, memory in memories if memory.replaced_by}
     known = await storage.run(lambda store: store.get(brought | linked), {})
     missing, loose = linked - brought - known.keys(), 0
-    for place, memory in memories:
+    for entry, memory in memories:
         if there := known.get(memory.key):
             memory.tags = [tag for tag in memory.tags if tag not in undo]
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
-                raise InputError(f"{place}: with the tags in the store, it would have {number}.")
-        if memory.replaced_by in missing:
+                raise InputError(f"{entry.place}: with the store's tags, it would have {number}.")
+        if not (believed or entry.tag or entry.agent == storage.agent_id):
+            memory.pinned = False
+            memory.said_by = None if memory.said_by == "user" else memory.said_by
+            memory.replaced_by = there and there.replaced_by
+            memory.expires = there.expires if there else memory.expires
+        elif memory.replaced_by in missing:
             memory.replaced_by, loose = None, loose + 1
     return loose

@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST = 16  # characters of width, at least, for the last column of a table
 _BEGINNING = 400  # characters shown of a memory, except by `show`
+_DAY = len("2026-01-31")
 _FIRST = 20  # memories shown before a question about all of them
 _FAULTS = 10  # how many are listed, before "and … more"
 
@@ -88,14 +89,18 @@ class Output:
             self.line(line if number else click.style(line, bold=True))
 
     def memories(self, memories: Sequence["Memory"]) -> None:
-        """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from."""
+        """Memories, one per row: id, time, tags, text; and, if any is a copy, whom it is from. So
+        that a window has room for the text, it gets the day, and tags behind the text.
+        """
         from_others = any(memory.copied_from for memory in memories)
-        columns = ["id", "stored", "tags", *(["from"] if from_others else []), "memory"]
+        columns = ["id", "stored", *(["from"] if from_others else []), "memory"]  # of a window
         rows = []
         for memory in memories:
-            tags = " ".join(f"#{tag}" for tag in memory.tags)
+            tags, text = " ".join(f"#{tag}" for tag in memory.tags), memory.content
+            time = local_time(memory.timestamp)[: None if self.piped else _DAY] + _mark(memory)
             origin = [memory.copied_from or ""] if from_others else []
-            rows.append([memory.id, local_time(memory.timestamp), tags, *origin, memory.content])
+            told = [tags, *origin, text] if self.piped else [*origin, f"{text}  {tags}"]
+            rows.append([memory.id, time, *told])
         self.table(columns, rows)
 
     def first_memories(self, memories: Sequence["Memory"]) -> None:
@@ -108,7 +113,7 @@ class Output:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         shown = f"{min(memory.score or 0, 1):.2f}  "  # boosts count for the order alone
         score = "" if memory.score is None else click.style(shown, fg="cyan")
-        time = click.style(f"  {local_time(memory.timestamp)}", dim=True)
+        time = click.style(f"  {local_time(memory.timestamp)}{_mark(memory)}", dim=True)
         tags = "".join(f"  #{one_line(tag)}" for tag in memory.tags)
         if not whole and memory.copied_from:
             time += click.style(f"  from {memory.copied_from}", dim=True)
@@ -167,6 +172,13 @@ class Progress:
         """`number` of the total are done. The total may become known, or change, on the way."""
         if self._bar:
             self._bar.update(self._task, completed=number, total=total)
+
+
+def _mark(memory: "Memory") -> str:
+    """What to know of a memory beside its time: that it is a rule, or does not hold, or ends."""
+    ends = " expired" if memory.expired(datetime.now(UTC)) else " expires"
+    rule = " pinned" if memory.pinned else ""
+    return " replaced" if memory.replaced_by else rule + (ends if memory.expires else "")
 
 
 def window_columns() -> int:

@@ -77,20 +77,30 @@ def fail(message: str) -> NoReturn:
     raise click.ClickException(message)
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask, unless `yes` is set. Any answer but yes ends the command with exit code 1: nothing was
-    changed.
+def ask(question: str) -> bool | None:
+    """Whether the person agrees; None if nobody is there to answer. Ctrl-C ends the command with
+    exit code 1: nothing was changed.
     """
-    otherwise = "Nothing was changed."
     try:
-        agreed = yes or click.confirm(question, err=True)
+        return click.confirm(question, err=True)
     except click.Abort as error:  # Ctrl-C, or the end of the input
-        agreed = False
         click.echo(err=True)
         if isinstance(error.__context__, EOFError):
-            otherwise = f"Nobody is there to answer: to agree beforehand, add --yes. {otherwise}"
+            return None
+        fail("Nothing was changed.")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask, unless `yes` is set. A no ends the command, as asked for; nobody to answer with exit
+    code 1. Nothing was changed.
+    """
+    agreed = yes or ask(question)
+    otherwise = "Nothing was changed."
+    if agreed is None:
+        fail(f"Nobody is there to answer: to agree beforehand, add --yes. {otherwise}")
     if not agreed:
-        fail(otherwise)
+        click.echo(otherwise, err=True)
+        raise click.exceptions.Exit(0)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -8,11 +8,11 @@ from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from memory_semantic import counted
+from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
-from ..session import Session, confirm, fail, run
-from .memories import by_id
+from ..session import Session, ask, confirm, fail, run
+from .memories import beginning, by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @command(
     "forget mem-a3f2b8c1d4e5",
+    'forget "the coffee machine"',
     "forget --tag captured --since 1d",
     "forget --before 2025-01-01 --yes",
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]... | WORDS")
 @tag_filter
 @since_filter
 @click.option("--before", type=When(), help="Only those stored before: 2025-01-31, 52w.")
@@ -38,8 +39,8 @@ def forget(
 ) -> None:
     """Delete memories for good.
 
-    Shows them and asks first. Afterwards, they are gone from search and from the files on disk; a
-    server removes them from its files later.
+    Shows them and asks first; for words, offers what a search finds. Afterwards, they are gone from
+    search and from the files on disk; a server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
@@ -52,7 +53,14 @@ def forget(
         run(session.backend.erase())
         session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
-        doomed = by_id(session, ids)
+        try:
+            doomed = by_id(session, ids)
+        except InputError:  # these are words
+            if yes:
+                raise
+            words, _ = storage.masked(" ".join(ids))
+            found = run(storage.search(words))
+            doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]

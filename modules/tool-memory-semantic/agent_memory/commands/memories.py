@@ -1,5 +1,6 @@
 """See and correct: `search`, `store`, `pin`, `list` and `show`."""
 
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,11 +17,12 @@ from ..session import FIRST_STORE, Session, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
+_ID, _EXAMPLE = re.compile(r"mem-[0-9a-f]{1,12}"), "mem-a3f2b8c1d4e5"  # or its beginning
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
 # Of a rule, recall shows this many characters.
 _SHOWN_CHARS = 600
-# Characters shown of a memory that replaces another, or is replaced.
+# Characters shown of a memory that replaces another, is replaced or pinned.
 _BEGINNING = 100
 
 
@@ -66,32 +68,36 @@ def search(
 @click.option(
     "--expires", type=When(end=True, ahead=True), help="It holds until then: 7d, 2026-12-31."
 )
+@click.option("--pin", is_flag=True, help="It is a rule: each conversation begins with it.")
 def store(
     session: Session,
     text: str,
     tags: Sequence[str],
     replaces: str | None,
     expires: datetime | None,
+    pin: bool,
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content, masked = session.storage.masked(_standard_input() if text == "-" else text)
     labels, masked_tags = session.storage.masked(list(tags))
     item = (content, labels, {"stored_by": "agent-memory store"})
-    old = full_id(replaces) if replaces else None
-    [stored] = run(session.storage.upsert([item], old, expires=expires))
+    old = by_id(session, [replaces])[0].id if replaces else None
+    [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": masked}
     result |= {"new_store": True} if stored.new_store else {}
     session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
-    session.out.line(f"{stored.id}  {status} for {session.agent}")
+    session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
     if stored.new_store:
         session.out.note(f"The store of {session.agent} is new: there was none.")
     if stored.replaced:
         undo = f"agent-memory unreplace {stored.replaced}{session.named}"
         session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
     session.out.masked(masked)
+    if pin:
+        tell_unshown(session)
 
 
 def _standard_input() -> str:
@@ -134,7 +140,8 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     run(session.storage.pin([memory.id for memory in memories], pinned))
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:
-        session.out.line(f"{memory.id}  {'pinned' if pinned else 'not pinned any more'}")
+        did = "Pinned" if pinned else "Not pinned any more"
+        session.out.line(f"{did}: {beginning(memory)}")
 
 
 def tell_unshown(session: Session) -> None:
@@ -168,7 +175,7 @@ def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
 @until_filter
 @tag_filter
 @limit_option(20)
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--all", "everything", is_flag=True, help="All of them, also replaced and expired.")
 @click.option("--replaced", is_flag=True, help="Those that another memory has replaced.")
 @click.option("--expired", is_flag=True, help="Those that have expired.")
 @click.option("--pinned", is_flag=True, help="Only rules that are pinned.")
@@ -187,13 +194,14 @@ def list_(
     pinned: bool,
     agents: bool,
 ) -> None:
-    """List memories, newest first: those that hold, unless asked for others."""
+    """List memories, newest first: those that hold, unless asked for others, or all."""
     if agents:
         _list_agents(session)
         return
     asked = None if everything else limit + 1
     others = replaced or expired
-    flags = {"holding": not others, "replaced": replaced, "expired": expired, "pinned": pinned}
+    holding = not others and (pinned or not everything)
+    flags = {"holding": holding, "replaced": replaced, "expired": expired, "pinned": pinned}
     found = run(session.existing.get_recent(asked, since, until, tags, **flags))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
@@ -267,26 +275,28 @@ def show(session: Session, memory_id: str) -> None:
             did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
             session.out.line(f"{did} {local_time(memory.expires)}.")
         if later := run(session.storage.replacing(memory)):
-            session.out.line(f"Replaced by {_beginning(later)}")
+            session.out.line(f"Replaced by {beginning(later)}")
         for earlier in run(session.storage.replaced([memory])):
-            session.out.line(f"Replaces {_beginning(earlier)}")
+            session.out.line(f"Replaces {beginning(earlier)}")
 
 
-def _beginning(memory: "Memory") -> str:
+def beginning(memory: "Memory") -> str:
+    """Its id and the beginning of its text, on one line."""
     return f"{memory.id}: {one_line(memory.content)[:_BEGINNING]}"
 
 
-def full_id(text: str) -> str:
-    """The id that a person may write without `mem-`."""
-    return f"mem-{text.strip().lower().removeprefix('mem-')}"
-
-
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
-    """The memories with these ids, with or without `mem-`. If one is missing, the command ends."""
-    asked = dict.fromkeys(map(full_id, ids))
-    memories = run(session.existing.with_ids(asked))
-    found = {id: [memory for memory in memories if memory.id == id] for id in asked}
+    """The memories with these ids, with or without `mem-`, or only as much of the beginning as no
+    other id shares. If one is missing or could be several, the command ends.
+    """
+    asked = dict.fromkeys(f"mem-{text.strip().lower().removeprefix('mem-')}" for text in ids)
+    if not all(map(_ID.fullmatch, asked)):
+        raise InputError(f"A memory's id looks like {_EXAMPLE}. Nothing was changed.")
+    storage, whole = session.existing, all(len(id) == len(_EXAMPLE) for id in asked)
+    memories = run(storage.with_ids(asked) if whole else storage.get_recent(None))
+    found = {id: [memory for memory in memories if memory.id.startswith(id)] for id in asked}
     for id, of_id in found.items():
-        if not of_id:
-            fail(f"{session.agent} has no memory {id}. Nothing was changed.")
-    return [memory for of_id in found.values() for memory in of_id]
+        if len({memory.id for memory in of_id}) != 1:
+            number = "several memories" if of_id else "no memory"
+            fail(f"{session.agent} has {number} {id}. Nothing was changed.")
+    return list({memory.key: memory for of_id in found.values() for memory in of_id}.values())

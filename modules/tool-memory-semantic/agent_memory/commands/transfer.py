@@ -1,8 +1,7 @@
 """Memories to a file and back: `export` and `import`."""
 
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,16 +16,17 @@ from memory_semantic import (
     one_line,
 )
 
-from .. import files, formats, interchange
-from ..foreign import recognise, written
+from .. import files, foreign, formats, interchange
 from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import listed
 from ..plan import plan
-from ..session import Session, confirm, fail, run
+from ..session import Session, ask, confirm, fail, run
 from .memories import tell_unshown
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Stored
+
+_SHOWN = 3  # memories of each kind before a question
 
 
 @command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
@@ -69,8 +69,11 @@ def export(
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), metavar="FILE-OR-FOLDER")
 @tag_label
 @click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
+@click.option("--below", is_flag=True, help="Also the rules files below a folder that git tracks.")
 @yes_option
-def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bool) -> None:
+def import_(
+    session: Session, file: str, tags: Sequence[str], pin: bool, below: bool, yes: bool
+) -> None:
     """Read memories from a file, a folder, a zip file, or standard input ("-").
 
     Reads an export, the JSON that list, search and show print, the YAML of dev-memory, or text with
@@ -78,24 +81,34 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     a known text gets the tags of both and the later time. Safe to rerun after an interruption.
 
     Shows what it would take of other tools, and asks: what Claude and ChatGPT saved, in their data
-    exports; CLAUDE.md, AGENTS.md; a folder with a MEMORY.md; mem0; the MCP reference server.
+    exports; rules files (CLAUDE.md, AGENTS.md, GEMINI.md, .cursorrules); a folder with a MEMORY.md
+    and other Markdown; mem0; the MCP reference server. What cannot be read is named, and makes the
+    exit code 1; the rest comes.
     """
     storage = session.storage
     try:
-        others, unread = ([], 0) if file == "-" else recognise(Path(file))
-        found, masked, left = interchange.read(others or _own(file), storage, tags, pin)
-        undo = sorted({entry.tag for entry in others if entry.tag})
-        loose = run(interchange.fit(found, undo, storage))
+        if file == "-":
+            entries = formats.entries(files.read_all(sys.stdin.buffer.read), file)
+        else:
+            entries = foreign.recognise(Path(file), below)
+        found, faults, masked, left = interchange.read(entries, storage, tags, pin)
+        if faults:
+            session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
+        of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
+        claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
+        believed = pin or (bool(claims) and _believed(session, claims, yes))
+        undo = sorted({entry.tag for entry, _ in found if entry.tag})
+        loose = run(interchange.fit(found, undo, storage, believed))
     except InputError as error:
-        faults = listed(str(error).split("\n"))
-        fail(f"{file} cannot be imported; nothing was changed.{faults}")
+        why = listed(str(error).split("\n"))
+        fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
-    if others:
-        kinds = Counter(entry.place for entry in others)
-        _ask(session, kinds + Counter({"other files, not taken": unread}), memories, yes)
+    if undo:
+        _ask(session, found, yes)
     outcomes, refused = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
-    rest = {"unlinked": loose, "masked_secrets": masked, "left_out": left}
+    rest = {"not_read": len(faults), "not_believed": 0 if believed else len(claims)}
+    rest |= {"unlinked": loose, "masked_secrets": masked, "left_out": left}
     rest |= {"refused": [memory.id for memory in refused]}
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
@@ -103,6 +116,10 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     if rules := sum(memory.pinned for memory in memories):
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
+    if claims and not believed:
+        why = f"as it is no export of {session.agent}'s"
+        session.out.line(f"Not taken for rules, your words or replaced, {why}: {len(claims):,}.")
+        session.out.note(f"To pin a rule: agent-memory pin ID{session.named}")
     if loose:
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     if left:
@@ -115,22 +132,30 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
         session.out.note(f"Undo: agent-memory forget{told}")
+    if faults or refused:
+        raise click.exceptions.Exit(1)
 
 
-def _own(file: str) -> Iterator[formats.Entry]:
-    if file == "-":
-        return formats.entries(files.read_all(sys.stdin.buffer.read), file)
-    with Path(file).open("rb") as stream:
-        return formats.entries(files.read_all(stream.read), file, written(Path(file)))
-
-
-def _ask(session: Session, kinds: Counter[str], memories: Sequence["Memory"], yes: bool) -> None:
-    """Show what would be taken of others' memories, and ask."""
-    for kind, number in kinds.items():
-        session.out.line(f"{kind}: {number:,}")
+def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes: bool) -> None:
+    """Show what would be taken of others' memories, from which files, and ask."""
+    memories = [memory for _, memory in found]
+    for kind in dict.fromkeys(entry.kind for entry, _ in found):
+        some = [(entry.place, memory) for entry, memory in found if entry.kind == kind]
+        names = dict.fromkeys(place.rpartition(", ")[0] for place, _ in some)
+        session.out.line(one_line(f"{kind}: {len(some):,}, in {', '.join(names)}"))
+        session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(run(plan(memories, generator)).sentence)
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
+
+
+def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:
+    """Show what a file says that only the person may, and ask whether it is so. Whoever does not
+    want to be asked has not seen it.
+    """
+    session.out.first_memories(claims)
+    question = "Are these rules, your words or replaced, as it says?"
+    return not (yes or session.out.as_json) and bool(ask(question))
 
 
 def _carry_out(session: Session, memories: Sequence["Memory"]) -> tuple[list[str], list["Memory"]]:
