@@ -170,7 +170,7 @@ def test_what_cannot_be_shared_creates_no_store(
 
 def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeStorage) -> None:
     secret = "The key is sk-ant-api03-" + "a1B2" * 20
-    memory_id = asyncio.run(make_storage().store(secret))  # as it is, from Python
+    memory_id = asyncio.run(make_storage(mask_secrets=False).store(secret))
     said = command.run("share", memory_id, "--to", "alice", "--yes")
     assert "1 credential masked" in said.stderr
     [copy] = command.json("list", "--agent", "alice")

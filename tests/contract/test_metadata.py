@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command import Command
+from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
@@ -149,5 +149,6 @@ def test_what_a_newer_version_adds_to_a_memory_stays(
     assert {name: memory[name] for name in added} == added
     assert command.json("list") == [memory]
     command.run("forget", memory["id"], "--yes")
+    settings(base_url=server.base_url)
     assert command.json("import", str(file))["left_out"] == {}
     assert command.json("list") == [memory]
