@@ -63,10 +63,15 @@ _NAMED = re.compile(
     r"|secret|token|credentials?|geheimnis|schl(?:ü|ue)ssel|토큰|시크릿|키"
     r"|(?:secret|api|access|auth|account|app|client|private|encryption|signing|master|license"
     r"|service|admin|session|shared)[ _.-]?(?:access[ _.-]?)?key)"
-    r"|(?P<other>(?<!PUBLIC)_KEY))(?:(?:\\?[\"']?\s{0,3}(?:=>|:=|[:=])|(?:는|은|이|가)"
-    r"|[ \t](?:is|was|ist|war|lautet):?)\s{0,3}\\?[\"'](?P<quoted>[^\s\"'`\\]{6,300}+)(?=\\?[\"'])"
-    r"|(?:(?P<tight>\\?[\"']?=|>)|[ \t]{0,3}[:=][ \t]{1,3}"
-    r"|(?P<said>(?:는|은|이|가|[ \t](?:is|was|ist|war|lautet):?)[ \t]{1,3})|(?P<flag>[ \t]))"
+    r"|(?P<other>(?<!PUBLIC)_KEY))"
+    # whose it is
+    r"(?:[ \t](?:(?:for|of|on|für|von|zum?)[ \t][\w.@-]{1,30}|\([^()\n]{1,30}\)))?"
+    r"(?:(?:\\?[\"']?[*_]{0,2}\s{0,3}(?:=>|:=|[:=])[*_]{0,2}|(?:는|은|이|가)"
+    r"|[ \t](?:is|was|ist|war|lautet)(?:[ \t](?:now|jetzt))?:?)\s{0,3}\\?[\"'`]"
+    r"(?P<quoted>[^\s\"'`\\]{6,300}+)(?=\\?[\"'`])"
+    r"|(?:(?P<tight>\\?[\"']?=|>)|[*_]{0,2}[ \t]{0,3}[:=][*_]{0,2}[ \t]{0,3}"
+    r"|(?:는|은|이|가|[ \t](?:is|was|ist|war|lautet)(?:[ \t](?:now|jetzt))?:?)[ \t]{1,3}"
+    r"|(?P<flag>[ \t]))"
     r"(?P<bare>(?:[^\s\"'`,;()\[\]{}<>\\&]|&(?!\w+=)){6,300}+)(?![(\[{])"
     r"(?P<end>(?=[ \t]*(?:$|[\"'])))?)",
     re.MULTILINE,
@@ -80,18 +85,19 @@ _LABELS = (
 _PLACEHOLDER = re.compile(
     r"[$<{\[(*#@&!|>=~]|%(?![0-9A-F]{2})|%\w+%$|.*?(?:\{\w|\$\(|\.\.\.|…|x{4}"
     r"|(?<![a-z])(?:your|example|sample|dummy|fake|mock|placeholder|redacted|masked|insert|replace"
-    r"|todo|test|change[-_]?(?:me|it))(?![a-z]))",
+    r"|1password|todo|test|change[-_]?(?:me|it))(?![a-z]))",
     re.IGNORECASE | re.DOTALL,
 )
 # A secret's name or location instead of the secret: a path, an address, code, a constant, a number
 # with its unit, an algorithm. Names in lower case are words between separators, one of them no hex,
 # each with four digits at most, or short.
 _REFERENCE = re.compile(
-    r"(?:~|\.\.?)?/.*|[A-Za-z]:[\\/].*|[a-z][a-z0-9+.-]{1,20}:.*|[a-z]+(?:[A-Z][a-z]*)+\d{0,2}"
-    r"|[A-Za-z_]\w{0,24}(?:(?:\.|::|->)[A-Za-z_]\w{0,24})+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
-    r"|\d[\d.,:_-]*[a-z]{0,3}|(?:sha|hs|rs|es|aes|md|rsa|ed|base|argon|bcrypt|pbkdf|oauth)-?\d.*"
+    r"(?:~|\.\.?)?/.*|[A-Za-z]:[\\/].*|(?:[a-z][a-z0-9+.-]{1,20}:/|arn:|urn:|mailto:).*"
+    r"|[a-z]+(?:[A-Z][a-z]*)+\d{0,2}|[A-Za-z_]\w{0,24}(?:(?:\.|::|->)[A-Za-z_]\w{0,24})+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+    r"|\d[\d.,:_-]*[a-z]{0,3}|(?:sha|hs|rs|es|aes|md|rsa|ed|base|argon|bcrypt|pbkdf|oauth)-?\d{1,5}"
+    r"[a-z]{0,2}(?:[^A-Za-z0-9:].*)?"
     r"|(?=[a-z0-9]+[-_./@])(?=(?:.*[-_./@])?(?=[a-z]*[g-z])[a-z]{3,}(?:[-_./@]|$))"
-    r"(?:(?>(?:[a-z]+\d{0,4}|[a-z0-9]{1,4})(?:[-_./@]|$)))+(?<![-_./@])",
+    r"(?:(?>(?:[a-z]+\d{0,4}|[a-z0-9]{1,3}|\d{4})(?:[-_./@]|$)))+(?<![-_./@])",
     re.DOTALL,
 )
 # What a key of a cache is made of.
@@ -165,7 +171,8 @@ def _named(text: str) -> Iterator[tuple[str, int, int]]:
     lower = text.lower()
     if not any(label in lower for label in _LABELS):
         return
-    for match in _NAMED.finditer(text):
+    at = 0
+    while match := _NAMED.search(text, at):
         group = "bare" if match["quoted"] is None else "quoted"
         value = match[group]
         if match["password"]:
@@ -176,12 +183,14 @@ def _named(text: str) -> Iterator[tuple[str, int, int]]:
             before = text[max(0, match.start() - 32) : match.start()]
             looks = looks and re.search(r"--[a-z-]*$", before)
         elif group == "bare" and not match["tight"] and match["end"] is None:  # amid a sentence
-            said = match["password"] and match["said"] and _MIXED.match(value)
-            shortest = 8 if said else 16
+            shortest = 8 if match["password"] and _MIXED.match(value) else 16
         known = _PLACEHOLDER.match(value) or _REFERENCE.fullmatch(value)
         known = known or (match["other"] and _PARTS.fullmatch(value))
         if looks and len(value) >= shortest and not known:
             yield "secret", *match.span(group)
+            at = match.end(group)
+        else:  # it may begin with the name of a secret
+            at = match.start(group)
 
 
 def mask(text: str) -> tuple[str, int]:
