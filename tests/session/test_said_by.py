@@ -12,7 +12,6 @@ from captured import RULE
 from conversation import Conversation, converse, each_loop
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage
-from memory_semantic.masking import mask
 from memory_semantic.memory import Speaker
 from memory_semantic.speaker import humans, said_by
 from other_tool import OtherTool
@@ -249,11 +248,7 @@ async def test_a_merged_text_keeps_the_stronger_speaker(sam: MemoryStorage) -> N
         assert memory.said_by == kept
 
 
-def test_what_stands_in_a_masked_or_escaped_result() -> None:
-    key = "sk-proj-Qm8Zt3Rk5Vw2Xy7Bn4Lc9Df6"
-    turn = [{"role": "user", "content": f"Our key is {key}, keep it."}]
-    masked, number = mask(turn[0]["content"])
-    assert number == 1 and said_by(masked, turn, True) == "user"
+def test_what_stands_in_an_escaped_result() -> None:
     answer = json.dumps({"text": 'Na\u00efve "caf\u00e9s"\nclose early.'})
     result = [{"role": "tool", "tool_call_id": "1", "content": answer}]
     assert said_by("Caf\u00e9s close early", result, True) == "tool"

@@ -147,9 +147,9 @@ class MemoryStorage:
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` with credentials masked, and how many; unchanged if `mask_secrets` is off."""
-        from .masking import mask_given  # its many patterns take a while to compile
+        from .masking import mask_all  # its many patterns take a while to compile
 
-        return mask_given(value) if self.config.mask_secrets else (value, 0)
+        return mask_all(value) if self.config.mask_secrets else (value, 0)
 
     async def search(
         self,
@@ -333,10 +333,14 @@ class MemoryStorage:
             for memory in memories:
                 memory.embedding = vectors.get(memory.content, [])
             if info:
-                return await self._run_at(info, work)
-            created = new_info(self.agent_id, self.config, generator, self._clock())
-            stored = await self.backend.run(work, create=created) or []
-            return [replace(each, new_store=True) for each in stored]
+                stored = await self._run_at(info, work)
+            else:
+                created = new_info(self.agent_id, self.config, generator, self._clock())
+                stored = await self.backend.run(work, create=created) or []
+            return [
+                replace(each, masked=memory.masked, new_store=info is None)
+                for memory, each in zip(memories, stored, strict=True)
+            ]
 
         return await self._with_info(attempt) if memories else []
 
