@@ -102,7 +102,7 @@ def clean_metadata(value: object) -> dict[str, str]:
     return cleaned
 
 
-def clean_items(items: object, agent: str, now: datetime, mask: Mask) -> list[NewMemory]:
+def clean_items(items: object, agent: str, mask: Mask) -> list[NewMemory]:
     """Memories of `agent` from texts, (text, tags) and (text, tags, metadata), each masked with
     `mask`. Raises InputError for anything else.
     """
@@ -111,9 +111,7 @@ def clean_items(items: object, agent: str, now: datetime, mask: Mask) -> list[Ne
     memories = []
     for item in items:
         given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
-        memory = _new_memory(agent, mask, *given)
-        memory.timestamp = now
-        memories.append(memory)
+        memories.append(_new_memory(agent, mask, *given))
     return _batch(memories)
 
 

@@ -104,11 +104,11 @@ class MemoryStorage:
         the user said or pinned.
         """
         now = self._clock()
-        clean = partial(check.clean_items, items, self.agent_id, now, self.masked)
+        clean = partial(check.clean_items, items, self.agent_id, self.masked)
         memories = await run_blocking(clean)  # masking takes a while
         until = check.clean_expiry(expires, now)
         for memory in memories:
-            memory.expires, memory.said_by = until, said_by
+            memory.timestamp, memory.expires, memory.said_by = now, until, said_by
             memory.pinned = pin and memory.by_user
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
