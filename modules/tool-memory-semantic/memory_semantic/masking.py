@@ -71,11 +71,6 @@ _NAMED = re.compile(
     r"(?P<end>(?=[ \t]*(?:$|[\"'])))?)",
     re.MULTILINE,
 )
-# One of these is in every text that `_NAMED` finds something in; most texts have none.
-_LABELS = (
-    *("pass", "pw", "secret", "token", "credential", "key", "kennwort", "geheimnis", "schlüssel"),
-    *("schluessel", "비밀번호", "패스워드", "비번", "암호", "토큰", "시크릿", "키"),
-)
 # A placeholder for a secret: a variable, or a word that says so.
 _PLACEHOLDER = re.compile(
     r"[$<{\[(*#@&!|>=~]|%(?![0-9A-F]{2})|%\w+%$|.*?(?:\{\w|\$\(|\.\.\.|…|x{4}"
@@ -162,9 +157,6 @@ _PLACED = [partial(_placed, name, re.compile(pattern)) for name, pattern in PLAC
 
 
 def _named(text: str) -> Iterator[tuple[str, int, int]]:
-    lower = text.lower()
-    if not any(label in lower for label in _LABELS):
-        return
     for match in _NAMED.finditer(text):
         group = "bare" if match["quoted"] is None else "quoted"
         value = match[group]
