@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from ssl import SSLContext
+from uuid import UUID
 
 import httpx2
 import openai
@@ -93,8 +94,8 @@ async def embed(
         if not refused:
             return vectors
         which = f"{counted(len(refused), 'text')} of {len(texts):,}"
-        told = _refusal(next(iter(refused.values())), which)
-        failure = RefusedTextError(told, {point_id(text) for text in refused})
+        failure = RefusedTextError(_refusal(next(iter(refused.values())), which))
+        failure.keys = set(refused)
     except EmbeddingError:
         raise
     except Exception as error:
@@ -106,12 +107,12 @@ async def embed(
 
 async def _vectors(
     ask: Callable[[list[str]], Awaitable[list[list[float]]]], texts: list[str]
-) -> tuple[list[list[float]], dict[str, openai.APIStatusError]]:
+) -> tuple[list[list[float]], dict[UUID, openai.APIStatusError]]:
     """The vectors of the texts that the service accepts, in their order, asking for fewer at once
-    where it refuses many; and how it refuses each of the others alone.
+    where it refuses many; and, by its key, how it refuses each of the others alone.
     """
     vectors: list[list[float]] = []
-    refused: dict[str, openai.APIStatusError] = {}
+    refused: dict[UUID, openai.APIStatusError] = {}
     starts = range(0, len(texts), EMBEDDING_BATCH)
     waiting = [texts[start : start + EMBEDDING_BATCH] for start in starts]
     while waiting:
@@ -127,7 +128,7 @@ async def _vectors(
             if middle:
                 waiting[:0] = some[:middle], some[middle:]
             else:
-                refused[some[0]] = error
+                refused[point_id(some[0])] = error
     return vectors, refused
 
 
