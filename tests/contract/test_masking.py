@@ -192,15 +192,18 @@ async def test_a_store_masks_before_anything_else_sees_it(
 async def test_there_is_no_way_into_a_store_around_the_mask(
     storage: MemoryStorage, make_storage: MakeStorage, root: Path
 ) -> None:
-    said = {"content": f"The key is {KEY}.", "tags": [KEY[:50]], "metadata": {KEY[:40]: KEY}}
+    tags = [KEY[:50], "AKIA" + "A" * 16]
+    said = {"content": f"The key is {KEY}.", "tags": tags, "metadata": {KEY[:40]: KEY}}
     await storage.store(*said.values())
     await storage.store("A text.", metadata={"db password": "hunter22", "project": "shop"})
     memory = Memory.model_validate({**said, "agent_id": "eva", "content": f"It is {KEY}"})
     await make_storage("eva").restore([memory])
     await storage.close()
-    assert KEY[8:].encode() not in bytes_of(root)
+    on_disk = bytes_of(root)
+    assert KEY[8:].encode() not in on_disk and b"akia" not in on_disk.lower()
     [newest, older] = await storage.get_recent()
-    assert older.content == "The key is (masked API key)." and older.tags == ["(masked api key)"]
+    assert older.content == "The key is (masked API key)."
+    assert older.tags == ["(masked api key)", "(masked aws key)"]
     assert newest.metadata == {"db password": "***", "project": "shop"}
 
 

@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Clock, MakeStorage, MakeTools, Tools
+from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from memory_semantic.check import clean_time
 
@@ -40,26 +42,16 @@ async def test_what_is_beside_the_question_is_left_out_and_said(tools: Tools) ->
     assert (await tools.call("memory_search", query="Who painted the Mona Lisa?"))["memories"] == []
 
 
-@pytest.mark.parametrize(
-    ("config", "query"),
-    [
-        ({"lexical_weight": 0.5}, TOWER),
-        ({"embedding_model": "text-embedding-3-small"}, TOWER),
-        ({}, "에펠탑은 얼마나 높아?"),  # which the built-in model cannot read
-    ],
-)
 async def test_where_a_similarity_tells_nothing_the_nearest_come_without_a_word(
-    make_tools: MakeTools,
-    make_storage: MakeStorage,
-    server: Any,
-    config: dict[str, Any],
-    query: str,
+    make_storage: MakeStorage, make_tools: MakeTools, server: EmbeddingsServer, tmp_path: Path
 ) -> None:
-    if "embedding_model" in config:
-        config = {**config, "base_url": server.base_url}
-    await make_storage(**config).store_many(TEAM)
-    output = await (await make_tools(**config)).call("memory_search", query=query)
-    assert len(output["memories"]) == len(TEAM) and output.keys() == {"note", "memories"}
+    unreadable = "에펠탑은 얼마나 높아?"  # by the built-in model
+    service = {"embedding_model": "m", "base_url": server.base_url}
+    for query, config in ((TOWER, {"lexical_weight": 0.5}), (TOWER, service), (unreadable, {})):
+        config = {**config, "storage_root": str(tmp_path / "-".join(["of", *config]))}
+        await make_storage(**config).store_many(TEAM)
+        output = await (await make_tools(**config)).call("memory_search", query=query)
+        assert len(output["memories"]) == len(TEAM) and output.keys() == {"note", "memories"}
 
 
 @pytest.mark.parametrize("limit", [1, 3])

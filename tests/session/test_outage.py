@@ -13,7 +13,7 @@ from amplifier_core import AmplifierSession
 from captured import DECISION, RULE, kept, remembered
 from command import Command
 from conversation import converse, each_loop
-from embeddings_server import EmbeddingsServer, error
+from embeddings_server import Answer, EmbeddingsServer, error
 from memory_hooks import capture, pause, recall
 from memory_semantic import MemoryStorage, StorageError, Waiting
 from memory_semantic.check import Item
@@ -104,6 +104,19 @@ async def test_what_is_said_in_an_outage_is_stored_afterwards(
     talk = await converse(capture.NAME, service, "Hello.", loop=loop)
     assert [remembered(line) for line in talk.shown] == [last]
     assert last in await kept(remote) and texts(waiting) == []
+
+
+async def test_a_text_that_the_service_refuses_holds_up_no_other(
+    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer, waiting: Path
+) -> None:
+    def answer(request: dict[str, Any]) -> Answer:
+        return error(400) if RULE in request["input"] else server.vectors(request)
+
+    server.script = [answer] * 100
+    await remote.store("Something.")
+    talk = await converse(capture.NAME, service, RULE, DECISION)
+    assert [remembered(line) for line in talk.shown[1:]] == [DECISION]
+    assert DECISION in await kept(remote) and texts(waiting) == [RULE]
 
 
 @pytest.mark.parametrize(

@@ -148,16 +148,13 @@ async def test_only_what_the_model_reads_counts_as_recalled(
 async def test_other_projects_contribute_only_preferences_and_what_is_close(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A project is its repository, wherever in it, or in a worktree of it, the session runs. A
-    preference that names its project is for that one.
+    """A project is its repository, wherever in it the session runs. A preference that names its
+    project is for that one.
     """
-    repository, worktree, other = tmp_path / "billing", tmp_path / "fix", tmp_path / "website"
+    repository, other = tmp_path / "billing", tmp_path / "website"
     for folder in (repository, other):
-        (folder / ".git" / "worktrees" / "fix").mkdir(parents=True)
-    (repository / ".git" / "worktrees" / "fix" / "commondir").write_text("../..\n")
+        (folder / ".git").mkdir(parents=True)
     (repository / "src" / "api").mkdir(parents=True)
-    worktree.mkdir()
-    (worktree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
     own, other = (
         project_of(SimpleNamespace(get_capability=lambda _, here=here: str(here)))
         for here in (repository, other)
@@ -173,7 +170,7 @@ async def test_other_projects_contribute_only_preferences_and_what_is_close(
             OTHERS[2],
         ]
     )
-    for folder in (repository, repository / "src" / "api", worktree):
+    for folder in (repository, repository / "src" / "api"):
         monkeypatch.chdir(folder)
         for prompt, close in (("hello", False), (QUESTION, True)):
             [recalled] = (await converse(memory, prompt)).recalled

@@ -19,9 +19,8 @@ def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[
     for name in schema["properties"].keys() & given:
         field, value = schema["properties"][name], given[name]
         options = {each.get("type", "object"): each for each in field.get("anyOf", [field])}
-        options.pop("null", None)
         # Where any text may stand, or an object in its place, somebody may have written "null".
-        written = field.get("default") == "" or ("string" in options and len(options) > 1)
+        written = field.get("default") == "" or {"string", "object"} <= options.keys()
         nothing = isinstance(value, str) and value.strip().lower() in _NOTHING and not written
         if name not in schema.get("required", ()) and (value is None or nothing):
             del read[name]

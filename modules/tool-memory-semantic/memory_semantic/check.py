@@ -29,9 +29,12 @@ Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
 class NewMemory(Memory):
-    """A memory to be stored. If it is not `dated`, a known text keeps its time."""
+    """A memory to be stored. If it is not `dated`, a known text keeps its time; `masked` says how
+    many credentials were masked.
+    """
 
     dated: bool = True
+    masked: int = 0
 
 
 def clean_text(value: object, name: str) -> str:
@@ -62,19 +65,21 @@ def clean_tags(value: object) -> list[str]:
     """Tags, clean, in lower case and without repeats; None means none. Raises InputError for
     anything but a list of at most 20 texts of 1 to 50 characters.
     """
+    return list(dict.fromkeys(tag.lower() for tag in _tags(value)))
+
+
+def _tags(value: object) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f'tags must be a list of texts, such as ["database"], not {_kind(value)}.')
     if len(value) > MAX_TAGS:  # before looking at any of them
         raise InputError(f"{len(value):,} tags are too many; at most {MAX_TAGS} are allowed.")
-    tags: dict[str, None] = {}
-    for item in value:
-        tag = clean_text(item, "a tag").lower()
-        if len(tag) > MAX_TAG_CHARS:
-            raise InputError(f"A tag has {len(tag)} characters; {MAX_TAG_CHARS} are allowed.")
-        tags[tag] = None
-    return list(tags)
+    tags = [clean_text(item, "a tag") for item in value]
+    longest = max(map(len, tags), default=0)
+    if longest > MAX_TAG_CHARS:
+        raise InputError(f"A tag has {longest} characters; {MAX_TAG_CHARS} are allowed.")
+    return tags
 
 
 def clean_metadata(value: object) -> dict[str, str]:
@@ -97,7 +102,7 @@ def clean_metadata(value: object) -> dict[str, str]:
     return cleaned
 
 
-def clean_items(items: object, agent: str, now: datetime, mask: Mask) -> list[NewMemory]:
+def clean_items(items: object, agent: str, mask: Mask) -> list[NewMemory]:
     """Memories of `agent` from texts, (text, tags) and (text, tags, metadata), each masked with
     `mask`. Raises InputError for anything else.
     """
@@ -106,7 +111,7 @@ def clean_items(items: object, agent: str, now: datetime, mask: Mask) -> list[Ne
     memories = []
     for item in items:
         given = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
-        memories.append(_new_memory(agent, mask, now, *given))
+        memories.append(_new_memory(agent, mask, *given))
     return _batch(memories)
 
 
@@ -114,9 +119,9 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
     """`memories` for `agent`, with their ids and times; the rest as in `clean_items`."""
     cleaned = []
     for memory in memories:
-        told = memory.content, memory.tags, memory.metadata
-        new = _new_memory(agent, mask, memory.timestamp, *told)
-        new.id, new.dated = clean_id(memory.id), "timestamp" in memory.model_fields_set
+        new = _new_memory(agent, mask, memory.content, memory.tags, memory.metadata)
+        new.id, new.timestamp = clean_id(memory.id), memory.timestamp
+        new.dated = "timestamp" in memory.model_fields_set
         new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
         new.expires, new.said_by = memory.expires, memory.said_by
         if new.replaced_by == new.key:
@@ -129,27 +134,23 @@ def memory_from(fields: object, agent: str, tags: Tags, mask: Mask) -> tuple[Mem
     """See `MemoryStorage.memory_from`; `mask` masks what is given."""
     if not isinstance(fields, Mapping):
         raise InputError("it is not an object with a content.")
-    masked = {name: mask(fields.get(name)) for name in ("content", "tags", "metadata")}
-    given = {name: value for name, (value, _) in masked.items()}
-    given["content"] = clean_text(given["content"], "content")
-    own_tags = [*clean_tags(given["tags"]), *clean_tags(tags)]
-    given["tags"] = clean_tags(list(dict.fromkeys(own_tags)))
-    try:
-        given["metadata"] = clean_metadata(given["metadata"])
-    except InputError:  # other programs call all kinds of things metadata
-        given["metadata"] = {}
-    time = clean_time(fields.get("timestamp"), "its timestamp")
-    given |= {"timestamp": time} if time else {}
-    own_id = fields.get("id")
-    given |= {"id": own_id} if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id) else {}
-    given["pinned"] = fields.get("pinned") is True
-    said_by = fields.get("said_by")
-    given["said_by"] = said_by if said_by in ("user", "tool", "agent") else None
+    metadata: dict[str, str] = {}
+    with suppress(InputError):  # other programs call all kinds of things metadata
+        metadata = clean_metadata(fields.get("metadata"))
+    labels = dict.fromkeys([*_tags(fields.get("tags")), *clean_tags(tags)])
+    memory = _new_memory(agent, mask, fields.get("content"), list(labels), metadata)
+    if time := clean_time(fields.get("timestamp"), "its timestamp"):
+        memory.timestamp = time
+    own_id, said_by = fields.get("id"), fields.get("said_by")
+    if isinstance(own_id, str) and MEMORY_ID.fullmatch(own_id):
+        memory.id = own_id
+    memory.pinned = fields.get("pinned") is True
+    memory.said_by = said_by if said_by in ("user", "tool", "agent") else None
     with suppress(InputError):  # other programs may mean something else by these
-        given["expires"] = clean_time(fields.get("expires"), "expires", end=True)
+        memory.expires = clean_time(fields.get("expires"), "expires", end=True)
     with suppress(ValueError):
-        given["replaced_by"] = UUID(str(fields.get("replaced_by")))
-    return Memory(agent_id=agent, **given), sum(number for _, number in masked.values())
+        memory.replaced_by = UUID(str(fields.get("replaced_by")))
+    return memory, memory.masked
 
 
 def _batch(memories: list[NewMemory]) -> list[NewMemory]:
@@ -159,15 +160,18 @@ def _batch(memories: list[NewMemory]) -> list[NewMemory]:
 
 
 def _new_memory(
-    agent: str, mask: Mask, time: datetime, content: Any, tags: object, metadata: object = None
+    agent: str, mask: Mask, content: Any, tags: object, metadata: object = None
 ) -> NewMemory:
-    # Every text comes into a store through here.
+    # Every text comes into a store through here. In lower case, a credential may look like a word.
+    text, in_text = mask(clean_text(content, "content"))
+    labels, in_labels = mask(_tags(tags))
+    about, in_about = mask(clean_metadata(metadata))
     return NewMemory(
         agent_id=agent,
-        content=mask(clean_text(content, "content"))[0],
-        tags=clean_tags(mask(clean_tags(tags))[0]),
-        metadata=mask(clean_metadata(metadata))[0],
-        timestamp=time,
+        content=text,
+        tags=clean_tags(labels),
+        metadata=about,
+        masked=in_text + in_labels + in_about,
     )
 
 

@@ -115,7 +115,6 @@ def changes(found: Payloads, wanted: Payloads) -> tuple[list[UUID], list[UUID]]:
     or they hold again, are not pinned any more, or expire at another time, which merging would not
     show. Then those to write: they are missing or out of date.
     """
-
     stale = [
         key
         for key, payload in found.items()

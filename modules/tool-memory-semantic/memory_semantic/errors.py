@@ -40,9 +40,7 @@ class EmbeddingError(AgentMemoryError):
 class RefusedTextError(EmbeddingError):
     """The service refuses some of the texts, and no others. `keys` are their keys in the store."""
 
-    def __init__(self, message: str, keys: Collection[UUID]) -> None:
-        super().__init__(message)
-        self.keys = keys
+    keys: Collection[UUID] = ()
 
 
 class StorageError(AgentMemoryError):

@@ -58,8 +58,7 @@ def fields_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def line_of(payload: Mapping[str, Any]) -> bytes:
     """The line of a memory, with its end; see `fields_of`."""
-    fields = fields_of(payload)
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(fields_of(payload), ensure_ascii=False).encode() + b"\n"
 
 
 def memory_of_line(line: bytes, agent: str) -> Memory:

@@ -26,9 +26,13 @@ RECALL_MODULE = "hooks-memory-semantic-recall"
 # would share one store (V1 design, section 7).
 AGENT_ID = re.compile(r"[a-z0-9_-]{1,64}")
 
-# In a repository's config, the address of its remote `origin`, without what may follow a path.
-_ORIGIN = re.compile(r'(?m)^\[remote "origin"\][^[]*?^[ \t]*url[ \t]*=[ \t]*"?([^"\n?#]+)')
-_GIT_CHARS = 100_000  # of a file of git's: more than any has that people write
+# In a repository's config, the address of its remote `origin`, unless that is a folder named by the
+# way from here; without what may follow a path.
+_ORIGIN = re.compile(
+    r'(?m)^\[remote "origin"\][^[]*?^[ \t]*url[ \t]*=[ \t]*+"?+([^."\n?#][^"\n?#]*)'
+)
+# Of what differs in git@example.com:a/b and https://sam:key@example.com/a/b, only the host is kept.
+_ADDRESS = re.compile(r"^(?:[\w+.-]+://)?(?:[^/]*@)?([^/:]*):?(?:\d+(?=/))?/*")
 
 _HOW_TO_SET = """in ~/.amplifier/settings.yaml:
 overrides:
@@ -138,29 +142,13 @@ def _repository(here: Path) -> str | None:
         own = git.parent / pointed if pointed else git
         shared = (own / _text(own / "commondir").strip()).resolve()
         origin = _ORIGIN.search(_text(shared / "config"))
-        return _address(origin[1] if origin else str(shared), shared.parent)
+        address = _ADDRESS.sub(r"\1/", origin[1].strip().lower()) if origin else str(shared)
+        return address.rstrip("/").removesuffix(".git").rstrip("/")
     return None
 
 
-def _address(remote: str, base: Path) -> str:
-    """A git remote in one form for each of those it can have, such as git@example.com:a/b.git and
-    https://sam:key@example.com/a/b, without credentials; a folder from `base`.
-    """
-    remote = remote.strip().removeprefix("file://")
-    if re.match(r"[^/]+:", remote):
-        remote = re.sub(r"^([\w+.-]+://)?([^/]*@)?", "", remote)
-        remote = re.sub(r"^([^/:]*):(\d+(?=/))?/*", r"\1/", remote).lower()
-    else:
-        remote = str((base / remote).resolve())
-    return remote.rstrip("/").removesuffix(".git").rstrip("/")
-
-
 def _text(file: Path) -> str:
-    """The beginning of a file; "" if it is none."""
-    if not file.is_file():
-        return ""
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        return opened.read(_GIT_CHARS)
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def _checked(agent_id: object) -> str:

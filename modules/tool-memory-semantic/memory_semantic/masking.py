@@ -8,11 +8,11 @@ detect-secrets 1.5 without its guesses missed 19 of 32 examples and took 23 ms.
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .limits import MAX_CONTENT_CHARS, MAX_TAGS
-from .plaintext import normal, without_tags
+from .plaintext import without_tags
 
 # Known by a shape of their own, which their issuers give them. They are data, with their source.
 _SHAPES = Path(__file__).with_name("credentials")
@@ -75,11 +75,6 @@ _NAMED = re.compile(
     r"(?P<bare>(?:[^\s\"'`,;()\[\]{}<>\\&]|&(?!\w+=)){6,300}+)(?![(\[{])"
     r"(?P<end>(?=[ \t]*(?:$|[\"'])))?)",
     re.MULTILINE,
-)
-# One of these is in every text that `_NAMED` finds something in; most texts have none.
-_LABELS = (
-    *("pass", "pw", "secret", "token", "credential", "key", "kennwort", "geheimnis", "schlüssel"),
-    *("schluessel", "비밀번호", "패스워드", "비번", "암호", "토큰", "시크릿", "키"),
 )
 # A placeholder for a secret: a variable, or a word that says so.
 _PLACEHOLDER = re.compile(
@@ -168,9 +163,6 @@ _PLACED = [partial(_placed, name, re.compile(pattern)) for name, pattern in PLAC
 
 
 def _named(text: str) -> Iterator[tuple[str, int, int]]:
-    lower = text.lower()
-    if not any(label in lower for label in _LABELS):
-        return
     at = 0
     while match := _NAMED.search(text, at):
         group = "bare" if match["quoted"] is None else "quoted"
@@ -198,63 +190,44 @@ def mask(text: str) -> tuple[str, int]:
     text never gets longer, so one that can be stored can also be stored masked.
     """
     found = (each for search in (_shaped, *_PLACED, _named) for each in search(text))
-    pieces, end, masked = list[str](), 0, 0
-    for name, start, stop in _apart(found):
+    pieces, end = list[str](), 0
+    apart = _apart(found)
+    for start, stop, (_, name) in apart:
         # Round brackets: Amplifier's console takes square ones for its own markup.
         mark = f"(masked {name})"
         fits = len(mark) <= stop - start
         pieces += (text[end:start], mark if fits else "***"[: stop - start])
         end = stop
-        masked += 1
-    return "".join((*pieces, text[end:])), masked
+    return "".join((*pieces, text[end:])), len(apart)
 
 
-def _apart(found: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Those that overlap as one, with the name of the longest, in the order of the text."""
-    apart: list[tuple[str, int, int]] = []
-    longest = 0
-    for name, start, stop in sorted(found, key=lambda each: each[1]):
-        if apart and start < apart[-1][2]:
-            before, begun, end = apart.pop()
-            name, longest = (name, stop - start) if stop - start > longest else (before, longest)
-            apart.append((name, begun, max(stop, end)))
-        else:
-            apart.append((name, start, stop))
-            longest = stop - start
+def _apart(found: Iterable[tuple[str, int, int]]) -> list[tuple[int, int, tuple[int, str]]]:
+    """Where they begin and end in the text, those that overlap as one; and the length and name of
+    the longest.
+    """
+    apart: list[tuple[int, int, tuple[int, str]]] = []
+    for name, start, stop in sorted(found, key=itemgetter(1)):
+        longest = (stop - start, name)
+        if apart and start < apart[-1][1]:
+            start, end, before = apart.pop()
+            stop, longest = max(stop, end), max(before, longest, key=itemgetter(0))
+        apart.append((start, stop, longest))
     return apart
 
 
-def mask_all(value: Any) -> tuple[Any, int]:
-    """The same for every text in lists and dicts of JSON; anything else stays as it is."""
-    if isinstance(value, str):
-        return mask(without_tags(value).strip())  # tag characters could split a credential
-    if isinstance(value, list):
-        items = [mask_all(item) for item in value]
-        return [item for item, _ in items], sum(count for _, count in items)
-    if isinstance(value, dict):
-        pairs = [_mask_pair(name, item) for name, item in value.items()]
-        return {name: item for name, item, _ in pairs}, sum(count for *_, count in pairs)
-    return value, 0
-
-
-def _mask_pair(name: Any, item: Any) -> tuple[Any, Any, int]:
-    name, in_name = mask_all(name)
-    if isinstance(item, str):  # its name may say that it is a secret
-        label = f"{name}: "
-        both, number = mask(label + without_tags(item).strip())
-        if both.startswith(label):
-            return name, both.removeprefix(label), in_name + number
-    item, number = mask_all(item)
-    return name, item, in_name + number
-
-
-def mask_given(value: Any) -> tuple[Any, int]:
-    """The same for a text, tags or metadata; input that is too large will be refused anyway, and
-    stays as it is.
+def mask_all(value: Any, name: str = "") -> tuple[Any, int]:
+    """The same for every text in lists and dicts of JSON, and for the names in these; anything else
+    stays as it is. A name, as that of `value` may be, can say that what it names is a secret.
     """
-    texts = list(value.values()) if isinstance(value, dict) else value
-    texts = texts if isinstance(texts, list) else [texts]
-    possible = len(texts) <= MAX_TAGS and all(
-        isinstance(text, str) and len(normal(text)) <= MAX_CONTENT_CHARS for text in texts
-    )
-    return mask_all(value) if possible else (value, 0)
+    if isinstance(value, dict):
+        pairs = [(mask_all(key), mask_all(each, str(key))) for key, each in value.items()]
+        kept = {key: each for (key, _), (each, _) in pairs}
+        return kept, sum(in_key + number for (_, in_key), (_, number) in pairs)
+    if isinstance(value, list):
+        items = [mask_all(each, name) for each in value]
+        return [each for each, _ in items], sum(number for _, number in items)
+    if not isinstance(value, str):
+        return value, 0
+    text, label = without_tags(value), name and f"{name}: "  # tags could split a credential
+    both, masked = mask(label + text)
+    return (both.removeprefix(label), masked) if both.startswith(label) else mask(text)

@@ -12,7 +12,6 @@ from typing import Any
 from unicodedata import normalize
 
 from .human_words import paragraphs, sentences
-from .masking import mask
 from .memory import Speaker
 
 # Results of these repeat what is remembered, and who said that is known.
@@ -22,7 +21,6 @@ _INTRODUCTION = re.compile(
 )
 _END = re.compile(r"[\s.!\u2026\u3002\uff01*_)]+$")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # in JSON, as many tools answer
-_MASKED = "(masked "  # how `masking` begins what stands for a credential
 
 
 def humans(coordinator: Any) -> bool:
@@ -36,15 +34,14 @@ def humans(coordinator: Any) -> bool:
 
 
 def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
-    """Who said `content`, which is masked or not, as the `messages` of the conversation show. Only
-    if they come `by_human` can the user have said it.
+    """Who said `content`, as the `messages` of the conversation show. Only if they come `by_human`
+    can the user have said it.
     """
     own = [_plain(sentence) for sentence in sentences(content)]
-    masked = _MASKED in content
-    if by_human and own and set(own) <= _of_user(messages, masked):
+    if by_human and own and set(own) <= _of_user(messages):
         return "user"
     parts = [words for sentence in sentences(content) if (words := _words(sentence))]
-    heard = any(_is_in(parts, result) for result in _results(messages, masked))
+    heard = any(_is_in(parts, result) for result in _results(messages))
     return "tool" if heard else "agent"
 
 
@@ -56,33 +53,33 @@ def _is_in(parts: Sequence[str], result: str) -> bool:
     return any(f" {part} " in words for part in likely)
 
 
-def _of_user(messages: Iterable[Any], masked: bool) -> set[str]:
+def _of_user(messages: Iterable[Any]) -> set[str]:
     said = set()
     for message in messages:
         hook = _get(_get(message, "metadata"), "source") == "hook"
         if _get(message, "role") == "user" and not hook:
-            for paragraph in paragraphs(_text(message, masked)):
+            for paragraph in paragraphs(_text(message)):
                 whole = [_plain(each.said) for each in paragraph if each.is_whole]
                 said.update(whole, (_INTRODUCTION.sub("", each) for each in whole))
     return said
 
 
-def _results(messages: Iterable[Any], masked: bool) -> Iterator[str]:
+def _results(messages: Iterable[Any]) -> Iterator[str]:
     """What tools answered, apart from the memory tools."""
     calls = [call for message in messages for call in _get(message, "tool_calls") or ()]
     names = {_get(call, "id"): _get(call, "tool") or _get(call, "name") for call in calls}
     for message in messages:
         name = names.get(_get(message, "tool_call_id")) or _get(message, "name")
         if _get(message, "role") == "tool" and name not in _OWN_TOOLS:
-            yield _text(message, masked)
+            yield _text(message)
 
 
-def _text(message: Any, masked: bool) -> str:
+def _text(message: Any) -> str:
     content = _get(message, "content") or ""
     if not isinstance(content, str):
         parts = (_get(part, "text") or _get(part, "output") or "" for part in content)
         content = "\n".join(map(str, parts))
-    return mask(content)[0] if masked else content
+    return content
 
 
 def _get(thing: Any, name: str) -> Any:

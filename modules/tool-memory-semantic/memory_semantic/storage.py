@@ -104,11 +104,11 @@ class MemoryStorage:
         the user said or pinned.
         """
         now = self._clock()
-        clean = partial(check.clean_items, items, self.agent_id, now, self.masked)
+        clean = partial(check.clean_items, items, self.agent_id, self.masked)
         memories = await run_blocking(clean)  # masking takes a while
         until = check.clean_expiry(expires, now)
         for memory in memories:
-            memory.expires, memory.said_by = until, said_by
+            memory.timestamp, memory.expires, memory.said_by = now, until, said_by
             memory.pinned = pin and memory.by_user
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
@@ -147,9 +147,9 @@ class MemoryStorage:
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` with credentials masked, and how many; unchanged if `mask_secrets` is off."""
-        from .masking import mask_given  # its many patterns take a while to compile
+        from .masking import mask_all  # its many patterns take a while to compile
 
-        return mask_given(value) if self.config.mask_secrets else (value, 0)
+        return mask_all(value) if self.config.mask_secrets else (value, 0)
 
     async def search(
         self,
@@ -333,10 +333,14 @@ class MemoryStorage:
             for memory in memories:
                 memory.embedding = vectors.get(memory.content, [])
             if info:
-                return await self._run_at(info, work)
-            created = new_info(self.agent_id, self.config, generator, self._clock())
-            stored = await self.backend.run(work, create=created) or []
-            return [replace(each, new_store=True) for each in stored]
+                stored = await self._run_at(info, work)
+            else:
+                created = new_info(self.agent_id, self.config, generator, self._clock())
+                stored = await self.backend.run(work, create=created) or []
+            return [
+                replace(each, masked=memory.masked, new_store=info is None)
+                for memory, each in zip(memories, stored, strict=True)
+            ]
 
         return await self._with_info(attempt) if memories else []
 

@@ -105,7 +105,8 @@ class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;
     `changed` is False if that made no difference. `model` is the store's embedding model.
     `replaced` is the id of the memory that it now replaces; `beside`, of the one that it does not
-    replace, because that is the user's. `new_store` means that there was no store before.
+    replace, because that is the user's. `masked` is how many credentials were masked in it;
+    `new_store` means that there was no store before.
     """
 
     id: str
@@ -114,6 +115,7 @@ class Stored:
     model: str
     replaced: str = ""
     beside: str = ""
+    masked: int = 0
     new_store: bool = False
 
 

@@ -14,7 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from .check import Item
-from .errors import UNCHANGED, InputError, StorageError, explained
+from .errors import UNCHANGED, InputError, RefusedTextError, StorageError, explained
 from .files import disk
 from .files.lock import Lock, take_lock
 from .limits import LOCK_SECONDS
@@ -70,6 +70,7 @@ class Waiting:
 
     async def store(self) -> list[Memory]:
         """Store them and return them; none if another session is at it, or the file is unusable.
+        Those that the embeddings service refuses go on waiting.
 
         Raises TimeoutError after half of the time that a call waits for a lock.
         """
@@ -84,6 +85,12 @@ class Waiting:
             async with asyncio.timeout(_STORE_SECONDS):
                 try:
                     await self._restore(waiting)
+                except RefusedTextError as error:
+                    refused = [memory for memory in waiting if memory.key in error.keys]
+                    waiting = [memory for memory in waiting if memory.key not in error.keys]
+                    await self._restore(waiting)
+                    self._write(refused)
+                    return waiting
                 except InputError:  # one is stored, and has as many tags as one can have
                     for memory in waiting:
                         with suppress(InputError):

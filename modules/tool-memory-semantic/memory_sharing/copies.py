@@ -83,8 +83,7 @@ class Sharing:
         return [self._pair(memory) for memory in memories]
 
     def _pair(self, memory: Memory) -> _Pair:
-        content, in_content = self.source.masked(memory.content)
-        tags, in_tags = self.source.masked(memory.tags)
+        [content, *tags], masked = self.source.masked([memory.content, *memory.tags])
         copy = Memory(
             agent_id=self.target.agent_id,
             content=content,
@@ -96,7 +95,7 @@ class Sharing:
         )
         if content == memory.content and not self.embeds:
             copy.embedding = memory.embedding
-        return _Pair(memory, copy, in_content + in_tags)
+        return _Pair(memory, copy, masked)
 
     async def _lacking(self, pairs: Sequence[_Pair]) -> list[_Pair]:
         keys = [pair.copy.key for pair in pairs]

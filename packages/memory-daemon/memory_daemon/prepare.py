@@ -65,7 +65,7 @@ def _size(event: Event) -> int:
 
 def _row(event: Event, told: Row) -> Row:
     """Everything that is stored of an event, with its secrets masked."""
-    content, in_content = _masked(event.content)
+    content, in_content = mask_all(event.content)
     text, in_text = mask(event.text if content is None else "\n".join(_texts(content)))
     event_id = event.event_id or str(ULID())
     shown = text.replace("\0", "\ufffd")  # a PostgreSQL text cannot hold NUL
@@ -104,22 +104,6 @@ def _row(event: Event, told: Row) -> Row:
         "importance": usual if event.importance is None else event.importance,
         "masked": in_content + in_text + in_rest,
     }
-
-
-def _masked(value: Any, name: str = "") -> tuple[Any, int]:
-    # A name may be a secret itself, or say that its value is one.
-    if isinstance(value, dict):
-        pairs = [(mask(str(key)), _masked(each, str(key))) for key, each in value.items()]
-        kept = {key: each for (key, _), (each, _) in pairs}
-        return kept, sum(n + m for (_, n), (_, m) in pairs)
-    if isinstance(value, list):
-        items = [_masked(each, name) for each in value]
-        return [each for each, _ in items], sum(n for _, n in items)
-    if not isinstance(value, str):
-        return value, 0
-    before = f"{name}: "
-    text, masked = mask(before + value)
-    return (text.removeprefix(before), masked) if text.startswith(before) else mask(value)
 
 
 def _texts(value: Any, name: str = "") -> Iterator[str]:

@@ -78,15 +78,13 @@ def store(
     pin: bool,
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
-    content, masked = session.storage.masked(_standard_input() if text == "-" else text)
-    labels, masked_tags = session.storage.masked(list(tags))
-    item = (content, labels, {"stored_by": "agent-memory store"})
+    content = _standard_input() if text == "-" else text
+    item = (content, tags, {"stored_by": "agent-memory store"})
     old = by_id(session, [replaces])[0].id if replaces else None
     [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
-    masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
-    result |= {"embedding_model": stored.model, "masked_secrets": masked}
+    result |= {"embedding_model": stored.model, "masked_secrets": stored.masked}
     result |= {"new_store": True} if stored.new_store else {}
     session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
     session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
@@ -95,7 +93,7 @@ def store(
     if stored.replaced:
         undo = f"agent-memory unreplace {stored.replaced}{session.named}"
         session.out.note(f"It replaces {stored.replaced}. Undo: {undo}")
-    session.out.masked(masked)
+    session.out.masked(stored.masked)
     if pin:
         tell_unshown(session)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from ssl import SSLContext
+from uuid import UUID
 
 import httpx2
 import openai
@@ -87,61 +88,48 @@ async def embed(
         )
     except Exception as error:
         raise EmbeddingError(f"{obstacle(error, 'base_url')} {UNCHANGED}") from None
-    vectors: list[list[float]] = []
-    refused: dict[str, openai.APIStatusError] = {}
     ask = partial(_request, client, model, dimensions)
     try:
-        for start in range(0, len(texts), EMBEDDING_BATCH):
-            vectors += await _vectors(ask, texts[start : start + EMBEDDING_BATCH], refused)
+        vectors, refused = await _vectors(ask, texts)
         if not refused:
             return vectors
         which = f"{counted(len(refused), 'text')} of {len(texts):,}"
-        told = _refusal(next(iter(refused.values())), which)
-        failure = RefusedTextError(told, {point_id(text) for text in refused})
+        failure = RefusedTextError(_refusal(next(iter(refused.values())), which))
+        failure.keys = set(refused)
     except EmbeddingError:
         raise
-    except openai.APIStatusError as error:
-        failure = EmbeddingError(_failure(error, bool(api_key)))
-        failure.may_pass = _may_pass(error)
     except Exception as error:
-        failure = EmbeddingError(_silence(error))
+        answered = isinstance(error, openai.APIStatusError)
+        failure = EmbeddingError(_failure(error, bool(api_key)) if answered else _silence(error))
         failure.may_pass = _may_pass(error)
     raise failure  # without its cause, which may contain the key
 
 
-_Ask = Callable[[list[str]], Awaitable[list[list[float]]]]
-_Refused = dict[str, openai.APIStatusError]
-
-
-async def _vectors(ask: _Ask, texts: list[str], refused: _Refused) -> list[list[float]]:
-    """The vectors of `texts`. Those that the service does not accept even alone go to `refused`."""
-    try:
-        return await ask(texts)
-    except openai.APIStatusError as error:
-        alone = len(texts) == 1 and _may_pass(error)  # a failure that anything may have caused
-        if error.status_code not in _TOO_MUCH or alone:
-            raise
-        await ask([_HARMLESS])  # raises if the texts are not the cause
-        return await _halved(ask, texts, refused, error)
-
-
-async def _halved(
-    ask: _Ask, texts: list[str], refused: _Refused, error: openai.APIStatusError
-) -> list[list[float]]:
-    """The same for texts that the service refused together, with `error`."""
-    if len(texts) == 1:
-        refused[texts[0]] = error
-        return []
+async def _vectors(
+    ask: Callable[[list[str]], Awaitable[list[list[float]]]], texts: list[str]
+) -> tuple[list[list[float]], dict[UUID, openai.APIStatusError]]:
+    """The vectors of the texts that the service accepts, in their order, asking for fewer at once
+    where it refuses many; and, by its key, how it refuses each of the others alone.
+    """
     vectors: list[list[float]] = []
-    middle = len(texts) // 2
-    for half in (texts[:middle], texts[middle:]):
+    refused: dict[UUID, openai.APIStatusError] = {}
+    starts = range(0, len(texts), EMBEDDING_BATCH)
+    waiting = [texts[start : start + EMBEDDING_BATCH] for start in starts]
+    while waiting:
+        some = waiting.pop(0)
         try:
-            vectors += await ask(half)
-        except openai.APIStatusError as again:
-            if again.status_code not in _TOO_MUCH:
+            vectors += await ask(some)
+        except openai.APIStatusError as error:
+            alone = len(texts) == 1 and _may_pass(error)  # a failure that anything may have caused
+            if error.status_code not in _TOO_MUCH or alone:
                 raise
-            vectors += await _halved(ask, half, refused, again)
-    return vectors
+            await ask([_HARMLESS])  # raises if the texts are not the cause
+            middle = len(some) // 2
+            if middle:
+                waiting[:0] = some[:middle], some[middle:]
+            else:
+                refused[point_id(some[0])] = error
+    return vectors, refused
 
 
 _Owner = tuple[int, asyncio.AbstractEventLoop]

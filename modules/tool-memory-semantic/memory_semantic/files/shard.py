@@ -5,7 +5,7 @@ under its store's lock: a handle does not survive a fork, and two handles on one
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -104,30 +104,18 @@ class Shard:
     def upsert(self, memories: Iterable[Memory]) -> None:
         """Insert or replace memories by their keys. They are on disk when this returns."""
         written = {memory.key: memory for memory in memories}
+        wanted = {key: memory.dict_for_storage() for key, memory in written.items()}
 
         def upsert(keys: list[UUID]) -> Any:
-            points = [
-                edge.Point(key, self._vectors(written[key]), written[key].dict_for_storage())
-                for key in keys
-            ]
+            points = [edge.Point(key, self._vectors(written[key]), wanted[key]) for key in keys]
             return edge.UpdateOperation.upsert_points(points)
 
-        def not_written(keys: list[UUID]) -> list[UUID]:
-            found = {record.key: record.payload for record in self._retrieve(keys)}
-            return [key for key in keys if found.get(key) != written[key].dict_for_storage()]
-
-        self._update("write to the store", list(written), upsert, not_written)
+        self._update("write to the store", wanted, upsert)
 
     def delete(self, keys: Iterable[UUID]) -> None:
         """Hide the points with these keys from every answer; their bytes stay on disk."""
-
-        def still_there(keys: list[UUID]) -> list[UUID]:
-            return [record.key for record in self._retrieve(keys)]
-
-        def delete(keys: list[UUID]) -> Any:
-            return edge.UpdateOperation.delete_points([*keys])
-
-        self._update("delete from the store", list(keys), delete, still_there)
+        wanted = dict.fromkeys(keys)
+        self._update("delete from the store", wanted, edge.UpdateOperation.delete_points)
 
     def get(self, keys: Iterable[UUID]) -> list[Record]:
         """The points under these keys, as far as they exist, with their vectors."""
@@ -193,18 +181,22 @@ class Shard:
     def _update(
         self,
         action: str,
-        keys: list[UUID],
-        operation: Callable[[list[UUID]], Any],
-        undone: Callable[[list[UUID]], list[UUID]],
+        wanted: Mapping[UUID, dict[str, Any] | None],
+        operation: Callable[[list[Any]], Any],
     ) -> None:
-        # The engine numbers operations from a file that a flush writes last. If a process was
-        # killed inside a flush, the numbers begin again too low, and the engine silently skips what
-        # it takes for known: so it is read back, and sent again with the next number.
+        """Send the `operation` for the keys in `wanted` until each has the payload there, or none.
+
+        The engine numbers operations from a file that a flush writes last. If a process was killed
+        inside a flush, the numbers begin again too low, and the engine silently skips what it takes
+        for known: so it is read back, and sent again with the next number.
+        """
+        keys = list(wanted)
         for _ in range(_SENDS):
             with _engine_errors(action):
                 self._handle.update(operation(keys))
                 self._handle.flush()
-            keys = undone(keys)
+            found = {record.key: record.payload for record in self._retrieve(keys)}
+            keys = [key for key in keys if found.get(key) != wanted[key]]
             if not keys:
                 return
         raise DamagedStoreError(f"The vector engine did not {action}, {_SENDS} times. {REPAIR}")
