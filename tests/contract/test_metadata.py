@@ -128,7 +128,7 @@ def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_pa
 def test_what_a_newer_version_adds_to_a_memory_stays(
     sam: MemoryStorage, command: Command, tmp_path: Path, server: EmbeddingsServer
 ) -> None:
-    added = {"mood": {"how": ["sure", 2.5]}, "seen": 3}
+    added = {"mood": {"how": ["sure", 2.5, None, "", -(2**63)]}, "seen": 0}
     told = {"agent_id": "sam", "content": "We use tabs.", **added}
     asyncio.run(sam.restore([Memory.model_validate(told)]))
     again = asyncio.run(sam.store("We use tabs.", ["style"]))
@@ -142,5 +142,9 @@ def test_what_a_newer_version_adds_to_a_memory_stays(
     assert command.json("list") == [memory]
     command.run("forget", memory["id"], "--yes")
     settings(base_url=server.base_url)
-    assert command.json("import", str(file))["left_out"] == {}
+    for odd in ("NaN", "-Infinity", "1e400", '"\\ud800"', "123456789012345678901234567890"):
+        with file.open("a") as lines:
+            lines.write(f'{{"content": "Not {len(odd)}.", "seen": {odd}}}\n')
+    said = command.json("import", str(file), code=1)
+    assert (said["new"], said["not_read"], said["left_out"]) == (1, 5, {})
     assert command.json("list") == [memory]

@@ -20,7 +20,7 @@ def read(
     have each. All get `tags`, with `pin` they are pinned, and those without a time get that of
     their file. Raises InputError, with a line for each place, if there are only faults.
     """
-    from memory_semantic import exchange, mask_all
+    from memory_semantic import exchange
 
     memories: list[tuple[Entry, Memory]] = []
     faults, masked, left = dict[str, str](), 0, Counter[str]()
@@ -30,7 +30,9 @@ def read(
             try:
                 if isinstance(fields, InputError):
                     raise fields
-                memory, number = storage.memory_from(fields, [*tags, *own_tags])
+                memory, number = storage.memory_from(
+                    fields, [*tags, *own_tags], newer=entry.agent is not None
+                )
             except InputError as error:
                 faults.setdefault(entry.place, f"{entry.place}: {error}")
                 continue
@@ -42,12 +44,8 @@ def read(
             memory.pinned = memory.pinned or pin
             masked += number
             others = fields.keys() - {*exchange.FIELDS, "score"}  # which a search adds
-            unknown = {name: fields[name] for name in others if fields[name]}
-            if entry.agent:  # a newer version has exported them
-                unknown, number = mask_all(unknown) if storage.config.mask_secrets else (unknown, 0)
-                memory, masked = memory.model_copy(update=unknown), masked + number
-            else:
-                left.update(unknown.keys())
+            if not entry.agent:  # else a newer version has exported them, and they are kept
+                left.update(name for name in others if fields[name])
             memories.append((entry, memory))
     except RecursionError:
         raise InputError("It is nested too deeply to hold memories.") from None

@@ -1,5 +1,6 @@
 """The rules for input: texts, tags, ids, limits, times, addresses."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -126,11 +127,31 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
         new.expires, new.said_by = memory.expires, memory.said_by
         if new.replaced_by == new.key:
             new.replaced_by = None
-        cleaned.append(new.model_copy(update=memory.model_extra))
+        cleaned.append(new.model_copy(update=clean_added(memory.model_extra)))
     return _batch(cleaned)
 
 
-def memory_from(fields: object, agent: str, tags: Tags, mask: Mask) -> tuple[Memory, int]:
+def clean_added(added: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a newer version has added to a memory. Raises InputError for what the engine would not
+    keep as it is: numbers that are not finite or need more than 64 bits, and invalid Unicode.
+    """
+
+    def whole(digits: str) -> int:
+        if not -(2**63) <= int(digits) < 2**63:
+            raise ValueError
+        return int(digits)
+
+    try:
+        text = json.dumps(added or {}, allow_nan=False, ensure_ascii=False)
+        text.encode()
+        return json.loads(text, parse_int=whole)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError("it has a field of a newer version that cannot be kept here.") from None
+
+
+def memory_from(
+    fields: object, agent: str, tags: Tags, mask: Mask, newer: bool
+) -> tuple[Memory, int]:
     """See `MemoryStorage.memory_from`; `mask` masks what is given."""
     if not isinstance(fields, Mapping):
         raise InputError("it is not an object with a content.")
@@ -150,7 +171,9 @@ def memory_from(fields: object, agent: str, tags: Tags, mask: Mask) -> tuple[Mem
         memory.expires = clean_time(fields.get("expires"), "expires", end=True)
     with suppress(ValueError):
         memory.replaced_by = UUID(str(fields.get("replaced_by")))
-    return memory, memory.masked
+    unknown = {name: value for name, value in fields.items() if name not in NewMemory.model_fields}
+    added, number = mask(clean_added(unknown if newer else None))
+    return memory.model_copy(update=added), memory.masked + number
 
 
 def _batch(memories: list[NewMemory]) -> list[NewMemory]:

@@ -139,11 +139,14 @@ class MemoryStorage:
         known = await self.run(lambda store: adopt(store, restored), ())
         return await self._put(restored, known, lambda store: store.update(restored, merge))
 
-    def memory_from(self, fields: object, tags: Tags = None) -> tuple[Memory, int]:
+    def memory_from(
+        self, fields: object, tags: Tags = None, *, newer: bool = False
+    ) -> tuple[Memory, int]:
         """A memory to `restore` from the fields of an export, and how many credentials were masked.
-        Only `content` is required; foreign ids and metadata are left out, `tags` are added.
+        Only `content` is required; foreign ids and metadata are left out, `tags` are added. Fields
+        that are not known are kept if a `newer` version may have written them.
         """
-        return check.memory_from(fields, self.agent_id, tags, self.masked)
+        return check.memory_from(fields, self.agent_id, tags, self.masked, newer)
 
     def masked(self, value: T) -> tuple[T, int]:
         """`value` with credentials masked, and how many; unchanged if `mask_secrets` is off."""
