@@ -130,7 +130,7 @@ def test_a_copy_that_fails_halfway_is_resumed(
     words = ("share", "--tag", "all", "--to", "alice", "--yes")
     server.script += [server.vectors] * 5 + [error(401)]  # a sample, the first 128, the rest
     result = command.run(*words, code=1)
-    assert "128 of 130 were copied. Run it again to resume." in result.stderr
+    assert "Copying: 128 of 130 are done. Run it again to resume." in result.stderr
     report = command.json(*words)
     assert (len(report["copied"]), report["already_there"]) == (2, 128)
     assert len(listed(command, "alice")) == 131

@@ -4,8 +4,8 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from threading import Event, current_thread, main_thread
-from typing import TYPE_CHECKING, NoReturn
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import InputError, counted
@@ -65,10 +65,7 @@ def forget(
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
         doomed = run(storage.with_ids(ids))
-    try:
-        _forget(session, storage, doomed, dropped, yes)
-    except KeyboardInterrupt:
-        _fail_interrupted(storage, doomed)
+    _forget(session, storage, doomed, dropped, yes)
 
 
 def _drop_waiting(
@@ -124,16 +121,12 @@ def _forget(
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good; returns the ids of those that hold again. A Ctrl-C meanwhile is
-    raised when it is done.
-    """
+    """Delete the memories for good; returns the ids of those that hold again."""
     storage = session.storage
-    with _interrupt_held_back() as interrupted:
+    with _completed():
         linked = [memory.id for memory in run(storage.replaced(doomed))]
         run(storage.delete([memory.id for memory in doomed]))
         run(session.backend.erase())  # from what rebuilds have left, too
-    if interrupted.is_set():
-        raise KeyboardInterrupt
     _fail_if_kept(session.backend.kept)
     left = run(storage.with_ids(linked))
     return [memory.id for memory in left if not memory.replaced_by]
@@ -148,35 +141,13 @@ def _fail_if_kept(remove: str) -> None:
 
 
 @contextmanager
-def _interrupt_held_back() -> Iterator[Event]:
-    """A deletion in the block is completed: the first Ctrl-C only sets the event."""
-    interrupted = Event()
-
-    def interrupt(*_: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-
-    if current_thread() is not main_thread():  # signals do not reach it
-        yield interrupted
-        return
-    before = signal.signal(signal.SIGINT, interrupt)
+def _completed() -> Iterator[None]:
+    """A deletion in the block is completed, and told as done: the first Ctrl-C has no effect."""
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is main_thread():  # signals do not reach another
+        signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
     try:
-        yield interrupted
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
-    """End with how much was deleted before Ctrl-C; waits for a deletion that has begun."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    living = {memory.id for memory in run(storage.get_recent(None))}
-    gone = sum(memory.id not in living for memory in doomed)
-    if not gone:
-        fail("Interrupted. Nothing was deleted.")
-    if gone < len(doomed):
-        fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
-    fail(
-        f"Interrupted. All {counted(gone)} were deleted. Whether their bytes still have to be "
-        "erased, this says: agent-memory doctor"
-    )
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGINT, before)

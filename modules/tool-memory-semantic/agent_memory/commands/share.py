@@ -6,24 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import (
-    AgentMemoryError,
-    DamagedStoreError,
-    counted,
-    limits,
-    validate_agent_id,
-)
+from memory_semantic import DamagedStoreError, counted, validate_agent_id
 
-from ..options import (
-    BadInputError,
-    command,
-    since_filter,
-    tag_filter,
-    until_filter,
-    yes_option,
-)
+from ..options import BadInputError, command, since_filter, tag_filter, until_filter, yes_option
 from ..plan import plan
-from ..session import Session, confirm, fail, run
+from ..session import Session, confirm, fail, in_parts, run
 from .memories import by_id
 
 if TYPE_CHECKING:
@@ -92,7 +79,7 @@ def share(
         _announce(session, choice)
     if choice.new and not dry_run:
         confirm(f"Copy {counted(len(choice.new))} of {session.agent} to {to}?", yes)
-        _copy(session, choice)
+        choice.copied = in_parts(session, "Copying", choice.new, choice.sharing.copy)
     _report(session, choice, dry_run)
 
 
@@ -124,21 +111,8 @@ def _announce(session: Session, choice: _Choice) -> None:
         generator = choice.sharing.target.generator(choice.sharing.info)
         session.out.note(
             f"The store of {choice.target} has the model {choice.sharing.info.model}: the texts "
-            f"are embedded again.\n{run(plan(choice.new, generator)).sentence}"
+            f"are embedded again.\n{run(plan(choice.new, generator))}"
         )
-
-
-def _copy(session: Session, choice: _Choice) -> None:
-    try:
-        with session.out.progress("Copying", len(choice.new)) as progress:
-            for start in range(0, len(choice.new), limits.EMBEDDED_AT_ONCE):
-                batch = choice.new[start : start + limits.EMBEDDED_AT_ONCE]
-                choice.copied += run(choice.sharing.copy(batch))
-                progress.done(start + len(batch))
-    except (KeyboardInterrupt, AgentMemoryError) as error:
-        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        done, number = len(choice.copied), len(choice.new)
-        fail(f"{why}\n{done:,} of {number:,} were copied. Run it again to resume.")
 
 
 def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
