@@ -439,7 +439,9 @@ class TestText:
         shown = on_a_terminal("list", "--agent", "sam", "--root", str(command.root))
         lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()[1:]
         for line, (text, mark) in zip(lines, marks.items(), strict=True):
-            assert re.match(rf"mem-\w{{12}}  {datetime.now():%Y-%m-%d}{mark} +{text}.{{40}}", line)
+            assert re.match(
+                rf"mem-\w{{12}}  {datetime.now():%Y-%m-%d}{mark} +(?={text}).{{41}}", line
+            )
         command.run("store", "word " * 99, "--expires", "7d", "--pin")
         assert re.search(r":\d\d pinned expires\t#a long", command.run("list").stdout)
 

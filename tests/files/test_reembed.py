@@ -259,7 +259,8 @@ class TestInterrupted:
         assert await storage.count() == 50
         gone = (await storage.get_recent(1))[0]
         root = Path(storage.config.storage_root)
-        await asyncio.to_thread(Command(root).run, "forget", gone.id, "--yes")
+        process = Command(root).start("forget", gone.id, "--yes")
+        await asyncio.to_thread(process.communicate)
         assert gone.id.encode() not in bytes_of(root)  # nor in what is unfinished
         assert await rebuild_with(storage, PlainVectors()) == 49
         assert await using(storage).check() == []

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
     from .masking import mask, mask_all
     from .memory import Memory, timestamp_text
-    from .ranking import fitting
     from .settings import StorageConfig
     from .storage import MemoryStorage
     from .store import Store, Stored, StoreInfo, memory_of
@@ -61,7 +60,6 @@ __all__ = [
     "counted",
     "estimate_tokens",
     "exchange",
-    "fitting",
     "limits",
     "mask",
     "mask_all",
@@ -93,7 +91,6 @@ _HOMES = {
     "core_settings": "config",
     "estimate_tokens": "tokens",
     "exchange": "exchange",
-    "fitting": "ranking",
     "mask": "masking",
     "mask_all": "masking",
     "memory_of": "store",

@@ -1,10 +1,8 @@
 """Delete for good: `forget`."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import click
@@ -121,33 +119,19 @@ def _forget(
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good; returns the ids of those that hold again."""
-    storage = session.storage
-    with _completed():
-        linked = [memory.id for memory in run(storage.replaced(doomed))]
-        run(storage.delete([memory.id for memory in doomed]))
-        run(session.backend.erase())  # from what rebuilds have left, too
-    _fail_if_kept(session.backend.kept)
-    left = run(storage.with_ids(linked))
-    return [memory.id for memory in left if not memory.replaced_by]
-
-
-def _fail_if_kept(remove: str) -> None:
-    if remove:
+    """Delete the memories for good; returns the ids of those that hold again. The first Ctrl-C has
+    no effect: a deletion that has begun is completed, and told.
+    """
+    storage, before = session.storage, signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
+    linked = [memory.id for memory in run(storage.replaced(doomed))]
+    run(storage.delete([memory.id for memory in doomed]))
+    run(session.backend.erase())  # from what rebuilds have left, too
+    signal.signal(signal.SIGINT, before)
+    if remove := session.backend.kept:
         fail(
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "
             f"them. When you no longer need these: {remove}"
         )
-
-
-@contextmanager
-def _completed() -> Iterator[None]:
-    """A deletion in the block is completed, and told as done: the first Ctrl-C has no effect."""
-    before = signal.getsignal(signal.SIGINT)
-    if current_thread() is main_thread():  # signals do not reach another
-        signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
-    try:
-        yield
-    finally:
-        if current_thread() is main_thread():
-            signal.signal(signal.SIGINT, before)
+    left = run(storage.with_ids(linked))
+    return [memory.id for memory in left if not memory.replaced_by]

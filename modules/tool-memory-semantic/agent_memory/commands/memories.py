@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, fitting, limits, one_line, readable_size
+from memory_semantic import AgentMemoryError, InputError, limits, one_line, readable_size
 
 from .. import files
 from ..options import When, command, limit_option, since_filter, tag_filter, tag_label, until_filter
@@ -42,6 +42,10 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
+
+    def fitting(found: list["Memory"]) -> list["Memory"]:
+        return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
+
     found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
     if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
         session.out.note("Nothing fits well; the nearest are:")
