@@ -17,7 +17,7 @@ from command import Command
 SAID = "We decided to use PostgreSQL for the users table."
 CLAUDE = {
     "conversations.json": [{"name": "Databases", "chat_messages": [{"text": SAID}]}],
-    "memories.json": [
+    "memories/1.json": [
         {
             "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.\n\n**Bye**",
             "project_memories": {"p-1": "The shop is written in Go."},
@@ -31,7 +31,7 @@ CLAUDE = {
             ],
         }
     ],
-    "projects.json": [
+    "projects/p-1.json": [
         {
             "uuid": "p-1",
             "name": "Shop",
@@ -135,8 +135,8 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
         | {"Where: Lives in Bonn.": "user"}
         | {"The shop is written in Go.": "agent", "Shop: Answer briefly.": None},
         [
-            "memories saved by Claude: 7, in memories.json",
-            "instructions for Claude: 1, in projects.json",
+            "memories saved by Claude: 7, in memories/1.json",
+            "instructions for Claude: 1, in projects/p-1.json",
         ],
     ),
     "from-chatgpt": (
@@ -215,8 +215,8 @@ PARTLY: list[tuple[str, str, str, str]] = [
 
 
 def folder_of(path: Path, files: dict[str, Any]) -> Path:
-    path.mkdir()
     for name, value in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(value if isinstance(value, str) else json.dumps(value))
         os.utime(path / name, (1_700_000_000, 1_700_000_000))
     return path
@@ -255,13 +255,6 @@ class TestForms:
         if len(files) == 1:
             [name] = files
             assert command.json("import", str(folder / name), "--yes")["new"] == 0
-
-    def test_the_folders_of_a_data_export(self, command: Command, tmp_path: Path) -> None:
-        files = {
-            f"{name[:-5]}/1.json": CLAUDE[name][0] for name in ("memories.json", "projects.json")
-        }
-        said = command.run("import", str(zip_of(tmp_path / "all.zip", files)), "--yes").stdout
-        assert "memories saved by Claude: 7, in memories/1.json\n" in said and "8 new" in said
 
     def test_original_dates_and_where_it_comes_from_come_along(
         self, command: Command, tmp_path: Path
@@ -305,7 +298,7 @@ class TestAsking:
     def test_shows_what_it_would_take_and_asks(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "export", CLAUDE)
         result = command.run("import", str(folder), input="n\n")
-        assert "memories saved by Claude: 7, in memories.json\nmem-" in result.stdout
+        assert "memories saved by Claude: 7, in memories/1.json\nmem-" in result.stdout
         assert "Work: Sam builds a shop." in result.stdout
         assert "Nothing is sent anywhere" in result.stderr
         assert "Import 8 memories for sam?" in result.stderr
@@ -349,7 +342,7 @@ class TestBounds:
         folder = folder_of(tmp_path / "notes", files)
         (folder / "CLAUDE.md").symlink_to(tmp_path / "secret.md")
         folder_of(folder / "below", {"AGENTS.md": "- Run the tests.\n"})
-        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE))
+        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE) / "projects")
         (folder / "folder.md").mkdir()
         (folder / "latin.md").write_bytes(b"\xff")
         (tmp_path / "empty").mkdir()
@@ -361,7 +354,7 @@ class TestBounds:
         assert sorted([*before, tmp_path / "notes.zip"]) == sorted(tmp_path.rglob("*"))
 
     def test_damaged_or_locked(self, command: Command, tmp_path: Path) -> None:
-        path = zip_of(tmp_path / "export.zip", {"memories.json": CLAUDE["memories.json"]})
+        path = zip_of(tmp_path / "export.zip", {"memories.json": CLAUDE["memories/1.json"]})
         data = path.read_bytes()
         at = data.index(b"memories.json") + 20
         locked = bytearray(data)

@@ -41,7 +41,7 @@ def forget(
     search and from the files on disk; a server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
-        raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
+        raise click.UsageError("Name memories by ids or words, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
@@ -124,10 +124,12 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
     """
     storage, before = session.storage, signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
-    linked = [memory.id for memory in run(storage.replaced(doomed))]
-    run(storage.delete([memory.id for memory in doomed]))
-    run(session.backend.erase())  # from what rebuilds have left, too
-    signal.signal(signal.SIGINT, before)
+    try:
+        linked = [memory.id for memory in run(storage.replaced(doomed))]
+        run(storage.delete([memory.id for memory in doomed]))
+        run(session.backend.erase())  # from what rebuilds have left, too
+    finally:
+        signal.signal(signal.SIGINT, before)
     if remove := session.backend.kept:
         fail(
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "

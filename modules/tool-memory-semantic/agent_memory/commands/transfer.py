@@ -62,7 +62,7 @@ def export(
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), metavar="FILE-OR-FOLDER")
 @tag_label
 @click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
-@click.option("--below", is_flag=True, help="Also the rules files below a folder that git tracks.")
+@click.option("--below", is_flag=True, help="Also rules files below a folder, if git tracks them.")
 @yes_option
 def import_(
     session: Session, file: str, tags: Sequence[str], pin: bool, below: bool, yes: bool
