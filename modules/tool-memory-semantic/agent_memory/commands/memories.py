@@ -87,8 +87,7 @@ def store(
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": masked}
-    result |= {"new_store": True} if stored.new_store else {}
-    session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
+    session.out.json(result | {"replaced": stored.replaced, "new_store": stored.new_store})
     session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
     if stored.new_store:
         session.out.note(f"The store of {session.agent} is new: there was none.")
