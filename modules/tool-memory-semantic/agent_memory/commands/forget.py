@@ -10,7 +10,7 @@ from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, ask, confirm, fail, run
-from .memories import beginning, by_id
+from .memories import beginning, by_id, fitting
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -57,8 +57,11 @@ def forget(
             if yes:
                 raise
             words, _ = storage.masked(" ".join(ids))
-            found = run(storage.search(words))
+            found = run(storage.search(words, select=fitting))
             doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
+            if found and not doomed:
+                session.out.note("Nothing was changed.")
+                return
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]

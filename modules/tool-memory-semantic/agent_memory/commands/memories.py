@@ -42,10 +42,6 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-
-    def fitting(found: list["Memory"]) -> list["Memory"]:
-        return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
-
     found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
     if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
         session.out.note("Nothing fits well; the nearest are:")
@@ -87,7 +83,7 @@ def store(
     masked += masked_tags
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": masked}
-    session.out.json(result | {"replaced": stored.replaced, "new_store": stored.new_store})
+    session.out.json(result | {"replaced": stored.replaced or None, "new_store": stored.new_store})
     session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
     if stored.new_store:
         session.out.note(f"The store of {session.agent} is new: there was none.")
@@ -97,6 +93,11 @@ def store(
     session.out.masked(masked)
     if pin:
         tell_unshown(session)
+
+
+def fitting(found: Sequence["Memory"]) -> list["Memory"]:
+    """Those of the memories that a search found that have something to do with the question."""
+    return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
 
 
 def _standard_input() -> str:
