@@ -153,7 +153,6 @@ def test_a_dry_run_and_a_no_change_nothing(command: Command, ids: list[str], roo
     [
         (["mem-000000000000", "--to", "sam", "--yes"], 2, "These are the memories of sam"),
         (["mem-000000000000", "--to", "../alice", "--yes"], 2, "cannot name a store"),
-        (["mem-000000000000", "--to", "alice", "--yes"], 1, "has no memory mem-000000000000"),
         (["--to", "alice"], 2, "Name memories by their ids, or by --tag, --since and --until"),
         (["mem-000000000000", "--tag", "db", "--to", "alice"], 2, "Name memories by their ids"),
         (["--tag", "db", "--to", "alice", "--json"], 2, "add --yes"),
