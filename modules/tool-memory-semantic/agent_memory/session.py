@@ -95,11 +95,10 @@ def confirm(question: str, yes: bool) -> None:
     code 1. Nothing was changed.
     """
     agreed = yes or ask(question)
-    otherwise = "Nothing was changed."
     if agreed is None:
-        fail(f"Nobody is there to answer: to agree beforehand, add --yes. {otherwise}")
+        fail("Nobody is there to answer: to agree beforehand, add --yes. Nothing was changed.")
     if not agreed:
-        click.echo(otherwise, err=True)
+        click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(0)
 
 

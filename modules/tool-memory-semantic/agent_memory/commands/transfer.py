@@ -105,7 +105,7 @@ def import_(
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
-    if rules := sum(memory.pinned for memory in memories):
+    if rules := sum(m.pinned for m in memories) - sum(m.pinned for m in refused):
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:
