@@ -149,12 +149,6 @@ def test_memories_of_a_time(command: Command, tmp_path: Path) -> None:
     assert len(command.json("list", "--agent", "alice")) == 1
 
 
-def test_a_rule_that_was_replaced_is_not_pinned(command: Command) -> None:
-    old = stored(command, OLD)
-    new = stored(command, NEW, "--replaces", old)
-    assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr
-
-
 def test_show_says_who_said_it_and_an_export_keeps_it(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "said.jsonl"
     speakers = {"user": "Said by the user", "tool": "by a page or tool", "agent": "by the agent"}

@@ -17,7 +17,7 @@ from command import Command
 SAID = "We decided to use PostgreSQL for the users table."
 CLAUDE = {
     "conversations.json": [{"name": "Databases", "chat_messages": [{"text": SAID}]}],
-    "memories.json": [
+    "memories/1.json": [
         {
             "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.\n\n**Bye**",
             "project_memories": {"p-1": "The shop is written in Go."},
@@ -31,7 +31,7 @@ CLAUDE = {
             ],
         }
     ],
-    "projects.json": [
+    "projects/p-1.json": [
         {
             "uuid": "p-1",
             "name": "Shop",
@@ -135,8 +135,8 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
         | {"Where: Lives in Bonn.": "user"}
         | {"The shop is written in Go.": "agent", "Shop: Answer briefly.": None},
         [
-            "memories saved by Claude: 7, in memories.json",
-            "instructions for Claude: 1, in projects.json",
+            "memories saved by Claude: 7, in memories/1.json",
+            "instructions for Claude: 1, in projects/p-1.json",
         ],
     ),
     "from-chatgpt": (
@@ -191,9 +191,23 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
 }
 
 
+CRLF = f"\ufeff---\r\na: x\r\n---\r\n- One.\r\n- {'x' * 10_001}\r\n```\r\n\r\nTwo."
+CONVERSATIONS = json.dumps([{"mapping": None}, {"mapping": MESSAGES}, {"x": 1}])
+GLUED = "\ufeff" + GRAPH["memory.jsonl"].replace("\n", "")
+# Files that are read in part: their texts, and the fault that is named.
+PARTLY: list[tuple[str, str, list[str], str]] = [
+    ("memory.jsonl", '{"memory": "one"}\n{"memory": "sec', ["one"], "line 2: it is not a whole"),
+    ("memory.json", GLUED, GRAPHS, ""),
+    ("memory.json", '{"name":"To' + GRAPH["memory.jsonl"], GRAPHS, "line 1: it is not a whole"),
+    ("conversations.json", CONVERSATIONS, [*FORMS["from-chatgpt"][1]], "item 1: it is no conv"),
+    ("AGENTS.md", CRLF, ["One.", "Two."], "item 2: content has 10,001 characters"),
+    ("note.md", "---\nname: x\n---\n# Note\n\n---\nText.", ["Note: Text."], ""),
+]
+
+
 def folder_of(path: Path, files: dict[str, Any]) -> Path:
-    path.mkdir()
     for name, value in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(value if isinstance(value, str) else json.dumps(value))
         os.utime(path / name, (1_700_000_000, 1_700_000_000))
     return path
@@ -232,13 +246,6 @@ class TestForms:
         if len(files) == 1:
             [name] = files
             assert command.json("import", str(folder / name), "--yes")["new"] == 0
-
-    def test_the_folders_of_a_data_export(self, command: Command, tmp_path: Path) -> None:
-        files = {
-            f"{name[:-5]}/1.json": CLAUDE[name][0] for name in ("memories.json", "projects.json")
-        }
-        said = command.run("import", str(zip_of(tmp_path / "all.zip", files)), "--yes").stdout
-        assert "memories saved by Claude: 7, in memories/1.json\n" in said and "8 new" in said
 
     def test_original_dates_and_where_it_comes_from_come_along(
         self, command: Command, tmp_path: Path
@@ -282,7 +289,7 @@ class TestAsking:
     def test_shows_what_it_would_take_and_asks(self, command: Command, tmp_path: Path) -> None:
         folder = folder_of(tmp_path / "export", CLAUDE)
         result = command.run("import", str(folder), input="n\n")
-        assert "memories saved by Claude: 7, in memories.json\nmem-" in result.stdout
+        assert "memories saved by Claude: 7, in memories/1.json\nmem-" in result.stdout
         assert "Work: Sam builds a shop." in result.stdout
         assert "Nothing is sent anywhere" in result.stderr
         assert "Import 8 memories for sam?" in result.stderr
@@ -326,7 +333,7 @@ class TestBounds:
         folder = folder_of(tmp_path / "notes", files)
         (folder / "CLAUDE.md").symlink_to(tmp_path / "secret.md")
         folder_of(folder / "below", {"AGENTS.md": "- Run the tests.\n"})
-        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE))
+        (folder / "projects").symlink_to(folder_of(tmp_path / "elsewhere", CLAUDE) / "projects")
         (folder / "folder.md").mkdir()
         (folder / "latin.md").write_bytes(b"\xff")
         (tmp_path / "empty").mkdir()
@@ -338,7 +345,7 @@ class TestBounds:
         assert sorted([*before, tmp_path / "notes.zip"]) == sorted(tmp_path.rglob("*"))
 
     def test_damaged_or_locked(self, command: Command, tmp_path: Path) -> None:
-        path = zip_of(tmp_path / "export.zip", {"memories.json": CLAUDE["memories.json"]})
+        path = zip_of(tmp_path / "export.zip", {"memories.json": CLAUDE["memories/1.json"]})
         data = path.read_bytes()
         at = data.index(b"memories.json") + 20
         locked = bytearray(data)
@@ -350,67 +357,31 @@ class TestBounds:
             assert "damaged or locked zip file" in said
         assert not command.root.exists()
 
-    @pytest.mark.parametrize(
-        ("name", "content", "texts", "faults"),
-        [
-            (
-                "memory.jsonl",
-                '{"memory": "one"}\n{"memory": "sec',
-                ["one"],
-                ["line 2: it is not a"],
-            ),
-            ("memory.json", "\ufeff" + GRAPH["memory.jsonl"].replace("\n", ""), [*GRAPHS], []),
-            (
-                "memory.json",
-                '{"type":"entity","name":"To{"type":"entity","name":"Sam","entityType":"person",'
-                '"observations":["Speaks Polish"]}]}\n',
-                GRAPHS[:1],
-                ["line 1: it is not a whole JSON object"],
-            ),
-            (
-                "conversations.json",
-                json.dumps([{"mapping": None}, {"mapping": {"1": MESSAGES["2"]}}, {"x": 1}]),
-                ["Sam's team uses PostgreSQL."],
-                ["item 1: it is no conversation."],
-            ),
-            (
-                "AGENTS.md",
-                f"\ufeff---\r\nname: x\r\n---\r\n- Be brief.\r\n- {'x' * 10_001}\r\n```\r\n\r\nNo.",
-                ["Be brief.", "No."],
-                ["item 2: content has 10,001 characters"],
-            ),
-            ("note.md", "---\nname: x\n---\n# Note\n\n---\nText.", ["Note: Text."], []),
-        ],
-    )
+    @pytest.mark.parametrize(("name", "content", "held", "fault"), PARTLY, ids=range(len(PARTLY)))
     def test_what_cannot_be_read_is_named_and_the_rest_comes(
-        self,
-        command: Command,
-        tmp_path: Path,
-        name: str,
-        content: str,
-        texts: list[str],
-        faults: list[str],
+        self, command: Command, tmp_path: Path, name: str, content: str, held: list[str], fault: str
     ) -> None:
         (tmp_path / name).write_text(content, newline="")
-        said = command.run("import", str(tmp_path / name), "--yes", code=int(bool(faults)))
-        found = {memory["content"] for memory in command.json("list")}
-        assert found == set(texts)
-        assert all(f"left out: {len(faults)}.\n  {name}, {each}" in said.stderr for each in faults)
+        said = command.run("import", str(tmp_path / name), "--yes", code=int(bool(fault))).stderr
+        assert (f"left out: 1.\n  {name}, {fault}" in said) == bool(fault)
+        assert texts(command).keys() == {*held}
 
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("CLAUDE.md", "# Title\n---\n"),
+            (".cursorrules", "---\n"),
+            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]'),
+            ("x.json", "no JSON"),
+        ],
+    )
     def test_a_known_form_that_holds_nothing_is_not_read_by_lines(
-        self, command: Command, tmp_path: Path
+        self, command: Command, tmp_path: Path, name: str, text: str
     ) -> None:
-        nothing = "No memories of another tool are recognised in it."
-        for name, text, told in (
-            ("CLAUDE.md", "# Title\n---\n", nothing),
-            ("y.md", "---\n", nothing),
-            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]', nothing),
-            ("x.json", "no JSON", "line 1: it is not a whole JSON object."),
-        ):
-            (tmp_path / name).write_text(text)
-            said = command.run("import", str(tmp_path / name), code=1).stderr
-            assert f"nothing was changed.\n  {told}" in said
-        assert not command.root.exists()
+        (tmp_path / name).write_text(text)
+        said = command.run("import", str(tmp_path / name), code=1).stderr
+        why = "line 1: it is not" if name == "x.json" else "No memories of another tool are"
+        assert f"nothing was changed.\n  {why}" in said and not command.root.exists()
 
     def test_of_a_folder_only_its_own_rules_or_those_that_git_tracks(
         self, command: Command, tmp_path: Path
@@ -418,16 +389,10 @@ class TestBounds:
         def git(*words: str) -> None:
             subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
 
-        paths = [
-            "GEMINI.md",
-            ".cursorrules",
-            "app/AGENTS.md",
-            "app/x/.cursorrules",
-            "not/CLAUDE.md",
-        ]
+        paths = ["GEMINI.md", ".cursorrules", "app/AGENTS.md", "app/x/.cursorrules"]
         others = ["node_modules/a/CLAUDE.md", "app/vendor/AGENTS.md", ".venv/CLAUDE.md"]
         folder = tmp_path / "shop"
-        for path in [*paths, *others]:
+        for path in [*paths, *others, "not/CLAUDE.md"]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(f"Rule of {path}.\n")
         (folder / "app/CLAUDE.md").symlink_to(folder / "not/CLAUDE.md")
@@ -442,7 +407,7 @@ class TestBounds:
         assert "rules: 2, in .cursorrules, GEMINI.md\n" in said and "\tRule of GEMINI.md." in said
         said = command.run("import", str(folder), "--yes", "--below").stdout
         assert "rules: 4, in .cursorrules, GEMINI.md, app/AGENTS.md, app/x/.cursorrules\n" in said
-        assert texts(command).keys() == {f"Rule of {path}." for path in paths[:-1]}
+        assert texts(command).keys() == {f"Rule of {path}." for path in paths}
         assert not ran.exists()
 
 

@@ -360,7 +360,7 @@ TORN: list[tuple[str, list[str], list[str]]] = [
     ('{"content": "a"}\n{"content": 1}', ["a"], ["line 2: content must be a text"]),
     ('{"content": "a"}\n{"content"', ["a"], ["line 2: it is not a whole JSON object"]),
     ('{"content": "a"{"content": "b"}}]\n{"content": "c"}', [*"bc"], ["line 1: it is not a whole"]),
-    ('\ufeff{"content": "a"}{"content": "b"}\ufeff[{"content": "c"}]', [*"abc"], []),
+    ('\ufeff{"content": "a"}{"content": "b"}[{"content": "c"}]', [*"abc"], []),
     ('[{"content": "a"},\n{"content": "b', ["a"], ["line 1: it is not", "line 2: it is not"]),
     ('{"content": "a"}\n[1]', ["a"], ["memory 1: it is not an object"]),
     (HEADER % 2, ["a"], ["the end: it comes early, after 1 of 2 memories"]),
@@ -474,23 +474,17 @@ class TestAuthority:
     """What only the person may say is believed of an export of the same agent, or if asked."""
 
     @pytest.mark.parametrize(
-        ("whose", "options", "answer", "believed"),
+        ("whose", "options", "answer"),
         [
-            *((whose, [], None, whose == "sam") for whose in ("sam", "alice", "")),
-            *(("alice", options, "y\n", False) for options in (["--yes"], ["--json"])),
-            *(("alice", [], answer, answer == "y\n") for answer in ("y\n", "n\n")),
-            ("alice", ["--pin"], None, True),
+            *((whose, [], None) for whose in ("sam", "alice", "")),
+            *(("alice", [option], "y\n") for option in ("--yes", "--json", "--pin")),
+            *(("alice", [], answer) for answer in ("y\n", "n\n")),
         ],
     )
     def test_rules_of_somebody_else_are_shown_and_asked_about(
-        self,
-        command: Command,
-        file: Path,
-        whose: str,
-        options: list[str],
-        answer: str | None,
-        believed: bool,
+        self, command: Command, file: Path, whose: str, options: list[str], answer: str | None
     ) -> None:
+        believed = whose == "sam" or options == ["--pin"] or (not options and answer == "y\n")
         command.run("store", OLD)
         header = f'{WHOSE % whose}"memories": 4}}\n' if whose else ""
         file.write_text(header + "\n".join(map(json.dumps, CLAIMS)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.plan import Plan
+from agent_memory.plan import sentence
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
@@ -94,7 +94,7 @@ class TestCommand:
         assert left == OF_A_STORE
 
     def test_what_it_takes_is_said(self) -> None:
-        assert Plan(1, 1_000_000, 75, "OpenAI").sentence == (
+        assert sentence(1, 4_000_000, 75, "OpenAI") == (
             "1 memory to embed, about 1,000,000 tokens, about 1 min 15 s. "
             "Their text goes to OpenAI."
         )
@@ -259,7 +259,8 @@ class TestInterrupted:
         assert await storage.count() == 50
         gone = (await storage.get_recent(1))[0]
         root = Path(storage.config.storage_root)
-        await asyncio.to_thread(Command(root).run, "forget", gone.id, "--yes")
+        process = Command(root).start("forget", gone.id, "--yes")
+        await asyncio.to_thread(process.communicate)
         assert gone.id.encode() not in bytes_of(root)  # nor in what is unfinished
         assert await rebuild_with(storage, PlainVectors()) == 49
         assert await using(storage).check() == []

@@ -66,5 +66,5 @@ def cli() -> None:
       agent-memory export memories.jsonl
       agent-memory doctor
 
-    The agent is the one that Amplifier's settings name for this folder; --agent names another.
+    The agent is that of Amplifier's settings here, or the only one; --agent names another.
     """

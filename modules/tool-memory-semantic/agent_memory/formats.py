@@ -17,8 +17,7 @@ from . import files
 _JSON_BEGINS = re.compile(r'\s*(?:\{\s*"|\[\s*[{"]|\[\]\s*\Z)')
 _YAML_BEGINS = re.compile(r"\s*(?:memories:|- id:)")
 _JSON = json.JSONDecoder()
-# Files that were joined have marks of byte order inside, too.
-_VISIBLE, _OBJECT = re.compile(r"[^\s\ufeff]"), re.compile(r'\{\s*"')
+_VISIBLE, _OBJECT = re.compile(r"\S"), re.compile(r'\{\s*"')
 
 
 class Entry(NamedTuple):

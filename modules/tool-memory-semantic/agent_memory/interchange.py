@@ -1,7 +1,7 @@
 """The memories that `import` makes of all that it reads."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memory_semantic import InputError, limits
@@ -56,30 +56,30 @@ def read(
 
 async def fit(
     memories: Sequence[tuple[Entry, "Memory"]],
-    undo: Collection[str],
+    doubted: Iterable["Memory"],
     storage: "MemoryStorage",
-    believed: bool,
 ) -> int:
-    """Fit the memories to the store: what is not `believed` makes no rules, and does not change
-    what replaces a known text and when it expires; a text that the store has gets none of the tags
-    that `undo` the import, so that this takes back no more than was brought; and those hold whose
-    corrections are neither there nor among them. Returns how many these are. Raises InputError,
-    naming each place, if a text would have too many tags.
+    """Fit the memories to the store: those that are `doubted` make no rules, and change neither
+    what replaces a known text nor when it expires; a text that the store has does not get the tag
+    by which the import is undone, so that this takes back no more than was brought; and those hold
+    whose corrections are neither there nor among them. Returns how many these are. Raises
+    InputError, naming the place, if a text would have too many tags.
     """
     brought = {memory.key for _, memory in memories}
     linked = {memory.replaced_by for _, memory in memories if memory.replaced_by}
     known = await storage.run(lambda store: store.get(brought | linked), {})
+    for memory in doubted:
+        there = known.get(memory.key)
+        memory.pinned = False
+        memory.said_by = None if memory.said_by == "user" else memory.said_by
+        memory.replaced_by = there and there.replaced_by
+        memory.expires = there.expires if there else memory.expires
     missing, loose = linked - brought - known.keys(), 0
     for entry, memory in memories:
         if there := known.get(memory.key):
-            memory.tags = [tag for tag in memory.tags if tag not in undo]
+            memory.tags = [tag for tag in memory.tags if tag != entry.tag]
             if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
                 raise InputError(f"{entry.place}: with the store's tags, it would have {number}.")
-        if not (believed or entry.tag or entry.agent == storage.agent_id):
-            memory.pinned = False
-            memory.said_by = None if memory.said_by == "user" else memory.said_by
-            memory.replaced_by = there and there.replaced_by
-            memory.expires = there.expires if there else memory.expires
-        elif memory.replaced_by in missing:
+        if memory.replaced_by in missing:
             memory.replaced_by, loose = None, loose + 1
     return loose

@@ -1,18 +1,18 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
 import shlex
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import overruled, validate_agent_id
+from memory_semantic import AgentMemoryError, limits, overruled, validate_agent_id
 
 from . import settings as amplifier
 from .output import Output
 
 if TYPE_CHECKING:
-    from memory_semantic import Backend, MemoryStorage
+    from memory_semantic import Backend, Memory, MemoryStorage
 
 T = TypeVar("T")
 FIRST_STORE = 'The first memory makes one: agent-memory store "TEXT"'
@@ -95,11 +95,10 @@ def confirm(question: str, yes: bool) -> None:
     code 1. Nothing was changed.
     """
     agreed = yes or ask(question)
-    otherwise = "Nothing was changed."
     if agreed is None:
-        fail(f"Nobody is there to answer: to agree beforehand, add --yes. {otherwise}")
+        fail("Nobody is there to answer: to agree beforehand, add --yes. Nothing was changed.")
     if not agreed:
-        click.echo(otherwise, err=True)
+        click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(0)
 
 
@@ -108,3 +107,25 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     return asyncio.run(work)
+
+
+def in_parts(
+    session: Session,
+    doing: str,
+    memories: Sequence["Memory"],
+    work: Callable[[Sequence["Memory"]], Coroutine[Any, Any, list[T]]],
+) -> list[T]:
+    """The results of `work`, which embeds, on some of the memories at a time, with a progress bar.
+    If it is interrupted or fails, the command ends, saying how far it came.
+    """
+    results: list[T] = []
+    done = 0
+    try:
+        with session.out.progress(doing, len(memories)) as progress:
+            for done in range(0, len(memories), limits.EMBEDDED_AT_ONCE):
+                progress.done(done)
+                results += run(work(memories[done : done + limits.EMBEDDED_AT_ONCE]))
+    except (KeyboardInterrupt, AgentMemoryError) as error:
+        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
+        fail(f"{why}\n{doing}: {done:,} of {len(memories):,} are done. Run it again to resume.")
+    return results

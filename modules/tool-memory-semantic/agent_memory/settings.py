@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 from memory_semantic import InputError, configured_agent, limits
 
@@ -125,8 +124,7 @@ def login_agent() -> str:
     login = ""
     with suppress(ImportError, KeyError, OSError):  # none of the variables, and no such user
         login = getpass.getuser()
-    plain = normalize("NFKD", login).encode("ascii", "ignore").decode().lower()
-    return re.sub("[^a-z0-9_-]+", "-", plain).strip("-")[:64] or "me"
+    return re.sub("[^a-z0-9_-]+", "-", login.lower()).strip("-")[:64] or "me"
 
 
 def load_keys() -> Iterator[str]:

@@ -83,7 +83,7 @@ def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
     if repair.found:
         session.out.note(f"\n{repair.found}")
     if repair.generator:
-        session.out.note(f"At most {run(plan(repair.texts, repair.generator)).sentence}")
+        session.out.note(f"At most {run(plan(repair.texts, repair.generator))}")
     confirm(repair.question, yes)
     done = with_progress(session, repair.run)
     if done:

@@ -1,18 +1,16 @@
 """Delete for good: `forget`."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
-from threading import Event, current_thread, main_thread
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, ask, confirm, fail, run
-from .memories import beginning, by_id
+from .memories import beginning, by_id, fitting
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -43,7 +41,7 @@ def forget(
     search and from the files on disk; a server removes them from its files later.
     """
     if bool(ids) == bool(tags or since or before):
-        raise click.UsageError("Name memories by their ids, or by --tag, --since and --before.")
+        raise click.UsageError("Name memories by ids or words, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
@@ -59,16 +57,16 @@ def forget(
             if yes:
                 raise
             words, _ = storage.masked(" ".join(ids))
-            found = run(storage.search(words))
+            found = run(storage.search(words, select=fitting))
             doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
+            if found and not doomed:
+                session.out.note("Nothing was changed.")
+                return
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
         doomed = run(storage.with_ids(ids))
-    try:
-        _forget(session, storage, doomed, dropped, yes)
-    except KeyboardInterrupt:
-        _fail_interrupted(storage, doomed)
+    _forget(session, storage, doomed, dropped, yes)
 
 
 def _drop_waiting(
@@ -124,59 +122,21 @@ def _forget(
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good; returns the ids of those that hold again. A Ctrl-C meanwhile is
-    raised when it is done.
+    """Delete the memories for good; returns the ids of those that hold again. The first Ctrl-C has
+    no effect: a deletion that has begun is completed, and told.
     """
-    storage = session.storage
-    with _interrupt_held_back() as interrupted:
+    storage, before = session.storage, signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
+    try:
         linked = [memory.id for memory in run(storage.replaced(doomed))]
         run(storage.delete([memory.id for memory in doomed]))
         run(session.backend.erase())  # from what rebuilds have left, too
-    if interrupted.is_set():
-        raise KeyboardInterrupt
-    _fail_if_kept(session.backend.kept)
-    left = run(storage.with_ids(linked))
-    return [memory.id for memory in left if not memory.replaced_by]
-
-
-def _fail_if_kept(remove: str) -> None:
-    if remove:
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if remove := session.backend.kept:
         fail(
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "
             f"them. When you no longer need these: {remove}"
         )
-
-
-@contextmanager
-def _interrupt_held_back() -> Iterator[Event]:
-    """A deletion in the block is completed: the first Ctrl-C only sets the event."""
-    interrupted = Event()
-
-    def interrupt(*_: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-
-    if current_thread() is not main_thread():  # signals do not reach it
-        yield interrupted
-        return
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _fail_interrupted(storage: "MemoryStorage", doomed: Sequence["Memory"]) -> NoReturn:
-    """End with how much was deleted before Ctrl-C; waits for a deletion that has begun."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    living = {memory.id for memory in run(storage.get_recent(None))}
-    gone = sum(memory.id not in living for memory in doomed)
-    if not gone:
-        fail("Interrupted. Nothing was deleted.")
-    if gone < len(doomed):
-        fail(f"Interrupted: {gone:,} of {counted(len(doomed))} were deleted. Run it again.")
-    fail(
-        f"Interrupted. All {counted(gone)} were deleted. Whether their bytes still have to be "
-        "erased, this says: agent-memory doctor"
-    )
+    left = run(storage.with_ids(linked))
+    return [memory.id for memory in left if not memory.replaced_by]

@@ -18,7 +18,7 @@ def mcp(session: Session, read_only: bool) -> None:
     """
     import signal
 
-    config, whose = {**session.settings.config, "agent_identity": None}, ""
+    config = {**session.settings.config, "agent_identity": None}
     try:
         config["agent_identity"] = session.agent
         whose = f"They are {session.agent}'s; agent-memory mcp --agent NAME serves another's."

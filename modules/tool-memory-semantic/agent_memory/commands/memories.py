@@ -42,10 +42,6 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-
-    def fitting(found: list["Memory"]) -> list["Memory"]:
-        return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
-
     found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
     if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
         session.out.note("Nothing fits well; the nearest are:")
@@ -85,8 +81,7 @@ def store(
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": stored.masked}
-    result |= {"new_store": True} if stored.new_store else {}
-    session.out.json(result | ({"replaced": stored.replaced} if stored.replaced else {}))
+    session.out.json(result | {"replaced": stored.replaced or None, "new_store": stored.new_store})
     session.out.line(f"{stored.id}  {status} for {session.agent}{', pinned' if pin else ''}")
     if stored.new_store:
         session.out.note(f"The store of {session.agent} is new: there was none.")
@@ -96,6 +91,11 @@ def store(
     session.out.masked(stored.masked)
     if pin:
         tell_unshown(session)
+
+
+def fitting(found: Sequence["Memory"]) -> list["Memory"]:
+    """Those of the memories that a search found that have something to do with the question."""
+    return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
 
 
 def _standard_input() -> str:
@@ -143,26 +143,19 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
 
 
 def tell_unshown(session: Session) -> None:
-    """Tell which pinned rules recall has no room for, if there are any."""
-    rules = run(session.storage.get_recent(None, pinned=True, holding=True))
-    if left := unshown(rules):
-        names = ", ".join(memory.id for memory in left)
-        session.out.note(
-            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
-            f"not fit: {names}. Unpin some: agent-memory unpin ID{session.named}"
-        )
-
-
-def unshown(rules: Sequence["Memory"]) -> list["Memory"]:
-    """Those of the rules, newest first, that do not fit into what recall shows by default."""
+    """Tell which pinned rules do not fit into what recall shows by default, if there are any."""
     from memory_semantic import estimate_tokens
 
-    room, left = float(limits.PIN_BUDGET), []
-    for memory in rules:
+    room, left = float(limits.PIN_BUDGET), list[str]()
+    for memory in run(session.storage.get_recent(None, pinned=True, holding=True)):
         tokens = estimate_tokens(f"- [{memory.id}] {memory.content[:_SHOWN_CHARS]}\n")
-        left += [memory] if tokens > room else []
+        left += [memory.id] if tokens > room else []
         room -= tokens if tokens <= room else 0
-    return left
+    if left:
+        session.out.note(
+            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
+            f"not fit: {', '.join(left)}. Unpin some: agent-memory unpin ID{session.named}"
+        )
 
 
 @command(

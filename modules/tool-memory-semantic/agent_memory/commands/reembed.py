@@ -61,7 +61,7 @@ def reembed(
         memories = run(storage.get_recent(None))  # an interrupted run may have embedded some
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
-            f"At most {run(plan(memories, generator)).sentence}"
+            f"At most {run(plan(memories, generator))}"
         )
         confirm("Start?", yes)
     number = with_progress(session, lambda show: backend.rebuild(wanted, generator, show))

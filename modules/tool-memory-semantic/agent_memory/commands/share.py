@@ -1,29 +1,15 @@
 """Give memories to another agent: `share`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import (
-    AgentMemoryError,
-    DamagedStoreError,
-    counted,
-    limits,
-    validate_agent_id,
-)
+from memory_semantic import DamagedStoreError, counted, validate_agent_id
 
-from ..options import (
-    BadInputError,
-    command,
-    since_filter,
-    tag_filter,
-    until_filter,
-    yes_option,
-)
+from ..options import BadInputError, command, since_filter, tag_filter, until_filter, yes_option
 from ..plan import plan
-from ..session import Session, confirm, fail, run
+from ..session import Session, confirm, fail, in_parts, run
 from .memories import by_id
 
 if TYPE_CHECKING:
@@ -32,22 +18,6 @@ if TYPE_CHECKING:
 
 
 _UNDONE_BY_ID = 10  # copies, at most, for which a command is shown that deletes them
-
-
-@dataclass
-class _Choice:
-    """The memories that were asked for: those to copy, in the order of the list, and how many the
-    other agent already has.
-    """
-
-    sharing: "Sharing"
-    new: list["Memory"]
-    known: int
-    copied: list["Copied"] = field(default_factory=list)
-
-    @property
-    def target(self) -> str:
-        return self.sharing.target.agent_id
 
 
 @command(
@@ -87,13 +57,35 @@ def share(
         raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
-    choice = _chosen(session, ids, (since, until, tags), to)
-    if choice.new:
-        _announce(session, choice)
-    if choice.new and not dry_run:
-        confirm(f"Copy {counted(len(choice.new))} of {session.agent} to {to}?", yes)
-        _copy(session, choice)
-    _report(session, choice, dry_run)
+    sharing, asked = _chosen(session, ids, (since, until, tags), to)
+    new = run(sharing.new(asked)) if asked else []
+    copied: list[Copied] = []
+    if new:
+        _announce(session, sharing, new)
+    if new and not dry_run:
+        confirm(f"Copy {counted(len(new))} of {session.agent} to {to}?", yes)
+        copied = in_parts(session, "Copying", new, sharing.copy)
+    done = [each for each in copied if not each.known]
+    known = len(asked) - len(new) + len(copied) - len(done)
+    made = sharing.creates and bool(new if dry_run else done)
+    masked = sum(each.masked for each in done)
+    what = (
+        {"would_copy": [memory.id for memory in new]}
+        if dry_run
+        else {"copied": [{"id": each.id, "copy": each.copy} for each in done]}
+    )
+    counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
+    session.out.json({"agent": session.agent, "to": to, **what, **counts})
+    if not asked:
+        session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+        return
+    did, number = ("Would be copied", len(new)) if dry_run else ("Copied", len(done))
+    already = f" Already there, and left as they were: {known:,}." if known else ""
+    session.out.line(f"{did} to {to}: {number:,}.{already}")
+    if 0 < len(done) <= _UNDONE_BY_ID:
+        copies = " ".join(each.copy for each in done)
+        session.out.note(f"Undo: agent-memory forget {copies} --agent {to}")
+    session.out.masked(masked)
 
 
 def _chosen(
@@ -101,7 +93,8 @@ def _chosen(
     ids: Sequence[str],
     where: tuple[datetime | None, datetime | None, Sequence[str]],
     to: str,
-) -> _Choice:
+) -> tuple["Sharing", list["Memory"]]:
+    """How to copy, and the memories that were asked for, in the order of the list."""
     from memory_sharing.copies import sharing
 
     source = session.existing
@@ -112,56 +105,16 @@ def _chosen(
         fail(f"The store of {to} (--agent {to}): {error}")
     if found is None:  # its folder is there, its store is not
         fail(f"{session.agent} has no store. Nothing was changed.")
-    new = run(found.new(asked)) if asked else []
-    return _Choice(found, new, len(asked) - len(new))
+    return found, asked
 
 
-def _announce(session: Session, choice: _Choice) -> None:
-    session.out.first_memories(choice.new)
-    if choice.sharing.creates:
-        session.out.note(f"{choice.target} has no store yet; one will be created.")
-    if choice.sharing.embeds:
-        generator = choice.sharing.target.generator(choice.sharing.info)
+def _announce(session: Session, sharing: "Sharing", new: Sequence["Memory"]) -> None:
+    session.out.first_memories(new)
+    if sharing.creates:
+        session.out.note(f"{sharing.target.agent_id} has no store yet; one will be created.")
+    if sharing.embeds:
+        generator = sharing.target.generator(sharing.info)
         session.out.note(
-            f"The store of {choice.target} has the model {choice.sharing.info.model}: the texts "
-            f"are embedded again.\n{run(plan(choice.new, generator)).sentence}"
+            f"The store of {sharing.target.agent_id} has the model {sharing.info.model}: the texts "
+            f"are embedded again.\n{run(plan(new, generator))}"
         )
-
-
-def _copy(session: Session, choice: _Choice) -> None:
-    try:
-        with session.out.progress("Copying", len(choice.new)) as progress:
-            for start in range(0, len(choice.new), limits.EMBEDDED_AT_ONCE):
-                batch = choice.new[start : start + limits.EMBEDDED_AT_ONCE]
-                choice.copied += run(choice.sharing.copy(batch))
-                progress.done(start + len(batch))
-    except (KeyboardInterrupt, AgentMemoryError) as error:
-        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        done, number = len(choice.copied), len(choice.new)
-        fail(f"{why}\n{done:,} of {number:,} were copied. Run it again to resume.")
-
-
-def _report(session: Session, choice: _Choice, dry_run: bool) -> None:
-    new = [copied for copied in choice.copied if not copied.known]
-    known = choice.known + len(choice.copied) - len(new)
-    masked = sum(copied.masked for copied in new)
-    report: dict[str, Any] = {"agent": session.agent, "to": choice.target}
-    if dry_run:
-        report["would_copy"] = [memory.id for memory in choice.new]
-    else:
-        report["copied"] = [{"id": copied.id, "copy": copied.copy} for copied in new]
-    made = choice.sharing.creates and bool(choice.new if dry_run else new)
-    counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
-    session.out.json({**report, **counts})
-    if not choice.new and not known:
-        session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
-        return
-    already = f" Already there, and left as they were: {known:,}." if known else ""
-    if dry_run:
-        session.out.line(f"Would be copied to {choice.target}: {len(choice.new):,}.{already}")
-    else:
-        session.out.line(f"Copied to {choice.target}: {len(new):,}.{already}")
-        if 0 < len(new) <= _UNDONE_BY_ID:
-            copies = " ".join(copied.copy for copied in new)
-            session.out.note(f"Undo: agent-memory forget {copies} --agent {choice.target}")
-    session.out.masked(masked)

@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import (
-    AgentMemoryError,
-    InputError,
-    RefusedTextError,
-    counted,
-    limits,
-    one_line,
-)
+from memory_semantic import InputError, RefusedTextError, counted, one_line
 
 from .. import files, foreign, formats, interchange
 from ..options import command, since_filter, tag_label, until_filter, yes_option
 from ..output import listed
 from ..plan import plan
-from ..session import Session, ask, confirm, fail, run
+from ..session import Session, ask, confirm, fail, in_parts, run
 from .memories import tell_unshown
 
 if TYPE_CHECKING:
@@ -69,7 +62,7 @@ def export(
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), metavar="FILE-OR-FOLDER")
 @tag_label
 @click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
-@click.option("--below", is_flag=True, help="Also the rules files below a folder that git tracks.")
+@click.option("--below", is_flag=True, help="Also rules files below a folder, if git tracks them.")
 @yes_option
 def import_(
     session: Session, file: str, tags: Sequence[str], pin: bool, below: bool, yes: bool
@@ -97,13 +90,12 @@ def import_(
         of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
-        undo = sorted({entry.tag for entry, _ in found if entry.tag})
-        loose = run(interchange.fit(found, undo, storage, believed))
+        loose = run(interchange.fit(found, () if believed else of_others, storage))
     except InputError as error:
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
-    if undo:
+    if undo := sorted({entry.tag for entry, _ in found if entry.tag}):
         _ask(session, found, yes)
     outcomes, refused = _carry_out(session, memories)
     counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
@@ -113,7 +105,7 @@ def import_(
     session.out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
-    if rules := sum(memory.pinned for memory in memories):
+    if rules := sum(m.pinned for m in memories) - sum(m.pinned for m in refused):
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:
@@ -145,7 +137,7 @@ def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes:
         session.out.line(one_line(f"{kind}: {len(some):,}, in {', '.join(names)}"))
         session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
-    session.out.note(run(plan(memories, generator)).sentence)
+    session.out.note(run(plan(memories, generator)))
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
 
 
@@ -162,22 +154,16 @@ def _carry_out(session: Session, memories: Sequence["Memory"]) -> tuple[list[str
     """What became of each memory, a text that came several times counting once, and those that the
     embeddings service refused.
     """
-    stored: list[Stored] = []
     refused: list[Memory] = []
-    try:
-        with session.out.progress("Importing", len(memories)) as progress:
-            for start in range(0, len(memories), limits.EMBEDDED_AT_ONCE):
-                some = memories[start : start + limits.EMBEDDED_AT_ONCE]
-                try:
-                    stored += run(session.storage.restore(some))
-                except RefusedTextError as error:
-                    refused += [memory for memory in some if memory.key in error.keys]
-                    rest = [memory for memory in some if memory.key not in error.keys]
-                    stored += run(session.storage.restore(rest))
-                progress.done(len(stored))
-    except (KeyboardInterrupt, AgentMemoryError) as error:
-        why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        fail(f"{why}\n{len(stored):,} of {len(memories):,} were imported. Run it again to resume.")
+
+    async def restore(some: Sequence["Memory"]) -> list["Stored"]:
+        try:
+            return await session.storage.restore(some)
+        except RefusedTextError as error:
+            refused.extend(memory for memory in some if memory.key in error.keys)
+            return await session.storage.restore(m for m in some if m.key not in error.keys)
+
+    stored = in_parts(session, "Importing", memories, restore)
     first = {each.id: each for each in reversed(stored)}.values()
     known = ["merged" if each.changed else "unchanged" for each in first if each.known]
     return known + ["new"] * (len(first) - len(known)), refused

@@ -22,6 +22,7 @@ from . import markdown, records
 
 # Folders of what others wrote, or programs made; git may track them, too.
 _OTHERS = {"node_modules", "vendor", "venv", ".venv", "env", "build", "dist", "out", "target"}
+_MARKDOWN = (".md", ".cursorrules")
 _Path = Path | zipfile.Path
 
 
@@ -33,34 +34,22 @@ def recognise(path: Path, below: bool = False) -> Iterable[Entry]:
     """
     if not (path.is_file() or path.is_dir()):
         raise InputError("It is a pipe or a device. Its text can come on standard input.")
-    found, packed, files = dict[str, Entry](), None, list[_Path]([path])
-    alone = not (path.is_dir() or zipfile.is_zipfile(path))
+    found, several = dict[str, Entry](), path.is_dir() or zipfile.is_zipfile(path)
     try:
-        if not alone:
-            packed = None if path.is_dir() else path.stat().st_size
-            root = zipfile.Path(path) if packed else path
-            # Data exports of Claude's have these folders.
-            names = [name for name in ("memories", "projects") if not (path / name).is_symlink()]
-            folders = [root, *(root / name for name in names)]
-            files = [file for each in folders if each.is_dir() for file in each.iterdir()]
-            files += _tracked(path) if below else []
-            files = [file for file in files if not Path(str(file)).is_symlink()]
-        notes = alone or any(file.name == "MEMORY.md" for file in files)
-        for file in sorted(files, key=str):
-            entries = list(_entries(file, packed, notes))
-            if not any(entry.kind for entry in entries):
-                continue
-            name = file.name if alone else str(file).removeprefix(f"{path}/")
-            when = _written(file if isinstance(file, Path) else path)
-            for number, entry in enumerate(entries, start=1):
-                place = f"{name}, {entry.place or f'item {number}'}"
+        files = _files(path, below) if several else {path.name: path}
+        notes = not several or "MEMORY.md" in files
+        for name, file in sorted(files.items()):
+            on_disk = file if isinstance(file, Path) else path
+            entries = list(_entries(file, on_disk, notes))
+            for entry in entries if any(entry.kind for entry in entries) else ():
+                place = f"{name}, {entry.place}"
                 text = entry.fields["content"] if entry.kind else place
-                found.setdefault(text, entry._replace(place=place, written=when))
+                found.setdefault(text, entry._replace(place=place, written=_written(on_disk)))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError("It is a damaged or locked zip file.") from None
     if found:
         return found.values()
-    if not alone or path.name.endswith((".md", "conversations.json", "projects.json")):
+    if several or path.name.endswith((*_MARKDOWN, "conversations.json", "projects.json")):
         raise InputError("No memories of another tool are recognised in it.")
     with path.open("rb") as stream:
         return formats.entries(read_all(stream.read), path.name, _written(path))
@@ -71,30 +60,42 @@ def _written(file: Path) -> datetime:
     return datetime.fromtimestamp(min(file.stat().st_mtime, time()), UTC)
 
 
-def _tracked(folder: Path) -> list[Path]:
-    """The rules files that git tracks in the folders below, but not in those of others."""
-    # The folder may be of somebody else: git must not run what its settings name.
-    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), "ls-files", "-z", "--"]
-    command += [f":(glob)*/**/{name}" for name in markdown.RULES]
-    try:
-        listed = subprocess.run(command, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        raise InputError("git tracks no files in it.") from None
-    paths = [Path(os.fsdecode(name)) for name in listed.split(b"\0")]
-    return [folder / path for path in paths if not _OTHERS & {*path.parts}]
+def _files(path: Path, below: bool) -> dict[str, _Path]:
+    """The files in a folder or a zip file, and in the folders that data exports of Claude's have
+    there, by their names; with `below`, also the rules files that git tracks in other folders.
+    """
+    root = path if path.is_dir() else zipfile.Path(path)
+    folders = [root, root / "memories", root / "projects"]
+    files: list[_Path] = [file for each in folders if each.is_dir() for file in each.iterdir()]
+    if below:
+        # The folder may be of somebody else: git must not run what its settings name.
+        git = ["git", "-c", "core.fsmonitor=false", "-C", str(path), "ls-files", "-z", "--"]
+        try:
+            listed = subprocess.check_output(
+                [*git, *(f":(glob)*/**/{name}" for name in markdown.RULES)],
+                stderr=subprocess.DEVNULL,
+            )
+        except (OSError, subprocess.CalledProcessError):
+            raise InputError("git tracks no files in it.") from None
+        tracked = (Path(os.fsdecode(name)) for name in listed.split(b"\0"))
+        files += [path / each for each in tracked if not _OTHERS & {*each.parts}]
+    named = {str(file).removeprefix(f"{path}/"): file for file in files}
+    # Without links, which could lead out of it.
+    real = path.resolve()
+    return {name: file for name, file in named.items() if (path / name).resolve() == real / name}
 
 
-def _entries(file: _Path, packed: int | None, notes: bool) -> Iterator[Entry]:
+def _entries(file: _Path, on_disk: Path, notes: bool) -> Iterator[Entry]:
     json = file.name.endswith((".json", ".jsonl"))
-    if not ((json or file.name.endswith((".md", ".cursorrules"))) and file.is_file()):
+    if not ((json or file.name.endswith(_MARKDOWN)) and file.is_file()):
         return
     with file.open("rb") as stream:
-        data = read_all(stream.read, packed)
+        data = read_all(stream.read, on_disk.stat().st_size)
     with suppress(InputError, RecursionError):  # no text, or nested too deeply
         text = formats.text_of(data)
         if not json:
             yield from markdown.entries(file.name, text, notes)
             return
         for line, value in formats.json_values(text):
-            torn = isinstance(value, InputError)
-            yield from [Entry(f"line {line}", value)] if torn else records.entries(value)
+            entries = records.entries(value)
+            yield from (each._replace(place=each.place or f"line {line}") for each in entries)

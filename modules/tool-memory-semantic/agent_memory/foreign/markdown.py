@@ -32,10 +32,10 @@ def entries(name: str, text: str, notes: bool) -> Iterator[Entry]:
     kind, said_by = ("rules", None) if rules else ("notes", "agent")
     about = _DESCRIPTION.search(front[1]) if front and not rules else None  # it is one memory
     whole = [f"{about[1].strip()}\n{_FRONT.sub('', text).strip()}"] if about else None
-    for said in whole or blocks(text):
+    for number, said in enumerate(whole or blocks(text), start=1):
         if name != "MEMORY.md" or not _LINK.search(said):  # the other file is read, too
             fields = {"content": said, "said_by": said_by}
-            yield Entry("", fields, tag=f"from-{kind}", kind=kind)
+            yield Entry(f"item {number}", fields, tag=f"from-{kind}", kind=kind)
 
 
 def blocks(text: str, heading: str = "") -> Iterator[str]:

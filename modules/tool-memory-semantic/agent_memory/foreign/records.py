@@ -17,7 +17,7 @@ _AROUND = re.compile(r"\AThe user provided the .*?```(.*)```\s*\Z", re.DOTALL)
 
 
 def entries(value: Any) -> Iterator[Entry]:
-    """What is remembered in a JSON value."""
+    """What is remembered in a JSON value, or why that cannot be read."""
     match value:
         case [*items] | {"results": [*items]}:
             for number, item in enumerate(items, start=1):
@@ -25,6 +25,8 @@ def entries(value: Any) -> Iterator[Entry]:
         case {"mapping": {**nodes}}:  # a conversation with ChatGPT
             for node in nodes.values():
                 yield from _of_message(node)
+        case InputError():  # it is torn
+            yield Entry("", value)
         case {"mapping": _}:
             yield Entry("", InputError("it is no conversation."))
         case {"conversations_memory": _} | {"memory_files": _}:
