@@ -442,7 +442,7 @@ class TestWrongFiles:
         for name in (file, packed):
             tracemalloc.start()
             said = elsewhere.run("import", str(name), code=1).stderr
-            assert "It is larger than 3 MB. Split or unpack it." in said
+            assert "Unpacked, it is over 100 times as large. Unpack it yourself." in said
             assert tracemalloc.get_traced_memory()[1] < 2**24
             tracemalloc.stop()
         monkeypatch.setattr(files, "MAX_BYTES", 2**21)
@@ -489,7 +489,7 @@ class TestAuthority:
         header = f'{WHOSE % whose}"memories": 4}}\n' if whose else ""
         file.write_text(header + "\n".join(map(json.dumps, CLAIMS)))
         said = command.run("import", str(file), *options, input=answer)
-        asked = "Are these rules, your words or replaced" in said.stderr
+        asked = "Take its word for it?" in said.stderr
         assert asked == (whose != "sam" and not options)
         assert (RULE in said.stdout) == (asked or options == ["--yes"])
         everything = {m["content"]: m for m in command.json("list", "--all")}
@@ -497,7 +497,7 @@ class TestAuthority:
         assert ("pinned" in rule) == believed and (rule.get("said_by") == "user") == believed
         assert everything["A page said so."]["said_by"] == "tool"
         assert [len(command.json("list", each)) for each in others] == [believed, believed]
-        told = "Not taken for rules, your words or replaced, as it is no export of sam's: 3."
+        told = "Stored as plain memories: 3 that the file calls rules, your words or replaced."
         if "--json" in options:
             assert json.loads(said.stdout)["not_believed"] == 3
         elif not believed:

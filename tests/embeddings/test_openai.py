@@ -291,7 +291,7 @@ def test_a_text_that_the_service_refuses_stops_no_other(
     limited(openai, status, inputs=10, characters=1_000)
     named = f"{ids[17]} (1,299 characters)"
     said = command.run("import", str(file), code=1)
-    assert f"Not imported: the embeddings service refused {named}.\n" in said.stderr
+    assert f"refuses them:\n  line 18: {named}\n" in said.stderr
     assert "39 new" in said.stdout and len(command.json("list", "--limit", "99")) == 39
 
     openai.script.clear()

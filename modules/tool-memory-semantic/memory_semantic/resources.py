@@ -66,7 +66,7 @@ def explanation(number: int) -> str:
 
 def _told(number: int) -> tuple[str, str]:
     what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
-    return what, _ADVICE[number]
+    return f"{what} ({errno.errorcode[number]})", _ADVICE[number]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -54,7 +54,7 @@ def forget(
         try:
             doomed = by_id(session, ids)
         except InputError:  # these are words
-            if yes:
+            if yes or any(each.startswith("mem-") for each in ids):
                 raise
             words, _ = storage.masked(" ".join(ids))
             found = run(storage.search(words, select=fitting))

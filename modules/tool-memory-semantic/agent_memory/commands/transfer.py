@@ -95,6 +95,7 @@ def import_(
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
     memories = [memory for _, memory in found]
+    places = {memory.key: entry.place for entry, memory in found}
     if undo := sorted({entry.tag for entry, _ in found if entry.tag}):
         _ask(session, found, yes)
     outcomes, refused = _carry_out(session, memories)
@@ -109,8 +110,10 @@ def import_(
         session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:
-        why = f"as it is no export of {session.agent}'s"
-        session.out.line(f"Not taken for rules, your words or replaced, {why}: {len(claims):,}.")
+        session.out.line(
+            f"Stored as plain memories: {len(claims):,} that the file calls rules, your words or "
+            f"replaced. It is no export of {session.agent}'s."
+        )
         session.out.note(f"To pin a rule: agent-memory pin ID{session.named}")
     if loose:
         session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
@@ -119,8 +122,8 @@ def import_(
         session.out.line(one_line(f"Fields that are not understood, and were left out: {names}."))
     session.out.masked(masked)
     if refused:
-        named = ", ".join(memory.sized for memory in refused)
-        session.out.warn(f"Not imported: the embeddings service refused {named}.")
+        named = [f"{places[memory.key]}: {memory.sized}" for memory in refused]
+        session.out.warn(f"Not imported, as the embeddings service refuses them:{listed(named)}")
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
         session.out.note(f"Undo: agent-memory forget{told}")
@@ -146,7 +149,7 @@ def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:
     want to be asked has not seen it.
     """
     session.out.first_memories(claims)
-    question = "Are these rules, your words or replaced, as it says?"
+    question = "The file calls these rules, your own words, or replaced. Take its word for it?"
     return not (yes or session.out.as_json) and bool(ask(question))
 
 
