@@ -137,7 +137,8 @@ class TestIds:
             said = three.run("forget", *words, input=answer).stderr
             assert IDS[0] in said and said.endswith("\nNothing was changed.\n")
         assert "sam has no such memories." in three.run("forget", "zebra").stderr
-        assert "looks like mem-" in three.run("forget", "tea", "--yes", code=2).stderr
+        for words in (["tea", "--yes"], ["mem-tea"]):
+            assert "looks like mem-" in three.run("forget", *words, code=2).stderr
         assert len(three.json("list")) == 2
 
 
