@@ -173,7 +173,11 @@ command.main()
             assert process.stderr and process.stderr.readline() == "ready\n"
             time.sleep(number * 0.15)
             process.send_signal(signal.SIGINT)
-            said = process.stderr.read()  # what `communicate` would read without what is buffered
+            try:
+                said = process.stderr.read()  # `communicate` would lose what is buffered
+                process.wait(30)
+            finally:
+                process.kill()
         assert "Traceback" not in said, (number, said)
         interrupted += process.returncode != 0
     assert interrupted

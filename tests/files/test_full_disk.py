@@ -17,7 +17,8 @@ PLAIN = """
 import logging
 from plain_vectors import PlainVectors
 logging.disable()  # there is no room for a backup either
-storage = MemoryStorage("sam", {"storage_root": root}, embeddings=PlainVectors())
+config = {"storage_root": root, "mask_secrets": False}  # much text, and nothing to mask in it
+storage = MemoryStorage("sam", config, embeddings=PlainVectors())
 """
 # Stores 2 MB at a time until the disk has no room, and says what it was told and what it has.
 FILL = f"""{PLAIN}

@@ -28,6 +28,9 @@ def _flush() -> None:
 
 
 def _run() -> None:
+    from . import interrupt
+
+    interrupt.end_at_once()
     import gc
     import io
     import os

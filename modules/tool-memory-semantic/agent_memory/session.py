@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from memory_semantic import AgentMemoryError, limits, overruled, validate_agent_id
 
+from . import interrupt
 from . import settings as amplifier
 from .output import Output
 
@@ -106,7 +107,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`."""
     import asyncio
 
-    return asyncio.run(work)
+    with asyncio.Runner() as runner:
+        runner.get_loop()  # an exception while it is made would leave half of one
+        interrupt.raise_again()
+        return runner.run(work)
 
 
 def in_parts(

@@ -33,7 +33,7 @@ PLACED: dict[str, str] = {
     r"|[\w-]{1,20}: [^\n]{1,100}\n){0,9}(?:(?:\s|\\[rn])*[A-Za-z0-9+/=]{20,})+))",
     "webhook": r"(?:hooks\.slack\.com/(?:services|workflows|triggers)"
     r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+"
-    r"|[\w-]{1,60}\.webhook\.office\.com/webhookb2"
+    r"|(?<![\w-])[\w-]{1,60}\.webhook\.office\.com/webhookb2"
     r"|outlook\.office\.com/webhook)/(?P<secret>[\w/@-]{20,})",
     "Azure signature": r"[?&;](?:amp;)?sig=(?P<secret>[\w%+/-]{40,}=*)",
     "Azure key": r"(?:AccountKey|SharedAccessKey)=(?P<secret>[\w/+]{40,}={0,2})",
