@@ -24,7 +24,7 @@ from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
 
-from .limits import LEAST_FIT, NAMED_BOOST, RECENCY_BOOST, RECENCY_WINDOW
+from .limits import NAMED_BOOST, RECENCY_BOOST, RECENCY_WINDOW
 from .memory import Memory
 from .times import Span
 
@@ -125,11 +125,6 @@ def rank(
     ranked.sort(key=lambda memory: memory.id)
     ranked.sort(key=lambda memory: (memory.score, memory.timestamp), reverse=True)
     return ranked[:limit]
-
-
-def fitting(found: Iterable[Memory]) -> list[Memory]:
-    """Those of the memories that a search found that have something to do with the question."""
-    return [memory for memory in found if memory.fit >= LEAST_FIT]
 
 
 def _tokens(text: str) -> set[str]:

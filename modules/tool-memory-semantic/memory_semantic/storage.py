@@ -20,7 +20,7 @@ from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .files.backend import FileBackend
 from .files.folder import AgentFolder
 from .identity import validate_agent_id
-from .limits import ALL, DEFAULT_RESULTS, HERE, LEXICAL_WEIGHT, LOCAL_MODEL
+from .limits import ALL, DEFAULT_RESULTS, HERE, LEAST_FIT, LEXICAL_WEIGHT, LOCAL_MODEL
 from .memory import Memory, Speaker, utc_now
 from .merging import adopt, merge, restate
 from .ranking import unreadable
@@ -198,6 +198,11 @@ class MemoryStorage:
             return await run(answer)
 
         return await self._with_info(attempt)
+
+    @staticmethod
+    def fitting(found: list[Memory]) -> list[Memory]:
+        """What `search` may `select`: memories that have something to do with the question."""
+        return [memory for memory in found if memory.fit >= LEAST_FIT]
 
     async def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, or None."""

@@ -212,7 +212,7 @@ class MemorySearchTool(MemoryTool):
 
     async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[dict[str, Any], int]:
         from .check import clean_text
-        from .ranking import fitting
+        from .storage import MemoryStorage
         from .workers import run_blocking
 
         started = time.perf_counter()
@@ -225,7 +225,8 @@ class MemorySearchTool(MemoryTool):
             memories = [memory] if memory else []
         else:
             limit = DEFAULT_RESULTS if limit is None else limit
-            memories = await storage.search(query, limit, since, tags, until=until, select=fitting)
+            select = MemoryStorage.fitting
+            memories = await storage.search(query, limit, since, tags, until=until, select=select)
             missed = _missed(query, memories)
         spent = round((time.perf_counter() - started) * 1000)
         await self._emit(

@@ -10,7 +10,7 @@ from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..session import Session, ask, confirm, fail, run
-from .memories import beginning, by_id, fitting
+from .memories import beginning, by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, MemoryStorage
@@ -57,7 +57,7 @@ def forget(
             if yes or any(each.startswith("mem-") for each in ids):
                 raise
             words, _ = storage.masked(" ".join(ids))
-            found = run(storage.search(words, select=fitting))
+            found = run(storage.search(words, select=storage.fitting))
             doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
             if found and not doomed:
                 session.out.note("Nothing was changed.")

@@ -42,7 +42,9 @@ def search(
 ) -> None:
     """Find memories by meaning, best first."""
     query, _ = session.storage.masked(query)
-    found = run(session.existing.search(query, limit, since, tags, until=until, select=fitting))
+    storage = session.existing
+    select = storage.fitting
+    found = run(storage.search(query, limit, since, tags, until=until, select=select))
     if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
         session.out.note("Nothing fits well; the nearest are:")
     for memory in found:
@@ -91,11 +93,6 @@ def store(
     session.out.masked(stored.masked)
     if pin:
         tell_unshown(session)
-
-
-def fitting(found: Sequence["Memory"]) -> list["Memory"]:
-    """Those of the memories that a search found that have something to do with the question."""
-    return [memory for memory in found if memory.fit >= limits.LEAST_FIT]
 
 
 def _standard_input() -> str:
