@@ -108,24 +108,15 @@ class Backend(Access, ABC):
         """
 
     @abstractmethod
-    async def rebuild(
+    async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """Rebuild the store as `info` describes, with vectors from `generator`, whose model is that
-        of `info`. If the store has that model of that service already, the vectors are copied, and
-        any unfinished rebuild with another one is discarded. Returns how many memories there are.
+        """Give the store the model of `info`, which is that of `generator`; returns how many
+        memories there are. With the model that it has already, of the same service, nothing is
+        embedded.
 
-        Raises StorageError if another rebuild is running or there is no store. An interruption
+        Raises StorageError if there is no store, or none that this can be done to. An interruption
         leaves the store unchanged; the next run with the same model embeds no text twice.
-        """
-
-    @abstractmethod
-    async def erase(self) -> None:
-        """Erase all bytes of what was deleted from the store, as far as this machine can do that,
-        and from what rebuilds have left.
-
-        Waits for another rebuild as long as for the store. Raises StorageError, which says that the
-        erasure is still due.
         """
 
     @abstractmethod

@@ -35,9 +35,8 @@ class StoreInfo(BaseModel):
     """What a store is. `memories` is approximately how many it holds.
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
-    `words` says whether the store keeps the words of its texts, `common` which words more than a
-    third of the memories contain (None if it does not record them), `erasing` whether bytes of
-    deleted memories may still be on disk.
+    `words` is the version of `ranking.indexed` by which the store keeps the words of its texts; 0
+    if it does not.
     """
 
     model_config = ConfigDict(populate_by_name=True, defer_build=True)
@@ -45,10 +44,8 @@ class StoreInfo(BaseModel):
     agent: str
     model: EmbeddingModel = Field(alias="embedding")
     endpoint: str | None = None
-    words: bool = False
-    common: tuple[int, ...] | None = None
+    words: int = 0
     memories: int = 0
-    erasing: bool = False
     created: datetime
 
     @property
@@ -164,8 +161,11 @@ class Store(Protocol):
         """All records exactly as they are stored, a few hundred at a time."""
         ...
 
-    def delete(self, memories: Sequence[Memory]) -> None:
-        """Hide these memories from every answer; `Backend.erase` removes their bytes."""
+    def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
+        """Delete these memories, and write those that are `changed`, without their vectors, because
+        their links led to them. Nothing more can be done with a store on this machine afterwards:
+        no byte of them is left in it.
+        """
         ...
 
 
