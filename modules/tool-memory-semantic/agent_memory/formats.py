@@ -90,6 +90,7 @@ def _of_json(text: str) -> Iterator[Entry]:
     from memory_semantic import exchange
 
     agent, promised, seen = None, 0, 0
+    latest: dict[str, Entry] | None = None  # of each text, in a store's journal
     for line, value in json_values(text):
         if isinstance(value, dict) and "format" in value and "content" not in value:
             try:
@@ -97,12 +98,19 @@ def _of_json(text: str) -> Iterator[Entry]:
             except ValueError:
                 raise InputError(f"line {line}: no export of this version. Upgrade it?") from None
             agent, promised = header.agent, promised + header.memories  # several may be joined
+            latest = {} if header.shard else latest
             continue
         several = value if isinstance(value, list) else [value]
         for number, fields in enumerate(several, start=1):
             place = f"memory {number}" if several is value else f"line {line}"
-            yield Entry(place, fields, agent=agent)
+            entry = Entry(place, fields, agent=agent)
+            if latest is None or not isinstance(fields, dict):
+                yield entry
+            else:
+                fields.pop(exchange.NUMBER, None)
+                latest[str(fields.get("content"))] = entry
         seen += len(several) if not isinstance(value, InputError) else 0
+    yield from (latest or {}).values()
     if seen < promised:
         yield Entry("the end", InputError(f"it comes early, after {seen} of {counted(promised)}."))
 

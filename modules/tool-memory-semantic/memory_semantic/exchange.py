@@ -1,4 +1,4 @@
-"""Memories as lines of text: the form of an export, and of the backup.
+"""Memories as lines of text: the form of an export, and of a store's journal.
 
 JSON Lines in UTF-8. The first line says what the file is:
 
@@ -12,6 +12,9 @@ and each other line is a memory, oldest first:
 is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one; then
 what a newer version has added. Times are RFC 3339. Vectors are left out: the text is the truth, and
 whoever reads it makes its own.
+
+A journal goes on after its `memories`: each later line is what was written next, and the later line
+of a text counts. Each also has "n": how many memories the store held then.
 """
 
 import json
@@ -25,6 +28,10 @@ from .store import EmbeddingModel
 
 FORMAT = "agent-memory"
 VERSION = 1
+# The name of a shard: newer ones have higher numbers.
+SHARD = r"^shard-[0-9]{1,9}$"
+# The last field of a line in a journal.
+NUMBER = "n"
 FIELDS = (
     *("id", "timestamp", "tags", "content", "metadata"),
     *("pinned", "said_by", "expires", "replaced_by"),
@@ -32,9 +39,11 @@ FIELDS = (
 
 
 class Header(BaseModel):
-    """The first line. A backup also says what its store was: the last three, as in `StoreInfo`."""
+    """The first line. A journal also says what its store is, as in `StoreInfo`, of which `shard` it
+    is, and how many bytes its lines had when it was last written whole.
+    """
 
-    model_config = ConfigDict(defer_build=True)
+    model_config = ConfigDict(defer_build=True, populate_by_name=True)
 
     format: Literal["agent-memory"] = FORMAT
     version: Annotated[int, Field(le=VERSION)] = VERSION
@@ -43,11 +52,13 @@ class Header(BaseModel):
     memories: Annotated[int, Field(ge=0)]
     embedding: EmbeddingModel | None = None
     endpoint: str | None = None
-    words: bool | None = None
+    words: int | None = None
+    shard: Annotated[str | None, Field(pattern=SHARD)] = None
+    size: Annotated[int | None, Field(alias="bytes", ge=0)] = None
 
     def line(self) -> bytes:
         """The line, with its end."""
-        return self.model_dump_json(exclude_none=True).encode() + b"\n"
+        return self.model_dump_json(exclude_none=True, by_alias=True).encode() + b"\n"
 
 
 def fields_of(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,9 +72,17 @@ def line_of(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(fields_of(payload), ensure_ascii=False).encode() + b"\n"
 
 
-def memory_of_line(line: bytes, agent: str) -> Memory:
-    """The memory in a line of `agent`'s. Raises ValueError if it holds none."""
+def numbered(line: bytes, number: int) -> bytes:
+    """The `line` of a memory as a journal has it, after which the store holds `number` memories."""
+    return b'%b, "%b": %d}\n' % (line[:-2], NUMBER.encode(), number)
+
+
+def memory_of_line(line: bytes, agent: str) -> tuple[Memory, int]:
+    """The memory in a line of `agent`'s journal, and the number there. Raises ValueError if it
+    holds none.
+    """
     fields = json.loads(line)
-    if not isinstance(fields, dict):
-        raise ValueError("It is not an object.")
-    return Memory.from_storage({**fields, "agent_id": agent})
+    if not (isinstance(fields, dict) and isinstance(fields.get(NUMBER), int)):
+        raise ValueError("It is no line of a journal.")
+    number = fields.pop(NUMBER)
+    return Memory.from_storage({**fields, "agent_id": agent}), number

@@ -78,11 +78,8 @@ LOCK_SECONDS = 30.0  # seconds that a call waits for other calls on the same sto
 # Calls in this process that embed locally or wait for a server at once; more queue up behind them.
 WORKERS = 16  # calls of a process that embed locally or wait for a server at once
 
-# The backup of a store is written at the end of a change, if it is a day old or the store has grown
-# by a tenth: as much is lost at most if the engine can read nothing any more.
-BACKUP_AGE = timedelta(days=1)
-BACKUP_GROWTH = 0.1
-BACKUP_LEAST = 20  # memories more than in the backup before growth makes a new one due
+# A journal is written anew once it is twice as long as when it last was, and so many bytes more.
+JOURNAL_SLACK = 64_000
 
 # The engine writes through sparse maps, and a full disk under a map kills the process: stop early.
 MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space (67.1 MB); with less, the store is not opened

@@ -46,14 +46,14 @@ def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
 
 
 def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
-    """Take the memories that are to be deleted out of the links of others: what they replaced is
-    replaced by what had replaced them, or holds again. Returns those that hold again.
+    """The memories whose links lead to those that are to be deleted, as they must be written: what
+    these replaced is replaced by what had replaced them, or holds again.
     """
     gone = {memory.key: memory for memory in doomed}
-    again = []
+    changed = []
     for memory in replaced(store, doomed):
         if memory.key not in gone:
             last = current(store, memory, gone)
-            again += [memory] if last is memory else []
-            link(store, [memory], None if last is memory else last)
-    return again
+            later = None if last is memory else last.key
+            changed.append(memory.model_copy(update={"replaced_by": later, "embedding": []}))
+    return changed

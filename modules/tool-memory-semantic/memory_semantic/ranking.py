@@ -42,6 +42,9 @@ COMMON_FROM = 20
 # then decides only between memories that share the same words.
 _UNREADABLE = 50
 
+# The version of what `indexed` makes of a text: a store has that of all its texts.
+INDEXED = 1
+
 _WORD = re.compile(r"\w+")
 # Han with its iteration mark, Hangul, and kana with the mark for long vowels, in NFKC.
 _HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"

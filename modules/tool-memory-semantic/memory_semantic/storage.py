@@ -279,17 +279,13 @@ class MemoryStorage:
         """
         doomed = check.clean_ids(ids)
 
-        def hide(store: Store) -> tuple[int, bool]:
+        def work(store: Store) -> int:
             memories = with_ids(store, doomed)
             if memories:
-                links.release(store, memories)
-                store.delete(memories)
-            return len(memories), store.info.erasing
+                store.delete(memories, links.release(store, memories))
+            return len(memories)
 
-        number, erasing = await self.run(hide, (0, False))
-        if erasing:
-            await self.backend.erase()
-        return number
+        return await self.run(work, 0)
 
     async def count(self) -> int:
         """How many memories there are."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from . import ranking
 from .errors import damage
 from .limits import ALL, RECENCY_WINDOW
-from .memory import Memory
+from .memory import Memory, point_id
 from .times import Span
 
 T = TypeVar("T")
@@ -72,6 +72,22 @@ class Where:
     holding: datetime | None = None
     expired: datetime | None = None
 
+    def admits(self, memory: Memory) -> bool:
+        """Whether `memory` passes. An index may differ from what it indexes after a kill, so what
+        it finds is filtered once more.
+        """
+        return (
+            (not self.since or memory.timestamp >= self.since)
+            and (not self.until or memory.timestamp <= self.until)
+            and (not self.tags or not set(self.tags).isdisjoint(memory.tags))
+            and (not self.ids or memory.id in self.ids)
+            and (not self.replaced or memory.replaced_by is not None)
+            and (not self.replaced_by or memory.replaced_by in self.replaced_by)
+            and (not self.pinned or memory.pinned)
+            and not (self.expired and not memory.expired(self.expired))
+            and not (self.holding and (memory.replaced_by or memory.expired(self.holding)))
+        )
+
 
 EVERYWHERE = Where()
 
@@ -120,11 +136,6 @@ class Store(Protocol):
     """An open store. Every method may block, and raises StorageError."""
 
     @property
-    def is_ours_alone(self) -> bool:
-        """Whether nobody else can change it while it is open."""
-        ...
-
-    @property
     def info(self) -> StoreInfo:
         """What the store is."""
         ...
@@ -161,6 +172,12 @@ class Store(Protocol):
         """All records exactly as they are stored, a few hundred at a time."""
         ...
 
+    def second_copy(self) -> dict[UUID, Memory] | None:
+        """What the second copy of all memories holds, without vectors; None if the store has none.
+        One that has it is changed by nobody else while it is open.
+        """
+        ...
+
     def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
         """Delete these memories, and write those that are `changed`, without their vectors, because
         their links led to them. Nothing more can be done with a store on this machine afterwards:
@@ -195,6 +212,13 @@ class Access(Protocol):
     async def close(self) -> None:
         """Close the store if this process has it open; the next call opens it again."""
         ...
+
+
+def fits_its_key(record: Record) -> bool:
+    """Whether the text in a record is what was stored; quicker than `memory_of`."""
+    text = record.payload.get("content")
+    whole = isinstance(text, str) and point_id(text) == record.key
+    return whole and all(isinstance(record.payload.get(name), str) for name in ("id", "timestamp"))
 
 
 def memory_of(record: Record, agent: str) -> Memory:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @command("doctor", "doctor --verbose", "doctor --agent sam --offline", "doctor --repair")
 @click.option("--offline", is_flag=True, help="Do not try the embeddings service.")
-@click.option("--repair", is_flag=True, help="Rebuild a damaged store from what can be read.")
+@click.option("--repair", is_flag=True, help="Make a new store of what can be read.")
 @click.option("--verbose", "-v", is_flag=True, help="Show all that was examined.")
 @yes_option
 def doctor(session: Session, offline: bool, repair: bool, verbose: bool, yes: bool) -> None:
     """Diagnose problems and suggest fixes.
 
-    Shows problems and warnings, or one line if there are none. Exit code 1 if there is a problem. A
-    repair says what it will take, asks, and keeps the damaged files. It also finishes what was
-    interrupted.
+    Shows problems and warnings, or one line if there are none, and changes nothing. Exit code 1 if
+    there is a problem. A repair says what it will take, and asks. It makes a new store of all that
+    the shard and the journal still hold; damaged files that cannot be read whole are kept.
     """
     findings = _examine(session, offline, verbose)
     if repair and any(finding.repairable for finding in findings):

@@ -46,10 +46,6 @@ def forget(
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
     storage = session.storage if dropped else session.existing
-    info = run(storage.info())
-    if info and info.erasing:  # an earlier deletion was interrupted
-        run(session.backend.erase())
-        session.out.note("What was forgotten before is now erased from the disk, too.")
     if ids:
         try:
             doomed = by_id(session, ids)
@@ -130,7 +126,6 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
     try:
         linked = [memory.id for memory in run(storage.replaced(doomed))]
         run(storage.delete([memory.id for memory in doomed]))
-        run(session.backend.erase())  # from what rebuilds have left, too
     finally:
         signal.signal(signal.SIGINT, before)
     if remove := session.backend.kept:

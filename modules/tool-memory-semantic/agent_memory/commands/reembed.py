@@ -42,8 +42,7 @@ def reembed(
 
     Says what it will take, and asks. The store stays usable meanwhile. Safe to rerun: resumes after
     an interruption. With the model that the store already has, nothing is embedded, unless
-    --base-url names another service: the store is rebuilt, which adds the words of its texts if it
-    lacks them.
+    --base-url names another service; the words of its texts are added if it lacks them.
     """
     from memory_semantic import EmbeddingGenerator
 
@@ -64,7 +63,7 @@ def reembed(
             f"At most {run(plan(memories, generator))}"
         )
         confirm("Start?", yes)
-    number = with_progress(session, lambda show: backend.rebuild(wanted, generator, show))
+    number = with_progress(session, lambda show: backend.reembed(wanted, generator, show))
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:

@@ -35,7 +35,8 @@ def export(
     The file has one JSON object per line; the first says what the file is. It holds texts, ids,
     times and tags, but no vectors. `agent-memory import` reads it on any machine.
 
-    Of a read-only store, such as one in a snapshot, it is the backup, which may be a day old.
+    Of a read-only store, such as one in a snapshot, it is written from the store's journal,
+    memories.jsonl, which `import` reads as well.
     """
     from memory_semantic import exchange
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
+from ..ranking import INDEXED
 from ..settings import StorageConfig
 from ..store import EmbeddingModel, StoreInfo
 from .generator import EmbeddingGenerator
@@ -87,7 +88,7 @@ def new_info(
         agent=agent,
         embedding=_model(generator),
         endpoint=generator.endpoint,
-        words=lexical_weight(config, generator.model) > 0,
+        words=INDEXED if lexical_weight(config, generator.model) else 0,
         created=created,
     )
 

@@ -1,10 +1,10 @@
 """The question of a search: its vector and, where words count, its words.
 
 Words that are common in the store are left out of the text to embed, so their rarities are needed
-first: from the open store, if the model can embed at once, else from what the store has recorded.
+first. If the model can embed at once, the store is opened once for both; else twice.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from .. import ranking
 from ..store import Question, Store, StoreInfo
@@ -12,13 +12,16 @@ from .choice import vectors_of
 from .generator import EmbeddingGenerator
 from .optional import english_only
 
+# What is asked of a store for a question: the text to embed, and what its rarities add up to.
+Asked = tuple[str, float]
+
 
 async def prepare(
     query: str,
     generator: EmbeddingGenerator,
     info: StoreInfo,
     weight: float,
-    run: Callable[[Callable[[Store], list[float]]], Awaitable[list[float]]],
+    run: Callable[[Callable[[Store], Asked]], Awaitable[Asked]],
 ) -> Callable[[Store], Question]:
     """A function that makes the question once the store that `info` describes is open. `weight` is
     how much shared words count if the store has words; `run` works on the store.
@@ -34,22 +37,20 @@ async def prepare(
         [vector] = await embedded(query)
         return lambda _: Question(vector)
 
-    def without_common(rarities: Sequence[float]) -> str:
-        return ranking.without_common(query, ranking.common(words, rarities, info.memories))
+    def ask(store: Store) -> Asked:
+        rarities = store.rarities(words)
+        common = ranking.common(words, rarities, store.info.memories)
+        return ranking.without_common(query, common), sum(rarities)
 
     if english_only(info.model.model):
         weight = ranking.weight_of(query, weight)
     if await generator.load():
 
-        def ask(store: Store) -> Question:
-            rarities = store.rarities(words)
-            vector = generator.embed_now(without_common(rarities))
-            return Question(vector, words, weight, sum(rarities))
+        def embed(store: Store) -> Question:
+            text, rarity = ask(store)
+            return Question(generator.embed_now(text), words, weight, rarity)
 
-        return ask
-    if info.common is None:
-        rarities = await run(lambda store: store.rarities(words))
-        [vector] = await embedded(without_common(rarities))
-        return lambda _: Question(vector, words, weight, sum(rarities))
-    [vector] = await embedded(ranking.without_common(query, info.common))
-    return lambda store: Question(vector, words, weight, sum(store.rarities(words)))
+        return embed
+    text, rarity = await run(ask)
+    [vector] = await embedded(text)
+    return lambda _: Question(vector, words, weight, rarity)

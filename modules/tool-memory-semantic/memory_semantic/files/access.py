@@ -10,17 +10,18 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from ..errors import REPAIR, UNCHANGED, DamagedStoreError, ReplacedStoreError, counted, explained
+from ..errors import UNCHANGED, ReplacedStoreError, counted, damage, explained
 from ..store import StoreInfo
 from ..workers import run_blocking
 from . import disk
 from . import info as manifests
 from .door import Door, door_of
-from .folder import AgentFolder, clear_debris
+from .folder import AgentFolder
 from .info import Manifest
 from .lock import Lock, take_lock
 from .shard import Shard
 from .store import FileStore
+from .swap import swap
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class FileAccess:
                 store = visit.store(create)
                 if store is None:
                     return None
-                if wanted and store.info.model != wanted.model:
+                if wanted and store.info.embedder != wanted.embedder:
                     raise ReplacedStoreError("The store was given another model meanwhile.")
                 return work(store)
 
@@ -80,7 +81,6 @@ class Visit:
 
     def __init__(self, folder: AgentFolder, deadline: float, cancelled: Event) -> None:
         self._folder = folder
-        self.stays = folder.backup is None  # a rebuild calls often, and nobody else does
         self._lock: Lock | None = None
         self._held = ExitStack()
         self._store: FileStore | None = None
@@ -101,14 +101,13 @@ class Visit:
         if self._store:
             return self._store
         manifest = self._folder.manifest()
-        if manifest is None or not (database / manifest.shard).exists():
+        if manifest is None:
             self._require_no_memories()
-        if manifest is None and create:
-            self._folder.hide()
-            manifest = _create(database, create)
+            if create:
+                self._folder.hide()
+                manifest = swap(self._folder, create, [], 0)
         if manifest:
-            self._store = FileStore(database, manifest, self._folder.backup)
-            clear_debris(database, keep=manifest.shard)
+            self._store = FileStore(self._folder, manifest)
         return self._store
 
     def wanted(self) -> bool:
@@ -119,52 +118,31 @@ class Visit:
         return False
 
     def still_valid(self) -> bool:
-        """Whether the store still exists, as this visit left it. Where a backup is due, the visit
-        ends, so that no import puts it off.
-        """
-        return self._is_ours() and bool(self._store and not self._store.backup_is_due)
-
-    def close(self) -> None:
-        """Back the store up if that is due, close it and release the lock."""
-        with self._held:
-            if self._store:
-                if self._is_ours():
-                    self._store.back_up()
-                self._store.close()
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    disk.make_private(self._folder.database / self._store.info.shard)
-
-    def _is_ours(self) -> bool:
-        if self._store is None:
-            return False
+        """Whether the store still exists, and more can be done with it."""
         with suppress(FileNotFoundError):
-            return manifests.identity(self._folder.database) == self._store.manifest_identity
+            identity = manifests.identity(self._folder.database)
+            store = self._store
+            return store is not None and not store.ends and identity == store.manifest_identity
         return False
 
+    def close(self) -> None:
+        """Close the store and release the lock."""
+        with self._held:
+            if self._store:
+                self._store.close()
+                with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
+                    disk.make_private(self._folder.database / self._store.info.shard)
+
     def _require_no_memories(self) -> None:
-        # If no manifest names an existing shard, only what an interrupted creation leaves may be
-        # here: unfinished work, or a shard without memories.
+        # Without a manifest, only what an interrupted creation leaves may be here: unfinished work,
+        # or a shard without memories.
         for folder in self._folder.shards:
             if not any(path.is_file() for path in folder.rglob("*")):
                 continue  # the rest of a shard that was being removed
             with closing(Shard(folder, words=False)) as shard:
                 count = shard.count()
             if count:
-                raise DamagedStoreError(
-                    f"The store of {self._folder.agent_id!r} has lost its {manifests.NAME}, or has "
-                    f"an old one: it does not name {folder.name}, which holds {counted(count)}. "
-                    f"{REPAIR}"
+                raise damage(
+                    self._folder.agent_id,
+                    f"it has lost its {manifests.NAME}; {folder.name} holds {counted(count)}",
                 )
-
-
-def _create(database: Path, info: StoreInfo) -> Manifest:
-    lasting = {"agent", "model", "endpoint", "words", "created"}
-    manifest = Manifest(**info.model_dump(include=lasting))
-    clear_debris(database, keep="")  # from a creation interrupted before its manifest
-    unfinished = database / "shard.tmp"
-    unfinished.mkdir(mode=0o700)  # the engine would make a deleted database again, open to all
-    Shard.create(unfinished, manifest)
-    disk.settle(unfinished)
-    unfinished.rename(database / manifest.shard)
-    manifests.write(database, manifest)
-    return manifest

@@ -1,4 +1,4 @@
-"""The port to a store on this machine. The doctor, rebuilds and repairs are imported when they are
+"""The port to a store on this machine. The doctor, reembed and repair are imported when they are
 asked for.
 """
 
@@ -13,7 +13,7 @@ from ..limits import HERE
 from ..memory import Memory
 from ..settings import StorageConfig
 from ..store import StoreInfo
-from . import backup, disk
+from . import disk, journal
 from .access import FileAccess
 from .folder import AgentFolder
 
@@ -45,19 +45,15 @@ class FileBackend(FileAccess, Backend):
         return self.folder.exists
 
     def memories(self, note: Callable[[str], None]) -> list[Memory]:
-        """All memories, oldest first; of a read-only store, those of its backup."""
-        backup = self.folder.backup
-        if not (self.folder.read_only and backup):
+        """All memories, oldest first; of a read-only store, those of its journal."""
+        if not self.folder.read_only:
             return super().memories(note)
-        header = backup.header()
-        if header is None:
-            self.folder.require_writable()
-            return []
+        found, whole = self.folder.journal.memories()
         note(
             f"The store in {self.folder.path} is read-only, which the vector engine cannot use. "
-            f"This is its backup of {header.exported:%Y-%m-%d %H:%M} UTC."
+            f"This is its journal, {'which is whole' if whole else 'of which some cannot be read'}."
         )
-        return list(backup.memories())
+        return sorted(found.values(), key=lambda memory: memory.timestamp)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
         """Its disk, folder, lock and shard."""
@@ -66,31 +62,18 @@ class FileBackend(FileAccess, Backend):
         return doctor.findings(self, config, progress)
 
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """A store that cannot be mended in place is rebuilt from its texts."""
-        if any(finding.repairable and finding.state == "problem" for finding in findings):
-            from . import rebuild
+        """A new store is made from what is left of the present one."""
+        from . import repair
 
-            return await rebuild.plan_repair(self, config)
+        return await repair.plan_repair(self, config)
 
-        async def run(_: Progress) -> str:
-            await self.erase()
-            return "Erased."
-
-        return Repair("Erase what is left of forgotten ones?", run)
-
-    async def rebuild(
+    async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """In a new shard beside the present one, which one write of the manifest replaces."""
-        from . import rebuild
+        """The new vectors are gathered while the store stays in use."""
+        from . import reembed
 
-        return await rebuild.rebuild(self, info, generator, progress)
-
-    async def erase(self) -> None:
-        """By a rebuild that copies what is left."""
-        from . import rebuild
-
-        await rebuild.erase(self)
+        return await reembed.reembed(self, info, generator, progress)
 
     def forgotten(self, model: str) -> str:
         """From search and from the files."""
@@ -98,8 +81,8 @@ class FileBackend(FileAccess, Backend):
 
     @property
     def kept(self) -> str:
-        """What repairs have kept is in folders beside the database."""
-        return disk.removal(*self.folder.kept) if self.folder.kept else ""
+        """What repairs have put aside is in folders beside the database."""
+        return disk.removal(*self.folder.damaged) if self.folder.damaged else ""
 
 
 def _may_have_store(folder: Path) -> bool:
@@ -110,5 +93,5 @@ def _may_have_store(folder: Path) -> bool:
             return bool(validate_agent_id(folder.name))
         return False  # such as lost+found
     except OSError:
-        return (folder / backup.NAME).exists()
+        return (folder / journal.NAME).exists()
     return True

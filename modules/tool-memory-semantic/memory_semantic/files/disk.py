@@ -1,6 +1,5 @@
 """Files that survive a crash and that nobody else can read, and the room for them."""
 
-import errno
 import mmap
 import os
 import shlex
@@ -19,20 +18,32 @@ from ..resources import readable_size
 _POPULATE_READ = 22
 # Up to this size, a file is read into memory with its holes.
 _SMALL = 4 * 1024 * 1024
-# Files are copied in units of this size, in which disks lose data.
-_PIECE = 4096
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write `content` to `path` with mode 0600: all of it or nothing, and on disk on return."""
-    temporary = path.with_name(f"{path.name}.tmp")
+    prepare(path, content)
+    replace(path)
+
+
+def prepare(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write what `replace` will put in the place of `path`; it is on disk on return."""
+    temporary = _temporary(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
         file.flush()
         os.fsync(descriptor)
-    temporary.replace(path)
+
+
+def replace(path: Path) -> None:
+    """Put what `prepare` has written in the place of `path`; that is on disk on return."""
+    _temporary(path).replace(path)
     sync(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp")
 
 
 def sync(path: Path) -> None:
@@ -83,13 +94,13 @@ def size(folder: Path, holes: bool = True) -> int:
 
 def require_space(folder: Path, rewritten: int = 0) -> None:
     """Raise StorageError if the disk of `folder` is too full to use a store on it safely, or to
-    write `rewritten` bytes besides: what remains of the store when something is forgotten.
+    write `rewritten` bytes besides: the store anew.
     """
     free, needed = shutil.disk_usage(folder).free, MIN_FREE_BYTES + rewritten
     if free < needed:
         what = f"{readable_size(MIN_FREE_BYTES)} to use a store on it safely"
         if rewritten:
-            what += f", and {readable_size(rewritten)} to write the store without what is forgotten"
+            what += f", and {readable_size(rewritten)} to write the store anew"
         raise StorageError(
             f"The disk mounted at {_mount_point(folder)} is too full: {readable_size(free)} "
             f"are free, but it takes {what}. Free {readable_size(needed - free)} there by deleting "
@@ -122,26 +133,6 @@ def make_private(folder: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             path.chmod(mode & 0o700)
-
-
-def copy_sparse(source: str, target: str) -> None:
-    """Copy a file to a new one, mode 0600, with holes where it holds only zeros: the holes of an
-    empty store are a thousand times the size of its data. What the disk has lost becomes a hole.
-    """
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with Path(source).open("rb", buffering=0) as read, os.fdopen(descriptor, "wb") as written:
-        size = os.fstat(read.fileno()).st_size
-        for at in range(0, size, _PIECE):
-            try:
-                piece = os.pread(read.fileno(), _PIECE, at)
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                continue
-            if piece.strip(b"\0"):
-                written.seek(at)
-                written.write(piece)
-        written.truncate(size)
 
 
 def settle(folder: Path) -> None:

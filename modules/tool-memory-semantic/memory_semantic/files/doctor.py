@@ -1,28 +1,24 @@
 """What an examination finds about a store on this machine: its disk, folder, lock and shard."""
 
-import asyncio
 import errno
 import shutil
 import stat
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from threading import Event
 
 from ..backend import REPAIR_COMMAND, Finding, ShowProgress
 from ..errors import StorageError
-from ..examine import examine
 from ..findings import NO_STORE, about_info, about_memories, about_words, store_problem
 from ..resources import explanation, readable_size, shortage
 from ..settings import StorageConfig
 from ..workers import run_blocking
 from . import disk
 from .access import FileAccess
-from .apart import run_apart
+from .child import examined
 from .folder import AgentFolder
-from .info import Manifest
 from .lock import take_lock
 
 # How long to wait for a lock. A process that keeps it after a call releases it at once when wanted.
@@ -71,18 +67,17 @@ async def findings(
     yield await run_blocking(lambda: _lock_state(folder))
     try:
         with progress("Comparing", 1):
-            check = partial(_examine, folder.root, folder.agent_id, access.lock_seconds)
-            size = disk.size(folder.database)
-            problems, number = await run_blocking(lambda: run_apart(check, size=size))
+            problems, number = await run_blocking(lambda: examined(access))
     except StorageError as error:
         yield store_problem(error)
         return
-    for finding in about_memories(problems, number, "hashes, vectors and indexes", REPAIR_COMMAND):
+    compared = "hashes, vectors, indexes and the journal"
+    for finding in about_memories(problems, number, compared, REPAIR_COMMAND):
         yield finding
     if info:
-        for finding in (*about_words(config, info), *_erasure(info)):
+        for finding in about_words(config, info):
             yield finding
-        yield _backup(folder)
+        yield _journal(folder)
     # A file in it may be open to all while a session writes it: nobody else reaches it.
     tightened = "were too wide; tightened to the owner alone"
     yield Finding("ok", "permissions", tightened if was_open else "the owner alone")
@@ -90,25 +85,12 @@ async def findings(
         yield finding
 
 
-def _examine(root: Path, agent: str, lock_seconds: float) -> tuple[list[str], int]:
-    """The problems of a store, a sentence each, and how many memories it holds."""
-    access = FileAccess(AgentFolder(root, agent), lock_seconds)
-    return asyncio.run(access.run(lambda store: (examine(store), store.count()))) or ([], 0)
-
-
-def _backup(folder: AgentFolder) -> Finding:
-    header = folder.backup and folder.backup.header()
-    if header:
-        return Finding("ok", "backup", f"of {header.exported:%Y-%m-%d %H:%M} UTC")
+def _journal(folder: AgentFolder) -> Finding:
+    if header := folder.journal.header():
+        size = readable_size(folder.journal.path.stat().st_size)
+        return Finding("ok", "journal", f"{size}, of {header.shard}")
     remedy = f"See that you may write to {folder.path}, and that its disk has room."
-    return Finding("warning", "backup", "none could be written", remedy)
-
-
-def _erasure(info: Manifest) -> Iterator[Finding]:
-    if info.erasing:
-        text = "bytes of forgotten memories may still be on disk: some are being erased, or that "
-        text += "was interrupted"
-        yield Finding("warning", "forgotten", text, REPAIR_COMMAND)
+    return Finding("warning", "journal", "none could be written", remedy)
 
 
 def _of_others(folder: AgentFolder) -> Iterator[Finding]:
@@ -149,19 +131,17 @@ def _lock_state(folder: AgentFolder) -> Finding:
 
 
 def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
-    for left in (folder.rebuild, folder.rebuild.with_suffix(".tmp")):
-        if not left.exists():
-            continue
+    for left in folder.gathered:
         yield Finding(
             "warning",
-            "rebuild",
-            "one is running, or was interrupted and can be resumed",
-            f"Run the same reembed or repair again, or discard it: {disk.removal(left)}",
+            "vectors",
+            "a reembed or a repair is running, or was interrupted and can be resumed",
+            f"Run the same one again, or discard what it has: {disk.removal(left)}",
         )
-    for kept in folder.kept:
+    for kept in folder.damaged:
         yield Finding(
             "warning",
             "kept files",
-            f"{kept.name} holds what an earlier repair replaced, forgotten texts included",
+            f"{kept.name} is a shard that a repair has not read whole, forgotten texts included",
             f"When you no longer need it: {disk.removal(kept)}",
         )

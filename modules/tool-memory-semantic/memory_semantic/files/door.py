@@ -40,9 +40,7 @@ _lock = RLock()
 
 
 class Visit(Protocol):
-    """The store while its lock is held. One that `stays` lingers after any call."""
-
-    stays: bool
+    """The store while its lock is held."""
 
     def close(self) -> None:
         """Close the store and release the lock. Called once, whatever has happened."""
@@ -184,7 +182,7 @@ class Door(Generic[V]):
             except BaseException as error:
                 return partial(operation.answer.set_exception, error)
             with _lock:  # before the answer is given, because its receiver may fork
-                self._lingers = (self._is_burst or visit.stays) and self._may_linger
+                self._lingers = self._is_burst and self._may_linger
             if not self._line and not self._lingers:
                 return partial(operation.answer.set_result, result)
             operation.answer.set_result(result)
@@ -200,7 +198,7 @@ class Door(Generic[V]):
             while not self._line:
                 # When the interpreter ends, the main thread ends first.
                 lingers = self._lingers and self._may_linger and threading.main_thread().is_alive()
-                if not lingers or (time.monotonic() >= until and not visit.stays):
+                if not lingers or time.monotonic() >= until:
                     return False
                 # The caller that has just been answered may be about to call again.
                 if not self._changed.wait(LINGER_POLL_SECONDS) and visit.wanted():

@@ -2,15 +2,15 @@
 
 {storage_root}/{agent_id}/      mode 0700
     .gitignore                  *, so that no memory is committed by mistake
-    rebuild/                    the next shard, while it is built or if that was interrupted
-    damaged-<when>/             what a repair has replaced
-    backup.jsonl                an export, of a day ago at most (backup.py)
+    memories.jsonl              the journal, a second whole copy (journal.py)
+    damaged-1/                  a shard that a repair could not read whole (repair.py)
     usage.jsonl, usage.old.jsonl  what searches have found, if that is recorded (usage.py)
     waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (lock.py)
         manifest.json           what the store is, which shard is valid (info.py)
         shard-1/                the engine's files (shard.py)
+        <hash>-<n>.vectors      of another model, while they are gathered (vectors.py)
         shard.tmp and the like  unfinished work, cleared by the next call
 
 What others put beside these files is left alone.
@@ -24,38 +24,38 @@ import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
+from ..exchange import SHARD
 from ..limits import HERE
 from . import disk
 from . import info as manifests
-from .backup import Backup
+from .journal import Journal
+from .vectors import path_of
 
 logger = logging.getLogger(__name__)
 
 # All that we make in an agent's folder, and in its database.
 _IN_FOLDER = re.compile(
-    r"qdrant\.db|rebuild(\.tmp)?|damaged-.*|queue|lock|"
-    r"(\.gitignore|(backup|usage(\.old)?|waiting)\.jsonl)(\.tmp)?"
+    r"qdrant\.db|damaged-[0-9]+(\.tmp)?|queue|lock|"
+    r"(\.gitignore|(memories|usage(\.old)?|waiting)\.jsonl)(\.tmp)?"
 )
-_SHARD = re.compile(r"shard-[0-9]+")
-_SHARD_OR_DEBRIS = re.compile(r"shard-[0-9]+(\.tmp)?|(shard|manifest\.json)\.tmp")
-_IN_DATABASE = re.compile(rf"queue|lock|manifest\.json|{_SHARD_OR_DEBRIS.pattern}")
+_VECTORS = r"[0-9a-f]{16}-[0-9]{1,6}\.vectors"
+_SHARD_OR_DEBRIS = re.compile(rf"shard-[0-9]{{1,9}}(\.tmp)?|(shard|manifest\.json|{_VECTORS})\.tmp")
+_IN_DATABASE = re.compile(rf"queue|lock|manifest\.json|{_VECTORS}|{_SHARD_OR_DEBRIS.pattern}")
+# The shard that is being made.
+UNFINISHED = "shard.tmp"
 
 
 class AgentFolder:
-    """The folder of `agent_id` under `root`. Creates nothing until `make` is called. What a rebuild
-    makes is a store without a backup.
-    """
+    """The folder of `agent_id` under `root`. Creates nothing until `make` is called."""
 
-    def __init__(self, root: Path, agent_id: str, *, backed_up: bool = True) -> None:
+    def __init__(self, root: Path, agent_id: str) -> None:
         self.agent_id = agent_id
         self.path = root / agent_id
         self.database = self.path / "qdrant.db"
-        self.rebuild = self.path / "rebuild"
-        self.backup = Backup(self.path, agent_id) if backed_up else None
+        self.journal = Journal(self.path, agent_id)
         self.root = root
 
     @property
@@ -84,8 +84,7 @@ class AgentFolder:
     @property
     def shards(self) -> list[Path]:
         """The shards in the database, the newest last."""
-        found = (path for path in self.database.glob("shard-*") if _SHARD.fullmatch(path.name))
-        return sorted(found, key=number_of)
+        return _numbered(self.database, SHARD)
 
     @property
     def moved_root(self) -> Path | None:
@@ -96,13 +95,21 @@ class AgentFolder:
         return self.root.parent.with_name(".amplifier-memory") if default else None
 
     @property
-    def kept(self) -> list[Path]:
-        """What repairs have replaced and kept, oldest first."""
-        return sorted(self.path.glob("damaged-*"))
+    def damaged(self) -> list[Path]:
+        """The shards that repairs have put aside and could not read whole, the newest last."""
+        return _numbered(self.path, r"^damaged-[0-9]{1,9}$")
 
-    def keep_as(self, moment: datetime) -> Path:
-        """The folder in which a repair at `moment` keeps what it replaces."""
-        return self.path / f"damaged-{moment:%Y%m%d-%H%M%S}"
+    @property
+    def gathered(self) -> list[Path]:
+        """The files of vectors that are gathered for another model."""
+        return [path for path in _in(self.database) if re.fullmatch(_VECTORS, path.name)]
+
+    def next_shard(self) -> str:
+        """The name of a new shard: no other, wherever one is named, has as high a number."""
+        header = self.journal.header()
+        named = [path.name for path in (*self.shards, *self.damaged)]
+        named += [header.shard] if header and header.shard else []
+        return f"shard-{1 + max(map(manifests.number_of, named), default=0)}"
 
     def manifest(self) -> manifests.Manifest | None:
         """The manifest of the database. Without the lock, it may be replaced a moment later."""
@@ -198,7 +205,7 @@ class AgentFolder:
             export = f"agent-memory export {mine} --root {shlex.quote(str(self.root))}"
             raise StorageError(
                 f"The server in qdrant_url has no store of {self.agent_id!r}, but this machine has "
-                f"one. {UNCHANGED} To take it there: `{export}`, move qdrant.db and backup.jsonl "
+                f"one. {UNCHANGED} To take it there: `{export}`, move qdrant.db and memories.jsonl "
                 f"out of {self.path}, and `agent-memory import {mine}`. To keep using it here: set "
                 f"qdrant_url to {HERE!r}."
             )
@@ -215,18 +222,16 @@ class AgentFolder:
         return sorted(beside), sorted((*within, *inmost))
 
     def _require_not_lost(self) -> None:
-        # A new store would soon replace the only copy of its memories.
-        if not self.backup or not self.backup.path.exists():
+        # A new store would replace the only copy of its memories.
+        if not self.journal.path.exists():
             return
-        header = self.backup.header()
-        if header and not header.memories:
-            return
-        of = f" of {header.exported:%Y-%m-%d %H:%M} ({counted(header.memories)})" if header else ""
-        raise DamagedStoreError(
-            f"The store of {self.agent_id!r} is lost: there is a backup{of}, but no "
-            f"{manifests.NAME}. `agent-memory doctor --repair` makes a store from what is left. "
-            f"Or, to begin anew, move {self.path} away."
-        )
+        number = len(self.journal.memories()[0])
+        if number or not self.journal.header():
+            raise DamagedStoreError(
+                f"The store of {self.agent_id!r} has lost its {manifests.NAME}: there is only its "
+                f"journal ({counted(number)}). `agent-memory doctor --repair` makes a store from "
+                f"what is left. Or, to begin anew, move {self.path} away."
+            )
 
     def _require_not_moved(self) -> None:
         away = self.moved_root and self.moved_root / self.agent_id
@@ -242,16 +247,18 @@ class AgentFolder:
         )
 
 
-def number_of(shard: Path) -> int:
-    """The number in the name of a shard's folder; newer ones have higher numbers."""
-    return int(shard.name.removeprefix("shard-"))
-
-
-def clear_debris(database: Path, keep: str) -> None:
-    """Remove what interrupted work left, and the shards that the shard `keep` has replaced."""
+def clear_debris(database: Path, manifest: manifests.Manifest) -> None:
+    """Remove what interrupted work has left, and what the shard of `manifest` has replaced."""
+    done = path_of(database, manifest).name  # its vectors are in the shard
     for entry in list(database.iterdir()):
-        if entry.name != keep and _SHARD_OR_DEBRIS.fullmatch(entry.name):
+        debris = _SHARD_OR_DEBRIS.fullmatch(entry.name) or entry.name == done
+        if entry.name != manifest.shard and debris:
             disk.remove(entry)
+
+
+def _numbered(folder: Path, pattern: str) -> list[Path]:
+    found = (path for path in _in(folder) if re.match(pattern, path.name))
+    return sorted(found, key=lambda path: manifests.number_of(path.name))
 
 
 def _in(folder: Path) -> Iterator[Path]:

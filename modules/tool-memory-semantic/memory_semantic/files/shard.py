@@ -5,7 +5,7 @@ under its store's lock: a handle does not survive a fork, and two handles on one
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from .query import WORDS, condition, containing, similarity, sparse
 
 logger = logging.getLogger(__name__)
 
-# Points read at once, so that scanning a large store takes little memory.
-_BATCH = 256
+# Points read and written at once, so that reading a large store takes little memory.
+_BATCH = 500
 
 # How often a write is sent until it reads as written. Each kill inside a flush costs one more.
 _SENDS = 100
@@ -69,9 +69,9 @@ class Shard:
             except StorageError:
                 logger.warning("The vector engine failed to close a store.")
 
-    @staticmethod
-    def create(path: Path, info: StoreInfo) -> None:
-        """Create a shard with its indexes, as `info` describes, in the empty folder `path`."""
+    @classmethod
+    def create(cls, path: Path, info: StoreInfo) -> "Shard":
+        """A new shard, as `info` describes it, in the folder `path`, which is made."""
         # float16 halves the file and keeps the ranking. No write-ahead log, because every write is
         # flushed before it counts. Cold, because storing need not read in all vectors, and a search
         # reads them as it goes, which was faster up to 10,000 memories. One thread, because a shard
@@ -87,14 +87,16 @@ class Shard:
         config = edge.EdgeConfig(
             vectors={"": vectors}, sparse_vectors=words, max_search_threads=1, wal_enabled=False
         )
+        path.mkdir(mode=0o700)  # the engine would make it open to all
         with _engine_errors("create the store's shard"):
             handle = edge.EdgeShard.create(str(path), config)
-            # Without an index, a filter by tag would scan all memories. One by id does, but rarely.
+            # order_by needs it. Other filters scan all memories, which takes less than an index
+            # takes at each opening.
             index = edge.UpdateOperation.create_field_index
-            handle.update(index("tags", edge.PayloadSchemaType.Keyword))
-            handle.update(index("timestamp", edge.PayloadSchemaType.Datetime))  # order_by needs it
+            handle.update(index("timestamp", edge.PayloadSchemaType.Datetime))
             handle.flush()
             handle.close()
+        return cls(path, bool(info.words))
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """How many memories there are."""
@@ -102,20 +104,37 @@ class Shard:
             return self._handle.count(edge.CountRequest(exact=True, filter=condition(where)))
 
     def upsert(self, memories: Iterable[Memory]) -> None:
-        """Insert or replace memories by their keys. They are on disk when this returns."""
-        written = {memory.key: memory for memory in memories}
-        wanted = {key: memory.dict_for_storage() for key, memory in written.items()}
+        """Insert or replace memories by their keys. They are on disk when this returns.
 
-        def upsert(keys: list[UUID]) -> Any:
-            points = [edge.Point(key, self._vectors(written[key]), wanted[key]) for key in keys]
-            return edge.UpdateOperation.upsert_points(points)
+        The engine numbers operations from a file that a flush writes last. If a process was killed
+        inside a flush, the numbers begin again too low, and the engine silently skips what it takes
+        for known: so it is read back, and sent again with the next number.
+        """
+        left = [
+            Record(memory.key, memory.dict_for_storage(), memory.embedding) for memory in memories
+        ]
+        for _ in range(_SENDS):
+            self.fill(left)
+            self.flush()
+            found = {each.key: each.payload for each in self._retrieve([r.key for r in left])}
+            left = [record for record in left if found.get(record.key) != record.payload]
+            if not left:
+                return
+        raise DamagedStoreError(f"The vector engine did not write, {_SENDS} times. {REPAIR}")
 
-        self._update("write to the store", wanted, upsert)
+    def fill(self, records: Sequence[Record]) -> None:
+        """Insert or replace these, which are on disk after `flush`: for a shard that is being made.
+        In one that is in use, only `upsert` is safe.
+        """
+        points = [edge.Point(each.key, self._vectors(each), each.payload) for each in records]
+        if points:
+            with _engine_errors("write to the store"):
+                self._handle.update(edge.UpdateOperation.upsert_points(points))
 
-    def delete(self, keys: Iterable[UUID]) -> None:
-        """Hide the points with these keys from every answer; their bytes stay on disk."""
-        wanted = dict.fromkeys(keys)
-        self._update("delete from the store", wanted, edge.UpdateOperation.delete_points)
+    def flush(self) -> None:
+        """Put on disk what was filled in."""
+        with _engine_errors("write to the store"):
+            self._handle.flush()
 
     def get(self, keys: Iterable[UUID]) -> list[Record]:
         """The points under these keys, as far as they exist, with their vectors."""
@@ -145,7 +164,7 @@ class Shard:
         return self._page(limit=limit, filter=condition(where), order_by=latest)[0]
 
     def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
-        """Every point, a few hundred at a time, in key order; with vectors 30 times as slow."""
+        """Every point, a few hundred at a time, in key order; with vectors three times as slow."""
         records, offset = self._page(limit=_BATCH, with_vector=with_vectors)
         yield records
         while offset is not None:
@@ -160,46 +179,23 @@ class Shard:
         return [_record(point).key for point in points]
 
     def readable(self, keys: Sequence[UUID]) -> Iterator[Record]:
-        """The points with these keys, without their vectors: those of a page that cannot be read
-        one by one, as far as that is possible.
+        """The points with these keys: those of a page that cannot be read one by one, as far as
+        that is possible.
         """
         for start in range(0, len(keys), _BATCH):
             page = keys[start : start + _BATCH]
             try:
-                yield from self._retrieve(page)
+                yield from self.get(page)
             except DamagedStoreError:
                 for key in page:
                     with suppress(DamagedStoreError):
-                        yield from self._retrieve([key])
+                        yield from self.get([key])
 
     def _retrieve(self, keys: Sequence[UUID], with_vectors: bool = False) -> list[Record]:
         with _engine_errors("read the store"):
             return [
                 _record(point) for point in self._handle.retrieve(list(keys), True, with_vectors)
             ]
-
-    def _update(
-        self,
-        action: str,
-        wanted: Mapping[UUID, dict[str, Any] | None],
-        operation: Callable[[list[Any]], Any],
-    ) -> None:
-        """Send the `operation` for the keys in `wanted` until each has the payload there, or none.
-
-        The engine numbers operations from a file that a flush writes last. If a process was killed
-        inside a flush, the numbers begin again too low, and the engine silently skips what it takes
-        for known: so it is read back, and sent again with the next number.
-        """
-        keys = list(wanted)
-        for _ in range(_SENDS):
-            with _engine_errors(action):
-                self._handle.update(operation(keys))
-                self._handle.flush()
-            found = {record.key: record.payload for record in self._retrieve(keys)}
-            keys = [key for key in keys if found.get(key) != wanted[key]]
-            if not keys:
-                return
-        raise DamagedStoreError(f"The vector engine did not {action}, {_SENDS} times. {REPAIR}")
 
     def _query(self, requests: list[edge.QueryRequest]) -> list[list[Any]]:
         with _engine_errors("search the store"):
@@ -210,10 +206,10 @@ class Shard:
             points, offset = self._handle.scroll(edge.ScrollRequest(with_payload=True, **request))
         return [_record(point) for point in points], offset
 
-    def _vectors(self, memory: Memory) -> Any:
+    def _vectors(self, record: Record) -> Any:
         if not self._words:
-            return memory.embedding
-        return {"": memory.embedding, WORDS: sparse(indexed(memory.content))}
+            return record.vector
+        return {"": record.vector, WORDS: sparse(indexed(record.payload["content"]))}
 
 
 def _record(point: Any, score: float | None = None) -> Record:

@@ -1,54 +1,64 @@
-"""The store in a folder while its lock is held: the manifest, and the shard that it names."""
+"""The store in a folder while its lock is held: its shard, and the journal beside that."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
-from .. import ranking
-from ..errors import MAYBE_DELETED, MAYBE_STORED, counted, damage, explained
-from ..limits import LOCAL_MODEL
+from ..errors import MAYBE_STORED, counted, damage, explained
 from ..memory import Memory
 from ..merging import merge_all
-from ..store import EVERYWHERE, Merge, Question, Record, Stored, Where, memory_of
-from . import disk
+from ..store import (
+    EVERYWHERE,
+    Merge,
+    Question,
+    Record,
+    Stored,
+    StoreInfo,
+    Where,
+    fits_its_key,
+    memory_of,
+)
 from . import info as manifests
-from .backup import Backup
-from .folder import clear_debris, number_of
+from .folder import AgentFolder, clear_debris
 from .info import Manifest
 from .shard import Shard
+from .swap import require_space, swap
+from .vectors import forget_in
 
 
 class FileStore:
-    """The `Store` in the folder `database`. Must be closed; closing it twice is harmless.
+    """The `Store` in `folder`, as `manifest` describes it. Must be closed; closing it twice is
+    harmless. It `ends` when nothing more can be done with it: after a swap, or if the journal is
+    not whole any more.
 
-    `manifest_identity` identifies the manifest that it last read or wrote, and `changed` says
-    whether its memories were changed. Raises DamagedStoreError if the store holds fewer memories
-    than it should.
+    Raises DamagedStoreError if shard, journal and manifest do not agree.
     """
 
-    is_ours_alone = True
-
-    def __init__(self, database: Path, manifest: Manifest, backup: Backup | None = None) -> None:
+    def __init__(self, folder: AgentFolder, manifest: Manifest) -> None:
+        database = folder.database
         self.info = manifest
-        self.changed = False
-        self._backup = backup
         self.manifest_identity = manifests.identity(database)
-        self._database = database
-        self._shard = Shard(database / manifest.shard, manifest.words)
+        self.ends = False
+        self._folder = folder
+        path = database / manifest.shard
+        if not path.is_dir():
+            raise damage(manifest.agent, f"its {manifest.shard} is missing")
+        self._shard = Shard(path, bool(manifest.words))
         try:
-            count = self.count()
-            self._header = backup and backup.header()  # which nobody changes under the lock
-            least = max(manifest.memories, self._header.memories if self._header else 0)
-            if count < least:
-                raise damage(manifest.agent, f"it holds {count} of at least {counted(least)}")
-            # There are more after an interrupted write.
-            self._describe(memories=count)
+            count = self._shard.count()
+            if count < manifest.memories:
+                raise damage(
+                    manifest.agent, f"it holds {count} of at least {counted(manifest.memories)}"
+                )
+            folder.journal.check(manifest, count, lambda: self._shard.scan(False))
+            self.info = manifest.model_copy(update={"memories": count})
+            clear_debris(database, manifest)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Release the shard's files."""
+        self.ends = True
         self._shard.close()
 
     def count(self, where: Where = EVERYWHERE) -> int:
@@ -60,14 +70,15 @@ class FileStore:
         return {record.key: self._memory(record) for record in self._shard.get(keys)}
 
     def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
-        """See `Store`. Nobody else can change anything meanwhile."""
+        """See `Store`. Nobody else can change anything meanwhile. The shard is the truth: what it
+        has is stored, even if the journal cannot be written.
+        """
         known = self.get({memory.key for memory in memories})
         changed, stored = merge_all(memories, known, self.info, merge)
         if changed:
             with explained(MAYBE_STORED):
-                self.changed = True
                 self._shard.upsert(changed)
-                self._describe(memories=self.count(), common=self._common(changed))
+                self._note(changed, known.keys())
         return stored
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
@@ -76,13 +87,15 @@ class FileStore:
         for answer, (_, where) in zip(answers, asked, strict=True):
             if len(answer) < limit and len(answer) < self.count(where):
                 raise damage(self.info.agent, "a search does not find all memories")
-        return [[self._memory(record) for record in answer] for answer in answers]
+        return [
+            self._memories(answer, where) for answer, (_, where) in zip(answers, asked, strict=True)
+        ]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
         """See `Store`."""
         # The engine allocates room for as many as it is asked for.
         most = min(limit, max(1, self.info.memories))
-        return [self._memory(record) for record in self._shard.newest(most, where)]
+        return self._memories(self._shard.newest(most, where), where)
 
     def rarities(self, words: Sequence[int]) -> list[float]:
         """See `Store`."""
@@ -92,62 +105,55 @@ class FileStore:
         """See `Store`."""
         return self._shard.scan(with_vectors)
 
-    def delete(self, memories: Sequence[Memory]) -> None:
-        """See `Store`. Their bytes stay, and the manifest says so until a rebuild is complete, for
-        which there must be space. They leave the backup first: the other way round, an interruption
-        would leave there what is in no answer.
+    def second_copy(self) -> dict[UUID, Memory]:
+        """The journal's memories."""
+        return self._folder.journal.memories()[0]
+
+    def keys(self) -> list[UUID]:
+        """The keys of all memories."""
+        return self._shard.keys()
+
+    def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
+        """See `Store`."""
+        gone = {memory.key for memory in memories}
+        payloads = {memory.key: memory.dict_for_storage() for memory in changed}
+        require_space(self._folder)
+        forget_in(self._folder.database, gone)
+
+        def left(record: Record) -> Record | None:
+            if record.key in gone:
+                return None
+            return record._replace(payload=payloads.get(record.key, record.payload))
+
+        self.swap(self.info, left, self.info.memories - len(gone))
+
+    def swap(self, info: StoreInfo, change: Callable[[Record], Record | None], number: int) -> None:
+        """Replace the shard by one as `info` describes it: what `change` makes of each record, or
+        leaves out, which are a `number` of memories. Nothing more can be done with the store.
         """
-        disk.require_space(self._database, disk.size(self._database / self.info.shard, holes=False))
-        if self._backup:
-            ids, texts = ({getattr(m, name) for m in memories} for name in ("id", "content"))
-            self._backup.drop(ids, texts)
-            self._header = self._backup.header()
-        with explained(MAYBE_DELETED):
-            self.changed = True
-            self._describe(memories=self.info.memories - len(memories), erasing=True)
-            self._shard.delete(memory.key for memory in memories)
 
-    @property
-    def backup_is_due(self) -> bool:
-        """Whether `back_up` would write the backup."""
-        if not self._backup:
-            return False
-        return self._backup.is_due(self._header, self.info.memories, changed=self.changed)
+        def pages() -> Iterator[list[Record]]:
+            for page in self._shard.scan(True):
+                if not all(map(fits_its_key, page)):
+                    raise damage(self.info.agent, "a memory in it is not what was stored")
+                yield [record for each in page if (record := change(each))]
+            self.close()  # before its files are removed
 
-    def back_up(self) -> None:
-        """Write the backup if it is due. If that fails, a log says so."""
-        if self._backup and self.backup_is_due:
-            self._backup.write(self.info, self._all_readable())
+        require_space(self._folder)
+        lasting = info.model_copy(update={"created": self.info.created})
+        swap(self._folder, lasting, pages(), number)
 
-    def replace_shard(self, folder: Path, manifest: Manifest) -> None:
-        """Replace the current shard with the one in `folder`, which `manifest` describes. Writing
-        the manifest is the swap; then the old files are removed. This closes the store.
-        """
-        self.close()
-        name = f"shard-{number_of(Path(self.info.shard)) + 1}"
-        folder.rename(self._database / name)
-        disk.sync(self._database)
-        changes = {"shard": name, "created": self.info.created}
-        manifests.write(self._database, manifest.model_copy(update=changes))
-        clear_debris(self._database, keep=name)
+    def _note(self, changed: Sequence[Memory], known: Iterable[UUID]) -> None:
+        number, lines = self.info.memories, list[tuple[Memory, int]]()
+        for memory in changed:
+            number += memory.key not in known
+            lines.append((memory, number))
+        self._folder.journal.add(lines)
+        self.info = self.info.model_copy(update={"memories": number})
+        self.ends = not self._folder.journal.is_whole
 
-    def _all_readable(self) -> Iterator[Record]:
-        yield from self._shard.readable(self._shard.keys())
-
-    def _describe(self, **changes: object) -> None:
-        described = self.info.model_copy(update=changes)
-        if described != self.info:
-            manifests.write(self._database, described)
-            self.info, self.manifest_identity = described, manifests.identity(self._database)
-
-    def _common(self, changed: Sequence[Memory]) -> tuple[int, ...] | None:
-        # With the built-in model, a search is fast enough to work them out itself.
-        if not self.info.words or self.info.model.model == LOCAL_MODEL:
-            return None
-        words = {word for memory in changed for word in ranking.indexed(memory.content)}
-        words = sorted(words.union(self.info.common or ()))
-        rarities = self.rarities(words)
-        return tuple(sorted(ranking.common(words, rarities, self.info.memories)))
+    def _memories(self, records: Iterable[Record], where: Where) -> list[Memory]:
+        return [memory for memory in map(self._memory, records) if where.admits(memory)]
 
     def _memory(self, record: Record) -> Memory:
         return memory_of(record, self.info.agent)

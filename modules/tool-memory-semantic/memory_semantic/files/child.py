@@ -1,0 +1,158 @@
+"""What a damaged shard can crash runs in a process of its own, limited in time and memory: damage
+can make the engine abort its process, hang, or ask for more memory than there is.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from .. import errors
+from ..errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, exhausted
+from ..examine import examine, is_whole
+from ..memory import Memory
+from ..resources import shortage
+from ..store import Record, memory_of
+from . import disk, vectors
+from .access import FileAccess
+from .folder import AgentFolder
+from .shard import Shard
+
+# The slowest work here, the full check, takes 4 ms for a memory of 4 kB; then it hangs.
+_SECONDS = 300
+_BYTES_PER_SECOND = 250_000
+# Address space besides four times the store's size: an altered number in a list of ids makes the
+# engine ask for up to 100 GB.
+_BYTES = 4 * 2**30
+# How a process ends if the engine crashes it. Any other end is not the store's fault.
+_CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
+_HANGS = -signal.SIGKILL
+_PAGE = 500  # memories read at once
+_START = "import sys; sys.path[:] = {!r}; from memory_semantic.files.child import main; main()"
+
+
+class Readable(NamedTuple):
+    """What can be read of a shard: of how many, and which of these have a whole vector."""
+
+    stored: int
+    memories: dict[UUID, Memory]
+    embedded: set[UUID]
+    whole: bool
+
+
+def examined(access: FileAccess) -> tuple[list[str], int]:
+    """The faults of a store, a sentence each, and how many memories it holds. Raises StorageError
+    as a call on the store does, and DamagedStoreError if the engine crashes or hangs.
+    """
+    folder = access.folder
+    arguments = str(folder.root), folder.agent_id, str(access.lock_seconds)
+    code, output = _run("examine", *arguments, size=disk.size(folder.database))
+    if code == _HANGS:
+        raise DamagedStoreError(f"The vector engine hangs on the store's files. {REPAIR}")
+    if -code in _CRASHES:
+        raise DamagedStoreError(f"The vector engine crashes on the store's files. {REPAIR}")
+    if code:
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        raise StorageError(f"The check failed: its process {how}. Run it again.", UNCHANGED)
+    answer = json.loads(output)
+    if "error" in answer:
+        raise getattr(errors, answer["error"])(answer["text"])
+    return answer["problems"], answer["number"]
+
+
+def readable(shard: Path, agent: str, dimensions: int, gathered: Path | None) -> Readable:
+    """What can be read of the folder `shard`, whatever happens to the process that reads it. Whole
+    vectors of so many `dimensions` go to the file `gathered`, if one is named.
+    """
+    arguments = str(shard), agent, str(dimensions), str(gathered or "")
+    code, output = _run("read", *arguments, size=disk.size(shard))
+    stored, memories, embedded = 0, dict[UUID, Memory](), set[UUID]()
+    for line in output.splitlines():
+        with suppress(ValueError):  # the last one, of a process that crashed
+            fields = json.loads(line)
+            if isinstance(fields, int):
+                stored = fields
+                continue
+            memory = Memory.from_storage(fields["payload"])
+            memories[memory.key] = memory
+            embedded |= {memory.key} if fields["embedded"] else set()
+    return Readable(stored, memories, embedded, not code and len(memories) == stored)
+
+
+def _run(task: str, *arguments: str, size: int) -> tuple[int, bytes]:
+    """The return code and the output of `task` in a child. The child ends with this process."""
+    command = [sys.executable, "-P", "-c", _START.format(sys.path), task, str(4 * size + _BYTES)]
+    reading, writing = os.pipe()  # closed with this process, however that ends
+    try:
+        done = subprocess.run(
+            [*command, *arguments],
+            stdin=reading,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # the engine writes there when it crashes
+            timeout=_SECONDS + size / _BYTES_PER_SECOND,
+        )
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as error:
+        return _HANGS, error.stdout or b""
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def main() -> None:
+    """In the child: do what the arguments name."""
+    Thread(target=_end_with_parent, daemon=True).start()
+    task, memory, *arguments = sys.argv[1:]
+    with suppress(ValueError, OSError):  # macOS refuses it
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory), most))
+    for answer in {"examine": _examine, "read": _read}[task](*arguments):
+        print(json.dumps(answer), flush=True)
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
+    access = FileAccess(AgentFolder(Path(root), agent), float(lock_seconds))
+    try:
+        found = asyncio.run(access.run(lambda store: (examine(store), store.count())))
+        problems, number = found or ([], 0)
+        yield {"problems": problems, "number": number}
+    except Exception as error:
+        if not isinstance(error, StorageError):
+            number = shortage(error)
+            failed = f"The check failed ({type(error).__name__})."
+            error = exhausted("The check failed", number) if number else StorageError(failed)
+        yield {"error": type(error).__name__, "text": str(error)}
+
+
+def _read(path: str, agent: str, dimensions: str, gathered: str) -> Iterator[Any]:
+    with closing(Shard(Path(path), words=False)) as shard:
+        keys = shard.keys()
+        yield len(keys)
+        for start in range(0, len(keys), _PAGE):
+            records = shard.readable(keys[start : start + _PAGE])
+            there = [record for record in records if _is_memory(record, agent)]
+            whole = [each for each in there if is_whole(each.vector, int(dimensions))]
+            if gathered:
+                vectors.add(Path(gathered), ((each.key, each.vector) for each in whole))
+            embedded = {record.key for record in whole}
+            yield from ({"payload": r.payload, "embedded": r.key in embedded} for r in there)
+
+
+def _is_memory(record: Record, agent: str) -> bool:
+    with suppress(StorageError):
+        return memory_of(record, agent).agent_id == agent
+    return False

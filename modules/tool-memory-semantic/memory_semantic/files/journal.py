@@ -1,0 +1,199 @@
+"""The journal of a store: `memories.jsonl` in the agent's folder, a second whole copy of it.
+
+It is an export that goes on: once the engine has a memory on disk, a line is added. No call reads
+more of it than its first and its last line, and the shard is the truth: where they differ, the
+journal is written anew from it, unless that would lose a memory.
+"""
+
+import errno
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from ..errors import StorageError, counted, damage
+from ..exchange import NUMBER, Header, line_of, memory_of_line, numbered
+from ..limits import JOURNAL_SLACK
+from ..memory import Memory, utc_now
+from ..store import Record, fits_its_key
+from . import disk
+from .info import Manifest, number_of
+
+logger = logging.getLogger(__name__)
+
+NAME = "memories.jsonl"
+
+# More than any first line has, and more than any line: one of 10,000 characters has 81 kB at most.
+_HEADER_BYTES = 4_096
+_LINE_BYTES = 96_000
+
+# The journals that this process could not write: a log says so once.
+_failing: set[Path] = set()
+
+# The line of each memory, after its time.
+Lines = list[tuple[str, bytes]]
+
+
+class Journal:
+    """The journal of `agent` in its `folder`. Use it under the store's lock. Nothing is added to it
+    before `check` has seen that it `is_whole`.
+    """
+
+    def __init__(self, folder: Path, agent: str) -> None:
+        self.path = folder / NAME
+        self._agent = agent
+        self.is_whole = False
+
+    def header(self) -> Header | None:
+        """Its first line; None if there is no journal of this agent that can be read."""
+        return self._ends()[0]
+
+    def check(
+        self, info: Manifest, count: int, pages: Callable[[], Iterable[list[Record]]]
+    ) -> None:
+        """Compare it with the shard that `info` describes, which counts so many memories, and write
+        it anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
+        says so. Raises DamagedStoreError if the shard lacks memories, or is older.
+        """
+        header, number = self._ends()
+        of = number_of(header.shard) if header and header.shard else 0
+        mine = number_of(info.shard)
+        if of > mine:
+            raise damage(info.agent, "its database is older than its journal")
+        if of == mine and number is not None and count < number:
+            raise damage(info.agent, f"it holds {count} of {counted(number)}")
+        self.is_whole = of == mine and count == number
+        if self.is_whole and header and not self._is_long(header):
+            return
+        keys, lines = set[UUID](), Lines()
+        for page in pages():
+            keys |= {record.key for record in page}
+            lines += lines_of(page, info.agent)
+        if len(keys) != count:
+            raise damage(info.agent, f"{len(keys)} of {counted(count)} can be read")
+        if not 0 < of < mine:  # what a swap has left out, that of an older shard still has
+            lost = len(self.memories()[0].keys() - keys)
+            if lost:
+                raise damage(info.agent, f"its journal has {counted(lost)} that it has lost")
+        try:
+            disk.require_space(self.path.parent, sum(len(line) for _, line in lines))
+            self.prepare(info, lines)
+            self.replace()
+        except (OSError, StorageError) as error:
+            self._tell(error)
+
+    def add(self, memories: Iterable[tuple[Memory, int]]) -> None:
+        """Add memories, each with how many the store holds after it. They are on disk on return. If
+        that fails, a log says so, and the next opening writes the journal anew.
+        """
+        if not self.is_whole:
+            return
+        lines = (numbered(line_of(memory.dict_for_storage()), n) for memory, n in memories)
+        try:
+            self._append(b"".join(lines))
+        except OSError as error:
+            self.is_whole = False
+            self._tell(error)
+
+    def memories(self) -> tuple[dict[UUID, Memory], bool]:
+        """Those that can be read, by key, and whether these are all: every line reads, and there
+        are as many as the last one says.
+        """
+        found, last, whole = dict[UUID, Memory](), 0, self._ends()[1] is not None
+        for line in self._lines():
+            try:
+                memory, last = memory_of_line(line, self._agent)
+            except ValueError:
+                whole = False
+            else:
+                found[memory.key] = memory
+        return found, whole and len(found) == last
+
+    def prepare(self, info: Manifest, lines: Lines) -> None:
+        """Write the journal that `replace` will put in the place of this one: that of the shard
+        which `info` describes. It is on disk on return.
+        """
+        lines.sort()
+
+        def content() -> Iterator[bytes]:
+            return (numbered(line, n) for n, (_, line) in enumerate(lines, start=1))
+
+        header = Header(
+            agent=info.agent,
+            exported=utc_now(),
+            memories=len(lines),
+            embedding=info.model,
+            endpoint=info.endpoint,
+            words=info.words,
+            shard=info.shard,
+            size=sum(map(len, content())),
+        )
+        disk.prepare(self.path, (line for part in ([header.line()], content()) for line in part))
+
+    def replace(self) -> None:
+        """Put the journal that was prepared in the place of this one."""
+        disk.replace(self.path)
+        self.is_whole = True
+        _failing.discard(self.path)
+
+    def _ends(self) -> tuple[Header | None, int | None]:
+        """Its first line, and the number in its last one; None for what cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                first = file.readline(_HEADER_BYTES)
+                start, end = file.tell(), file.seek(0, os.SEEK_END)
+                file.seek(max(start, end - _LINE_BYTES))
+                last = file.read()
+            header = Header.model_validate_json(first)
+            if header.agent != self._agent or not first.endswith(b"\n"):
+                return None, None
+        except (OSError, ValueError):
+            return None, None
+        with suppress(ValueError, LookupError, TypeError):
+            number = json.loads(last.splitlines()[-1])[NUMBER] if last else 0
+            return header, number if last.endswith(b"\n") or not last else None
+        return header, None
+
+    def _is_long(self, header: Header) -> bool:
+        return self.path.stat().st_size > 2 * (header.size or 0) + JOURNAL_SLACK
+
+    def _lines(self) -> Iterator[bytes]:
+        with suppress(FileNotFoundError, IsADirectoryError), self.path.open("rb") as file:
+            with suppress(ValueError):
+                if Header.model_validate_json(file.readline(_HEADER_BYTES)).agent != self._agent:
+                    return
+            yield from file
+
+    def _append(self, lines: bytes) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            try:
+                if os.write(descriptor, lines) < len(lines):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(descriptor)
+            except OSError:
+                # Without its last byte, the next opening sees that it is not whole.
+                os.ftruncate(descriptor, size - 1)
+                raise
+        finally:
+            os.close(descriptor)
+
+    def _tell(self, error: Exception) -> None:
+        if self.path not in _failing:
+            _failing.add(self.path)
+            logger.warning(
+                "The journal of agent %r was not written: %s. Its store works without.",
+                self._agent,
+                type(error).__name__,
+            )
+
+
+def lines_of(records: Sequence[Record], agent: str) -> Lines:
+    """The lines of these `records`. Raises DamagedStoreError if one is not what was stored."""
+    if not all(map(fits_its_key, records)):
+        raise damage(agent, "a memory in it is not what was stored")
+    return [(record.payload["timestamp"], line_of(record.payload)) for record in records]

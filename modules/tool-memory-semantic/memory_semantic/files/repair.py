@@ -1,0 +1,205 @@
+"""Makes a new store from what is left of one that is damaged or lost: its shard, as far as the
+engine can read it, and its journal.
+
+The shard is put aside first, as `damaged-3` in the agent's folder, so that nobody stores in it
+meanwhile; whatever interrupts the repair, the next one reads it there. A shard that was read whole
+is removed in the end.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from typing import NamedTuple, TypeVar
+
+from ..backend import Progress, Repair, info_for
+from ..embeddings.choice import choose
+from ..embeddings.generator import EmbeddingGenerator
+from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
+from ..memory import Memory
+from ..settings import StorageConfig
+from ..store import StoreInfo
+from ..workers import run_cancellable
+from . import disk
+from . import info as manifests
+from .access import FileAccess
+from .child import Readable, readable
+from .folder import AgentFolder
+from .info import Manifest, number_of
+from .lock import take_lock
+from .reembed import batches, discard, embedded, with_vectors
+from .swap import require_space, swap
+from .vectors import Vectors, add, path_of
+
+T = TypeVar("T")
+
+
+class _Left(NamedTuple):
+    """What is left of a store: its `memories`, those that have a vector, and whether the shard was
+    read whole.
+    """
+
+    memories: list[Memory]
+    shard: Readable
+    found: str
+
+
+async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
+    """See `Backend.repair`. Raises StorageError if nothing is left."""
+    folder = access.folder
+    folder.database.mkdir(mode=0o700, exist_ok=True)  # it may be lost
+    info = _described(folder)
+    if info:  # its model counts, whatever the settings name for new stores
+        config = config.model_copy(update={"embedding_model": None, "dimensions": None})
+    generator = choose(folder.agent_id, config, info)
+    keeps = info is not None and not generator.on_this_machine  # whose vectors cost something
+    dimensions = info.model.dimensions if info else 0
+    left = await _locked(access, lambda: _read(folder, dimensions, None))
+    if not left.memories:
+        raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
+    texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
+    if info is None or not keeps:
+        made = await info_for(folder.agent_id, config, generator)
+        words = info.words and made.words if info else made.words
+        made = made.model_copy(update={"words": words or made.words})
+        info = made.model_copy(update={"created": info.created}) if info else made
+    wanted = info
+
+    async def run(progress: Progress) -> str:
+        gathered = path_of(folder.database, wanted)
+        manifest = await _locked(access, lambda: _put_aside(folder))
+        from_shard = gathered if keeps else None
+        left = await _locked(access, lambda: _read(folder, dimensions, from_shard))
+        await _gather(access, left.memories, gathered, generator, progress)
+        return await _locked(access, lambda: _finish(folder, wanted, left, gathered, manifest))
+
+    return Repair(
+        "Start?",
+        run,
+        f"{left.found}\nA new store will be made, with {wanted.model}.",
+        texts,
+        generator if texts else None,
+    )
+
+
+async def _locked(access: FileAccess, work: Callable[[], T]) -> T:
+    def locked(cancelled: Event) -> T:
+        end = time.monotonic() + access.lock_seconds
+        with explained(UNCHANGED), take_lock(access.folder.database, end, cancelled):
+            return work()
+
+    return await run_cancellable(locked)
+
+
+def _manifest(folder: AgentFolder) -> Manifest | None:
+    """The manifest, if it can be read, whichever engine wrote the shard."""
+    try:
+        return manifests.described(folder.database)
+    except DamagedStoreError:
+        return None
+
+
+def _described(folder: AgentFolder) -> StoreInfo | None:
+    """What the store was, by its manifest or else by its journal."""
+    header = folder.journal.header()
+    if (manifest := _manifest(folder)) or not (header and header.embedding):
+        return manifest
+    return StoreInfo(
+        agent=header.agent,
+        embedding=header.embedding,
+        endpoint=header.endpoint,
+        words=header.words or 0,
+        created=header.exported,
+    )
+
+
+def _shard(folder: AgentFolder) -> Path | None:
+    """The shard that counts: that of the manifest, else the newest that is not older than the
+    journal. Others may hold what was forgotten.
+    """
+    header, manifest = folder.journal.header(), _manifest(folder)
+    named = manifest.shard if manifest else header.shard if header else None
+    least = number_of(named) if named else 0
+    found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
+    if manifest:
+        found = [path for path in found if number_of(path.name) == least]
+    return max(found, key=lambda path: number_of(path.name), default=None)
+
+
+def _put_aside(folder: AgentFolder) -> Manifest | None:
+    """Put the shard aside, if it is not yet; returns the manifest."""
+    shard = _shard(folder)
+    if shard and shard.parent == folder.database:
+        shard.rename(folder.path / shard.name.replace("shard", "damaged"))
+        disk.sync(folder.database)
+        disk.sync(folder.path)
+    return _manifest(folder)
+
+
+def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
+    """Of a text that both have, the shard's record counts, unless the shard has lost some. If one
+    of the two is newer and whole, it alone counts: the other may have what was forgotten.
+    """
+    header, manifest, path = folder.journal.header(), _manifest(folder), _shard(folder)
+    shard = Readable(0, {}, set(), False)
+    if path:
+        shard = readable(path, folder.agent_id, dimensions, gathered)
+    journal, is_whole = folder.journal.memories()
+    of = number_of(header.shard) if header and header.shard else 0
+    mine = number_of(path.name) if path else 0
+    least = manifest.memories if manifest else 0
+    has_all = shard.whole and shard.stored >= least
+    if is_whole and of > mine:
+        memories = journal
+    elif 0 < of < mine and has_all:
+        memories = shard.memories
+    elif is_whole and of == mine and len(shard.memories) < len(journal):
+        memories = shard.memories | journal
+    else:
+        memories = journal | shard.memories
+    only_journal, only_shard = len(memories.keys() - shard.memories), len(memories.keys() - journal)
+    most = max(shard.stored, least, len(journal), len(memories))
+    found = (
+        f"The engine can read {counted(len(shard.memories))}, the journal holds {len(journal):,}; "
+        f"{only_journal:,} only the journal has, {only_shard:,} only the shard. Of at least "
+        f"{most:,} that were stored, {len(memories):,} will be there."
+    )
+    return _Left(list(memories.values()), shard._replace(whole=has_all), found)
+
+
+async def _gather(
+    access: FileAccess,
+    memories: Sequence[Memory],
+    gathered: Path,
+    generator: EmbeddingGenerator,
+    progress: Progress,
+) -> None:
+    def lacking() -> list[Memory]:
+        with closing(Vectors(gathered)) as vectors:
+            return [memory for memory in memories if memory.key not in vectors]
+
+    left = await _locked(access, lacking)
+    for done, some in batches(left):
+        new = await embedded(some, generator)
+        await _locked(access, lambda new=new: add(gathered, new))
+        progress(len(memories) - len(left) + done, len(memories))
+
+
+def _finish(
+    folder: AgentFolder, info: StoreInfo, left: _Left, gathered: Path, manifest: Manifest | None
+) -> str:
+    if _manifest(folder) != manifest:
+        raise StorageError("Another repair of this store has ended meanwhile.", UNCHANGED)
+    aside = _shard(folder)
+    require_space(folder)
+    with closing(Vectors(gathered)) as vectors:
+        swap(folder, info, with_vectors(left.memories, vectors), len(left.memories))
+    discard(folder)
+    told = f"Repaired, with {counted(len(left.memories))}."
+    if aside and left.shard.whole:
+        disk.remove(aside)
+    elif aside:
+        told += f" What could not be read is in {aside}. When you no longer need it: "
+        told += disk.removal(aside)
+    return told
