@@ -82,7 +82,7 @@ class DictBackend(Backend):
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
         raise StorageError("Nothing can happen to it.")
 
-    async def rebuild(
+    async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
         assert self.store
@@ -95,17 +95,12 @@ class DictBackend(Backend):
         self.store.present = info
         return len(texts)
 
-    async def erase(self) -> None:
-        pass
-
     def forgotten(self, model: str) -> str:
         return "Gone from the dictionary."
 
 
 class DictStore:
     """The `Store` in it."""
-
-    is_ours_alone = True
 
     def __init__(self, info: StoreInfo) -> None:
         self.present = info
@@ -157,7 +152,13 @@ class DictStore:
     def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         yield list(self.records.values())
 
-    def delete(self, memories: Sequence[Memory]) -> None:
+    def second_copy(self) -> None:
+        pass
+
+    def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
+        for memory in changed:
+            payload = memory.dict_for_storage()
+            self.records[memory.key] = self.records[memory.key]._replace(payload=payload)
         for memory in memories:
             del self.records[memory.key]
 

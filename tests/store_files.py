@@ -11,7 +11,7 @@ from memory_semantic import Memory
 from memory_semantic.memory import MEMORY_ID
 
 # What an agent's folder has, if nothing was interrupted.
-OF_A_STORE = {".gitignore", "backup.jsonl", "qdrant.db"}
+OF_A_STORE = {".gitignore", "memories.jsonl", "qdrant.db"}
 # Shorter beginnings of a text may occur by chance. The engine compresses each memory separately,
 # which leaves ids and nearly all beginnings readable.
 _TEXT_BYTES = 16

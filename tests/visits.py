@@ -13,7 +13,6 @@ class CountingVisit:
     entered = 0
     closed = 0
     valid = True
-    stays = False
 
     def __init__(self, folder: Path, deadline: float, cancelled: Event) -> None:
         self.folder = folder

@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    os.read(0, 1)  # until the pipe is closed
     os._exit(1)
 
 

@@ -18,6 +18,7 @@ from ..embeddings.choice import choose
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
 from ..memory import Memory
+from ..ranking import INDEXED
 from ..settings import StorageConfig
 from ..store import StoreInfo
 from ..workers import run_cancellable
@@ -28,7 +29,7 @@ from .child import Readable, readable
 from .folder import AgentFolder
 from .info import Manifest, number_of
 from .lock import take_lock
-from .reembed import batches, discard, embedded, with_vectors
+from .reembed import batches, embedded, with_vectors
 from .swap import require_space, swap
 from .vectors import Vectors, add, path_of
 
@@ -61,9 +62,9 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
     if info is None or not keeps:
         made = await info_for(folder.agent_id, config, generator)
-        words = info.words and made.words if info else made.words
-        made = made.model_copy(update={"words": words or made.words})
-        info = made.model_copy(update={"created": info.created}) if info else made
+        words = INDEXED if info and info.words else made.words
+        created = info.created if info else made.created
+        info = made.model_copy(update={"words": words, "created": created})
     wanted = info
 
     async def run(progress: Progress) -> str:
@@ -195,7 +196,6 @@ def _finish(
     require_space(folder)
     with closing(Vectors(gathered)) as vectors:
         swap(folder, info, with_vectors(left.memories, vectors), len(left.memories))
-    discard(folder)
     told = f"Repaired, with {counted(len(left.memories))}."
     if aside and left.shard.whole:
         disk.remove(aside)
