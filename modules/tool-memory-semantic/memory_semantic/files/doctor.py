@@ -86,7 +86,7 @@ async def findings(
 
 
 def _journal(folder: AgentFolder) -> Finding:
-    if header := folder.journal.header():
+    if header := folder.journal.ends()[0]:
         size = readable_size(folder.journal.path.stat().st_size)
         return Finding("ok", "journal", f"{size}, of {header.shard}")
     remedy = f"See that you may write to {folder.path}, and that its disk has room."

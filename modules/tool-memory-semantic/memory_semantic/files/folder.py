@@ -106,7 +106,7 @@ class AgentFolder:
 
     def next_shard(self) -> str:
         """The name of a new shard: no other, wherever one is named, has as high a number."""
-        header = self.journal.header()
+        header = self.journal.ends()[0]
         named = [path.name for path in (*self.shards, *self.damaged)]
         named += [header.shard] if header and header.shard else []
         return f"shard-{1 + max(map(manifests.number_of, named), default=0)}"
@@ -226,7 +226,7 @@ class AgentFolder:
         if not self.journal.path.exists():
             return
         number = len(self.journal.memories()[0])
-        if number or not self.journal.header():
+        if number or not self.journal.ends()[0]:
             raise DamagedStoreError(
                 f"The store of {self.agent_id!r} has lost its {manifests.NAME}: there is only its "
                 f"journal ({counted(number)}). `agent-memory doctor --repair` makes a store from "

@@ -47,9 +47,25 @@ class Journal:
         self._agent = agent
         self.is_whole = False
 
-    def header(self) -> Header | None:
-        """Its first line; None if there is no journal of this agent that can be read."""
-        return self._ends()[0]
+    def ends(self) -> tuple[Header | None, int | None]:
+        """Its first line, and the number in its last one; None for what cannot be read, or is of
+        another agent.
+        """
+        try:
+            with self.path.open("rb") as file:
+                first = file.readline(_HEADER_BYTES)
+                start, end = file.tell(), file.seek(0, os.SEEK_END)
+                file.seek(max(start, end - _LINE_BYTES))
+                last = file.read()
+            header = Header.model_validate_json(first)
+            if header.agent != self._agent or not first.endswith(b"\n"):
+                return None, None
+        except (OSError, ValueError):
+            return None, None
+        with suppress(ValueError, LookupError, TypeError):
+            number = json.loads(last.splitlines()[-1])[NUMBER] if last else 0
+            return header, number if last.endswith(b"\n") or not last else None
+        return header, None
 
     def check(
         self, info: Manifest, count: int, pages: Callable[[], Iterable[list[Record]]]
@@ -58,7 +74,7 @@ class Journal:
         it anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
         says so. Raises DamagedStoreError if the shard lacks memories, or is older.
         """
-        header, number = self._ends()
+        header, number = self.ends()
         of = number_of(header.shard) if header and header.shard else 0
         mine = number_of(info.shard)
         if of > mine:
@@ -102,7 +118,7 @@ class Journal:
         """Those that can be read, by key, and whether these are all: every line reads, and there
         are as many as the last one says.
         """
-        found, last, whole = dict[UUID, Memory](), 0, self._ends()[1] is not None
+        found, last, whole = dict[UUID, Memory](), 0, self.ends()[1] is not None
         for line in self._lines():
             try:
                 memory, last = memory_of_line(line, self._agent)
@@ -138,24 +154,6 @@ class Journal:
         disk.replace(self.path)
         self.is_whole = True
         _failing.discard(self.path)
-
-    def _ends(self) -> tuple[Header | None, int | None]:
-        """Its first line, and the number in its last one; None for what cannot be read."""
-        try:
-            with self.path.open("rb") as file:
-                first = file.readline(_HEADER_BYTES)
-                start, end = file.tell(), file.seek(0, os.SEEK_END)
-                file.seek(max(start, end - _LINE_BYTES))
-                last = file.read()
-            header = Header.model_validate_json(first)
-            if header.agent != self._agent or not first.endswith(b"\n"):
-                return None, None
-        except (OSError, ValueError):
-            return None, None
-        with suppress(ValueError, LookupError, TypeError):
-            number = json.loads(last.splitlines()[-1])[NUMBER] if last else 0
-            return header, number if last.endswith(b"\n") or not last else None
-        return header, None
 
     def _is_long(self, header: Header) -> bool:
         return self.path.stat().st_size > 2 * (header.size or 0) + JOURNAL_SLACK

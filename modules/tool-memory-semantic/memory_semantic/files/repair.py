@@ -103,7 +103,7 @@ def _manifest(folder: AgentFolder) -> Manifest | None:
 
 def _described(folder: AgentFolder) -> StoreInfo | None:
     """What the store was, by its manifest or else by its journal."""
-    header = folder.journal.header()
+    header = folder.journal.ends()[0]
     if (manifest := _manifest(folder)) or not (header and header.embedding):
         return manifest
     return StoreInfo(
@@ -119,7 +119,7 @@ def _shard(folder: AgentFolder) -> Path | None:
     """The shard that counts: that of the manifest, else the newest that is not older than the
     journal. Others may hold what was forgotten.
     """
-    header, manifest = folder.journal.header(), _manifest(folder)
+    header, manifest = folder.journal.ends()[0], _manifest(folder)
     named = manifest.shard if manifest else header.shard if header else None
     least = number_of(named) if named else 0
     found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
@@ -142,7 +142,8 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     """Of a text that both have, the shard's record counts, unless the shard has lost some. If one
     of the two is newer and whole, it alone counts: the other may have what was forgotten.
     """
-    header, manifest, path = folder.journal.header(), _manifest(folder), _shard(folder)
+    manifest, path = _manifest(folder), _shard(folder)
+    header, number = folder.journal.ends()
     shard = Readable(0, {}, set(), False)
     if path:
         shard = readable(path, folder.agent_id, dimensions, gathered)
@@ -153,9 +154,9 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     has_all = shard.whole and shard.stored >= least
     if is_whole and of > mine:
         memories = journal
-    elif 0 < of < mine and has_all:
+    elif has_all and (0 < of < mine or (of == mine and number in range(shard.stored + 1))):
         memories = shard.memories
-    elif is_whole and of == mine and len(shard.memories) < len(journal):
+    elif is_whole and of == mine:
         memories = shard.memories | journal
     else:
         memories = journal | shard.memories

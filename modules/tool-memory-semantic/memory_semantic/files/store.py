@@ -105,9 +105,10 @@ class FileStore:
         """See `Store`."""
         return self._shard.scan(with_vectors)
 
-    def second_copy(self) -> dict[UUID, Memory]:
-        """The journal's memories."""
-        return self._folder.journal.memories()[0]
+    def second_copy(self) -> dict[UUID, Memory] | None:
+        """The journal's memories; None if it could not be written."""
+        journal = self._folder.journal
+        return journal.memories()[0] if journal.is_whole else None
 
     def keys(self) -> list[UUID]:
         """The keys of all memories."""

@@ -1,0 +1,351 @@
+"""The journal: a second whole copy of a store that a person can read, what it is compared with when
+a store is opened, and what becomes of a store whose parts are of different moments.
+"""
+
+import asyncio
+import errno
+import itertools
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from conftest import MakeStorage
+from memory_semantic import DamagedStoreError, Memory, MemoryStorage, StorageError
+from memory_semantic.files import disk, journal
+from memory_semantic.limits import JOURNAL_SLACK
+from memory_semantic.memory import utc_now
+from plain_vectors import PlainVectors
+from store_files import bytes_of, copy_sparse
+
+REPAIR = r"agent-memory doctor|doctor --repair"
+
+
+@pytest.fixture
+def plain(root: Path) -> MemoryStorage:
+    """A store whose vectors take no time."""
+    return MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors())
+
+
+@pytest.fixture
+def path(root: Path) -> Path:
+    return root / "sam" / "memories.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def nothing_failed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_failing", set())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def texts(path: Path) -> list[str]:
+    """What it holds, line by line."""
+    return [line["content"] for line in lines(path)[1:]]
+
+
+async def fill(storage: MemoryStorage, number: int, what: str = "fact") -> list[Memory]:
+    """Restore memories of different days, and return them, oldest first."""
+    now = utc_now()
+    memories = [
+        Memory(
+            agent_id="sam",
+            content=f"{what} {i}",
+            timestamp=now - timedelta(days=number - i),
+            tags=["a", "ü"],
+            metadata={"source": "a test"},
+        )
+        for i in range(number)
+    ]
+    await storage.restore(memories)
+    await storage.close()
+    return memories
+
+
+async def everything(storage: MemoryStorage) -> dict[str, Any]:
+    return {m.content: m.dict_for_storage() for m in await storage.get_recent(None)}
+
+
+async def test_it_is_an_export_that_goes_on_private_and_numbered(
+    plain: MemoryStorage, path: Path
+) -> None:
+    memories = await fill(plain, 3)
+    await plain.store("fact 1", ["b"])
+    await plain.store("fact 3")
+    assert path.stat().st_mode & 0o777 == 0o600
+    header, *rest = lines(path)
+    assert header["format"] == "agent-memory" and header["embedding"] == ["plain", None, 32]
+    assert header["agent"] == "sam" and header["shard"] == "shard-1" and header["bytes"] == 0
+    assert [(line["content"], line.pop("n")) for line in rest] == [
+        ("fact 0", 1),
+        ("fact 1", 2),
+        ("fact 2", 3),
+        ("fact 1", 3),
+        ("fact 3", 4),
+    ]
+    restored = [plain.memory_from(line)[0] for line in rest[:3]]
+    assert [m.dict_for_storage() for m in restored] == [m.dict_for_storage() for m in memories]
+    await plain.delete([memories[0].id])
+    assert texts(path) == ["fact 2", "fact 1", "fact 3"] and lines(path)[0]["shard"] == "shard-2"
+    assert [line["n"] for line in lines(path)[1:]] == [1, 2, 3]
+
+
+def test_import_reads_it_and_of_a_text_the_later_line(
+    command: Command, storage: MemoryStorage, path: Path, tmp_path: Path
+) -> None:
+    asyncio.run(storage.store_many(["a rule", "a fact"]))
+    [rule] = [m.id for m in asyncio.run(storage.get_recent()) if m.content == "a rule"]
+    for pinned in (True, False):
+        asyncio.run(storage.pin([rule], pinned))
+    before = asyncio.run(everything(storage))
+    assert len(texts(path)) == 4
+    path.rename(tmp_path / "memories.jsonl")
+    shutil.rmtree(path.parent)
+    result = command.run("import", str(tmp_path / "memories.jsonl"), "--yes")
+    assert "2 memories for sam: 2 new" in result.stdout and "left out" not in result.output
+    assert asyncio.run(everything(storage)) == before
+
+
+def cut_the_end(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def header_as(**fields: Any) -> Callable[[Path], None]:
+    def alter(path: Path) -> None:
+        first, rest = path.read_text().split("\n", 1)
+        path.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + rest)
+
+    return alter
+
+
+def without_the_last_line(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1]))
+
+
+def with_one_more(path: Path) -> None:
+    line = lines(path)[-1] | {"content": "lost", "n": lines(path)[-1]["n"] + 1}
+    path.write_bytes(path.read_bytes() + json.dumps(line).encode() + b"\n")
+
+
+def with_one_more_and_torn(path: Path) -> None:
+    with_one_more(path)
+    path.write_bytes(path.read_bytes() + b'{"id":')
+
+
+def of_an_older_shard_with_one_more(path: Path) -> None:
+    with_one_more(path)
+    header_as(shard="shard-1")(path)
+
+
+WRITTEN_ANEW = {
+    "gone": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "noise": lambda path: path.write_bytes(os.urandom(3000)),
+    "half": half,
+    "torn": cut_the_end,
+    "behind": without_the_last_line,
+    "of another agent": header_as(agent="eve"),
+    "of a swap that was interrupted": of_an_older_shard_with_one_more,
+}
+DAMAGE = {
+    "it holds 4 of 5 memories": with_one_more,
+    "its journal has 1 memory that it has lost": with_one_more_and_torn,
+    "its database is older than its journal": header_as(shard="shard-3"),
+}
+
+
+@pytest.mark.parametrize("harm", WRITTEN_ANEW)
+async def test_a_search_writes_it_anew_from_the_shard_where_it_is_not_whole(
+    plain: MemoryStorage, path: Path, harm: str
+) -> None:
+    await fill(plain, 5)
+    await plain.delete([(await plain.get_recent(1))[0].id])
+    whole = texts(path)
+    WRITTEN_ANEW[harm](path)
+    assert len(await plain.search("fact")) == 4
+    assert texts(path) == whole and lines(path)[-1]["n"] == 4
+    assert lines(path)[0]["shard"] == "shard-2" and lines(path)[0]["agent"] == "sam"
+
+
+@pytest.mark.parametrize("said", DAMAGE)
+async def test_what_would_lose_a_memory_is_an_error_and_changes_nothing(
+    plain: MemoryStorage, path: Path, said: str
+) -> None:
+    await fill(plain, 5)
+    await plain.delete([(await plain.get_recent(1))[0].id])
+    DAMAGE[said](path)
+    harmed = path.read_bytes()
+    for call in (plain.search("fact"), plain.store("another"), plain.count()):
+        with pytest.raises(DamagedStoreError, match=rf"{said}.*({REPAIR}).*Nothing was changed"):
+            await call
+    assert path.read_bytes() == harmed
+
+
+async def test_it_is_written_anew_once_it_is_twice_as_long(
+    plain: MemoryStorage, path: Path
+) -> None:
+    memories = await fill(plain, 5)
+    longest = 0
+    while longest < JOURNAL_SLACK:
+        longest = path.stat().st_size
+        await plain.store(f"fact {longest % 5}", [], {"why": "x" * 200})
+        assert len(texts(path)) >= 5
+        if path.stat().st_size < longest:
+            break
+    assert longest > JOURNAL_SLACK and len(texts(path)) < 8
+    assert len(await plain.get_recent(None)) == len(memories)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("failing", ["write", "fsync", "short"])
+async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
+    plain: MemoryStorage,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failing: str,
+    nth: int,
+) -> None:
+    calls = {"write": os.write, "fsync": os.fsync, "short": os.write}
+    call, number = calls[failing], itertools.count(1)
+    await fill(plain, 1)
+
+    def fail(descriptor: int, *data: bytes) -> Any:
+        if os.fstat(descriptor).st_ino != path.stat().st_ino or next(number) < nth:
+            return call(descriptor, *data)  # type: ignore[arg-type]
+        if failing == "short":
+            return os.write.__wrapped__(descriptor, data[0][:-9])  # type: ignore[attr-defined]
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    fail.__wrapped__ = call  # type: ignore[attr-defined]
+    with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
+        patch.setattr(os, "fsync" if failing == "fsync" else "write", fail)
+        for text in range(3):
+            await plain.store(f"text {text}")
+            await plain.close()
+    assert await plain.count() == 4 and len(texts(path)) == 4
+    told = [record for record in caplog.records if "journal" in record.message]
+    assert told and all("text" not in record.message for record in told)
+    assert await plain.check() == []
+
+
+async def test_one_that_cannot_be_written_fails_no_call_and_only_a_forget(
+    plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture, command: Command
+) -> None:
+    await fill(plain, 2)
+    path.unlink()
+    (path / "in the way").mkdir(parents=True)
+    with caplog.at_level(logging.WARNING):
+        for number in range(3):
+            assert await plain.store(f"more {number}")
+    [record] = [record for record in caplog.records if "journal" in record.message]
+    assert "'sam'" in record.message and "more" not in record.message
+    [doomed] = [m.id for m in await plain.get_recent(None) if m.content == "fact 0"]
+    with pytest.raises(StorageError, match="It is done, but the files"):
+        await plain.delete([doomed])
+    shutil.rmtree(path)
+    assert await plain.count() == 4
+    assert len(texts(path)) == 4 and b"fact 0" not in bytes_of(path.parent)
+
+
+async def test_without_room_the_store_works_and_a_forget_says_what_it_takes(
+    plain: MemoryStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(plain, 2)
+    before = bytes_of(path.parent)
+    usage, needed = shutil.disk_usage("/"), 67_108_864
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=needed + 1000))
+    path.unlink()
+    assert await plain.count() == 2 and len(texts(path)) == 2
+    doomed = (await plain.get_recent(1))[0]
+    with pytest.raises(StorageError, match=r"kB to write the store anew.*Nothing was changed"):
+        await plain.delete([doomed.id])
+    assert await plain.count() == 2 and before
+
+
+def test_the_doctor_compares_it_and_a_repair_writes_it_anew(
+    command: Command, storage: MemoryStorage, path: Path
+) -> None:
+    def said() -> dict[str, str]:
+        return {each["subject"]: each for each in command.json("doctor")}["journal"]
+
+    asyncio.run(storage.store_many(["a fact", "another"]))
+    assert "of shard-1" in said()["text"]
+    path.write_text(path.read_text().replace("another", "anotter"))
+    found = command.run("doctor", code=1)
+    assert "The journal differs in 1 memory" in found.stdout
+    command.run("doctor", "--repair", "--yes")
+    assert sorted(texts(path)) == ["a fact", "another"] and "of shard-2" in said()["text"]
+    assert not list(path.parent.glob("damaged-*"))
+    path.unlink()
+    path.mkdir()  # where none can be written
+    assert said()["state"] == "warning" and "may write to" in said()["mend"]
+
+
+async def test_a_journal_without_a_store_is_a_lost_store(plain: MemoryStorage, path: Path) -> None:
+    await fill(plain, 2)
+    shutil.rmtree(path.parent / "qdrant.db")
+    for call in (plain.store("the first"), plain.search("fact"), plain.count(), plain.info()):
+        with pytest.raises(DamagedStoreError, match=r"2 memories.*doctor --repair.*Nothing"):
+            await call
+    assert len(texts(path)) == 2
+    path.rename(path.with_name("elsewhere.jsonl"))
+    await plain.store("the first of a new store")
+    assert await plain.count() == 1
+
+
+PARTS = {"journal": "memories.jsonl", "shard": "qdrant.db/shard-*", "manifest": "*/manifest.json"}
+
+
+@pytest.mark.parametrize("older", [(*PARTS,)[:1], (*PARTS,)[1:2], (*PARTS,)[2:], (*PARTS,)[1:]])
+@pytest.mark.parametrize("between", ["store", "forget", "store and forget", "forget and store"])
+def test_parts_of_two_moments_lose_nothing_and_revive_nothing(
+    make_storage: MakeStorage,
+    command: Command,
+    path: Path,
+    tmp_path: Path,
+    older: tuple[str, ...],
+    between: str,
+) -> None:
+    """Some files of a store are put back from a copy, such as one that a disk has lost since."""
+    storage, folder = make_storage(), path.parent
+    asyncio.run(storage.store_many([f"fact {number}" for number in range(4)]))
+    asyncio.run(storage.close())
+    first = asyncio.run(everything(storage))
+    copy_sparse(folder, tmp_path / "earlier")
+    for step in between.split(" and "):
+        if step == "store":
+            asyncio.run(storage.store("fact 4"))
+        else:
+            [doomed] = [m.id for m in asyncio.run(storage.get_recent(9)) if m.content == "fact 0"]
+            asyncio.run(storage.delete([doomed]))
+    second = asyncio.run(everything(storage))
+    asyncio.run(storage.close())
+    for part in older:
+        for there in folder.glob(PARTS[part]):
+            disk.remove(there)
+        for earlier in (tmp_path / "earlier").glob(PARTS[part]):
+            copy_sparse(earlier, folder / earlier.relative_to(tmp_path / "earlier"))
+    try:
+        found = asyncio.run(everything(storage))
+    except StorageError as error:
+        assert isinstance(error, DamagedStoreError)
+        command.run("doctor", "--repair", "--yes")
+        found = asyncio.run(everything(storage))
+    assert found.keys() >= first.keys() & second.keys()
+    assert set(older) != {"journal"} or found == second
+    if "forget" in between and older != ("shard", "manifest"):
+        assert "fact 0" not in found
+    assert asyncio.run(storage.check()) == []
