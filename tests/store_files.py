@@ -83,3 +83,7 @@ def cut(path: Path) -> None:
 
 def garble(path: Path) -> None:
     path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))

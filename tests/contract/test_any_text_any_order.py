@@ -24,7 +24,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memory_semantic import DamagedStoreError, Finding, InputError, Memory, MemoryStorage
 from memory_semantic.check import clean_text
 from memory_semantic.limits import LOCAL_MODEL
-from memory_semantic.memory import point_id
 from memory_semantic.plaintext import normal
 from plain_vectors import PlainVectors
 from store_files import cut, empty, remove
@@ -98,6 +97,10 @@ class AnyOrder(RuleBasedStateMachine):
     def teardown(self) -> None:
         assert done(self.files.check()) == []
         shutil.rmtree(self.root)
+
+    @property
+    def other_model(self) -> str:
+        return "plain" if self.model == LOCAL_MODEL else LOCAL_MODEL
 
     @property
     def files(self) -> MemoryStorage:
@@ -206,9 +209,6 @@ class AnyOrder(RuleBasedStateMachine):
     )
     def search(self, query: str, limit: int, hours: int | None, tags: list[str]) -> None:
         since = None if hours is None else self.now - timedelta(hours=hours)
-        info = done(self.files.info())
-        if info and info.erasing:  # what is hidden still counts for how rare a word is
-            done(self.files.backend.erase())
         one, other = self.both(lambda storage: storage.search(query, limit, since, tags))
         _, whole = self.both(lambda storage: storage.search(query, 20, since, tags))
         scores = {memory.content: memory.score for memory in whole}
@@ -223,7 +223,7 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(model=st.sampled_from([LOCAL_MODEL, "plain"]))
     def reembed(self, model: str) -> None:
-        """With the same model, it copies."""
+        """With the same model, nothing is done."""
         self._done(lambda storage: self._reembed(storage, model))
         self.model = model
 
@@ -238,7 +238,7 @@ class AnyOrder(RuleBasedStateMachine):
             model=model, version=generator.version, dimensions=generator.dimensions or 0
         )
         wanted = info.model_copy(update={"model": info.model if same else chosen})
-        await storage.backend.rebuild(wanted, generator)
+        await storage.backend.reembed(wanted, generator)
 
     def _done(self, call: Call) -> None:
         before = self.model
@@ -249,7 +249,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(
         items=st.lists(st.tuples(TEXTS, TAGS.map(lambda tags: tags[:1])), min_size=1, max_size=5),
         texts=st.lists(TEXTS, max_size=3),
-        what=st.sampled_from(["store", "forget", "rebuild"]),
+        what=st.sampled_from(["store", "forget", "reembed"]),
         moment=st.floats(0, 0.06),
     )
     def kill(self, items: Any, texts: list[str], what: str, moment: float) -> None:
@@ -259,18 +259,24 @@ class AnyOrder(RuleBasedStateMachine):
         calls: dict[str, Call] = {
             "store": lambda storage: storage.upsert(items),
             "forget": lambda storage: self._delete(storage, self.ids.keys() & texts),
-            "rebuild": lambda storage: self._reembed(storage, self.model),
+            "reembed": lambda storage: self._reembed(storage, self.other_model),
         }
-        if what == "rebuild" and not self.ids:
+        if what == "reembed" and not self.ids:
             return
         self.now += timedelta(hours=1)
+        model = self.model
         acknowledged = self._killed(calls[what], moment)
+        self.model = model
+        if what == "reembed":  # either is done, and whichever it is, it can be done again
+            info = done(self.files.info())
+            assert info and (not acknowledged or info.model.model == self.other_model)
+            self.model = self.other_model
+            self._done(lambda storage: self._reembed(storage, self.model))
+            return
         before, after = copy.deepcopy(self.oracle), copy.deepcopy(self.oracle)
         with suppress(InputError):
             done(calls[what](self.beside(after)))
         there = self.kept(self.files)
-        if what == "forget" and there != self.kept(self.beside(after)):
-            self._release(before, there, self.ids.keys() & texts)
         self.oracle = after if there == self.kept(self.beside(after)) else before
         assert there == self.kept(self.beside(self.oracle))
         assert self.oracle is after or not acknowledged
@@ -278,16 +284,6 @@ class AnyOrder(RuleBasedStateMachine):
             self.forgotten |= self.ids.keys() & texts
             self.nothing_forgotten_is_left()
         self.forgotten -= {clean_text(text, "") for text, _ in items}  # bytes of them may be left
-
-    def _release(self, oracle: DictBackend, there: dict[str, Kept], doomed: set[str]) -> None:
-        """A forget that was killed may already have taken what it deletes out of some links."""
-        assert oracle.store
-        gone = [point_id(text) for text in doomed]
-        for memory in oracle.store.get(list(oracle.store.records)).values():
-            if memory.replaced_by in gone and memory.content in there:
-                link = there[memory.content].replaced_by
-                changed = memory.model_copy(update={"replaced_by": link})
-                oracle.store.update([changed], lambda new, known: new)
 
     def _killed(self, call: Call, moment: float) -> bool:
         """Whether a process that is killed at this moment (seconds) has said before that the call
@@ -309,17 +305,28 @@ class AnyOrder(RuleBasedStateMachine):
         with os.fdopen(reading, "rb") as answer:
             return bool(answer.read())
 
-    @precondition(lambda self: self.ids and self.model == LOCAL_MODEL)
     @rule(harm=st.sampled_from([remove, empty, cut]))
-    def repair(self, harm: Callable[[Path], None]) -> None:
-        """Without its manifest a store is refused, and a repair brings everything back."""
+    def lose_the_journal(self, harm: Callable[[Path], None]) -> None:
+        """The next call writes it anew."""
         done(self.files.close())
-        harm(self.files.folder.database / "manifest.json")
+        if self.files.folder.journal.path.exists():
+            harm(self.files.folder.journal.path)
+
+    @precondition(lambda self: self.ids and self.model == LOCAL_MODEL)
+    @rule(
+        harm=st.sampled_from([remove, empty, cut]),
+        what=st.sampled_from(["manifest.json", "shard-*/segments/*/segment.json"]),
+    )
+    def repair(self, harm: Callable[[Path], None], what: str) -> None:
+        """A store that cannot be opened is refused, and a repair brings everything back."""
+        done(self.files.close())
+        [file] = self.files.folder.database.glob(what)
+        harm(file)
         with pytest.raises(DamagedStoreError):
             done(self.files.get_recent())
         done(self._repair())
-        for kept in self.files.folder.kept:  # which a person deletes
-            shutil.rmtree(kept)
+        for aside in self.files.folder.damaged:  # which a person deletes
+            shutil.rmtree(aside)
 
     async def _repair(self) -> None:
         storage = self.files

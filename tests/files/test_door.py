@@ -302,19 +302,13 @@ async def burst(door: Door[CountingVisit]) -> None:
         await door.run(CountingVisit.add, 5)
 
 
-@pytest.mark.parametrize("stays", [False, True])
 async def test_the_store_stays_open_until_it_is_wanted_or_closed(
-    door: Door[CountingVisit],
-    folder: Path,
-    patient: None,
-    monkeypatch: pytest.MonkeyPatch,
-    stays: bool,
+    door: Door[CountingVisit], folder: Path, patient: None
 ) -> None:
-    """After a burst, or after any call where the visit says so."""
-    monkeypatch.setattr(CountingVisit, "stays", stays)
+    """After a burst."""
     await door.run(CountingVisit.add, 5)
-    assert is_free(folder) != stays  # the first call is no burst yet
-    for visits in (2 - stays, 3 - stays):
+    assert is_free(folder)  # the first call is no burst yet
+    for visits in (2, 3):
         await door.run(CountingVisit.add, 5)
         await door.run(CountingVisit.add, 5)
         assert CountingVisit.entered == visits and not is_free(folder)
