@@ -268,10 +268,13 @@ class AnyOrder(RuleBasedStateMachine):
         acknowledged = self._killed(calls[what], moment)
         self.model = model
         if what == "reembed":  # either is done, and whichever it is, it can be done again
-            info = done(self.files.info())
-            assert info and (not acknowledged or info.model.model == self.other_model)
-            self.model = self.other_model
-            self._done(lambda storage: self._reembed(storage, self.model))
+            info, other = done(self.files.info()), self.other_model
+            assert info and (not acknowledged or info.model.model == other)
+            self.model = info.model.model
+            done(self._reembed(self.files, other))
+            self.model = model
+            done(self._reembed(self.beside(self.oracle), other))
+            self.model = other
             return
         before, after = copy.deepcopy(self.oracle), copy.deepcopy(self.oracle)
         with suppress(InputError):
