@@ -27,7 +27,8 @@ from .access import FileAccess
 from .folder import AgentFolder
 from .shard import Shard
 
-# The slowest work here, the full check, takes 4 ms for a memory of 4 kB; then it hangs.
+# The slowest work here, the full check, takes 4 ms for a memory of 4 kB on disk. After four times
+# that, and these, it hangs.
 _SECONDS = 300
 _BYTES_PER_SECOND = 250_000
 # Address space besides four times the store's size: an altered number in a list of ids makes the
@@ -35,7 +36,7 @@ _BYTES_PER_SECOND = 250_000
 _BYTES = 4 * 2**30
 # How a process ends if the engine crashes it. Any other end is not the store's fault.
 _CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
-_HANGS = -signal.SIGKILL
+_HANGS = -signal.SIGALRM
 _PAGE = 500  # memories read at once
 _START = "import sys; sys.path[:] = {!r}; from memory_semantic.files.child import main; main()"
 
@@ -55,7 +56,7 @@ def examined(access: FileAccess) -> tuple[list[str], int]:
     """
     folder = access.folder
     arguments = str(folder.root), folder.agent_id, str(access.lock_seconds)
-    code, output = _run("examine", *arguments, size=disk.size(folder.database))
+    code, output = _run("examine", *arguments, folder=folder.database)
     if code == _HANGS:
         raise DamagedStoreError(f"The vector engine hangs on the store's files. {REPAIR}")
     if -code in _CRASHES:
@@ -74,7 +75,7 @@ def readable(shard: Path, agent: str, dimensions: int, gathered: Path | None) ->
     vectors of so many `dimensions` go to the file `gathered`, if one is named.
     """
     arguments = str(shard), agent, str(dimensions), str(gathered or "")
-    code, output = _run("read", *arguments, size=disk.size(shard))
+    code, output = _run("read", *arguments, folder=shard)
     stored, memories, embedded = 0, dict[UUID, Memory](), set[UUID]()
     for line in output.splitlines():
         with suppress(ValueError):  # the last one, of a process that crashed
@@ -88,21 +89,21 @@ def readable(shard: Path, agent: str, dimensions: int, gathered: Path | None) ->
     return Readable(stored, memories, embedded, not code and len(memories) == stored)
 
 
-def _run(task: str, *arguments: str, size: int) -> tuple[int, bytes]:
-    """The return code and the output of `task` in a child. The child ends with this process."""
-    command = [sys.executable, "-P", "-c", _START.format(sys.path), task, str(4 * size + _BYTES)]
+def _run(task: str, *arguments: str, folder: Path) -> tuple[int, bytes]:
+    """The return code and the output of `task` in a child that opens the shard in `folder`. The
+    child ends with this process, or, if the engine hangs, once its time is over.
+    """
+    seconds = _SECONDS + disk.size(folder, holes=False) // _BYTES_PER_SECOND
+    limits = str(seconds), str(4 * disk.size(folder) + _BYTES)
     reading, writing = os.pipe()  # closed with this process, however that ends
     try:
         done = subprocess.run(
-            [*command, *arguments],
+            [sys.executable, "-P", "-c", _START.format(sys.path), task, *limits, *arguments],
             stdin=reading,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # the engine writes there when it crashes
-            timeout=_SECONDS + size / _BYTES_PER_SECOND,
         )
         return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as error:
-        return _HANGS, error.stdout or b""
     finally:
         os.close(reading)
         os.close(writing)
@@ -110,8 +111,12 @@ def _run(task: str, *arguments: str, size: int) -> tuple[int, bytes]:
 
 def main() -> None:
     """In the child: do what the arguments name."""
+    task, seconds, memory, *arguments = sys.argv[1:]
+    # By default both end the process, even while the engine hangs and no Python runs.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(int(seconds))
     Thread(target=_end_with_parent, daemon=True).start()
-    task, memory, *arguments = sys.argv[1:]
     with suppress(ValueError, OSError):  # macOS refuses it
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), most))
