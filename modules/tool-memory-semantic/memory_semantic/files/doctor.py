@@ -20,6 +20,7 @@ from .access import FileAccess
 from .child import examined
 from .folder import AgentFolder
 from .lock import take_lock
+from .repair import shard_that_counts
 
 # How long to wait for a lock. A process that keeps it after a call releases it at once when wanted.
 _LOCK_SECONDS = 0.5
@@ -138,10 +139,14 @@ def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
             "a reembed or a repair is running, or was interrupted and can be resumed",
             f"Run the same one again, or discard what it has: {disk.removal(left)}",
         )
+    shard: Path | None = None
+    with suppress(StorageError):  # another finding says so
+        shard = shard_that_counts(folder) if folder.exists else None
     for kept in folder.damaged:
-        yield Finding(
-            "warning",
-            "kept files",
-            f"{kept.name} is a shard that a repair has not read whole, forgotten texts included",
-            f"When you no longer need it: {disk.removal(kept)}",
-        )
+        if kept == shard:
+            text = f"{kept.name} is the shard of this store: a repair of it was interrupted"
+            yield Finding("warning", "kept files", text, REPAIR_COMMAND)
+        else:
+            text = f"{kept.name} is a shard that a repair has replaced, forgotten texts included"
+            mend = f"When you no longer need it: {disk.removal(kept)}"
+            yield Finding("warning", "kept files", text, mend)

@@ -60,12 +60,12 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
     if not left.memories:
         raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
+    words = INDEXED if info and info.words else 0
     if info is None or not keeps:
         made = await info_for(folder.agent_id, config, generator)
-        words = INDEXED if info and info.words else made.words
         created = info.created if info else made.created
-        info = made.model_copy(update={"words": words, "created": created})
-    wanted = info
+        info = made.model_copy(update={"created": created})
+    wanted = info.model_copy(update={"words": words or info.words})
 
     async def run(progress: Progress) -> str:
         gathered = path_of(folder.database, wanted)
@@ -115,9 +115,9 @@ def _described(folder: AgentFolder) -> StoreInfo | None:
     )
 
 
-def _shard(folder: AgentFolder) -> Path | None:
-    """The shard that counts: that of the manifest, else the newest that is not older than the
-    journal. Others may hold what was forgotten.
+def shard_that_counts(folder: AgentFolder) -> Path | None:
+    """The shard of the store, put aside or not: that of the manifest, else the newest that is not
+    older than the journal. Others may hold what was forgotten.
     """
     header, manifest = folder.journal.ends()[0], _manifest(folder)
     named = manifest.shard if manifest else header.shard if header else None
@@ -130,7 +130,7 @@ def _shard(folder: AgentFolder) -> Path | None:
 
 def _put_aside(folder: AgentFolder) -> Manifest | None:
     """Put the shard aside, if it is not yet; returns the manifest."""
-    shard = _shard(folder)
+    shard = shard_that_counts(folder)
     if shard and shard.parent == folder.database:
         shard.rename(folder.path / shard.name.replace("shard", "damaged"))
         disk.sync(folder.database)
@@ -142,7 +142,7 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     """Of a text that both have, the shard's record counts, unless the shard has lost some. If one
     of the two is newer and whole, it alone counts: the other may have what was forgotten.
     """
-    manifest, path = _manifest(folder), _shard(folder)
+    manifest, path = _manifest(folder), shard_that_counts(folder)
     header, number = folder.journal.ends()
     shard = Readable(0, {}, set(), False)
     if path:
@@ -151,10 +151,12 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     of = number_of(header.shard) if header and header.shard else 0
     mine = number_of(path.name) if path else 0
     least = manifest.memories if manifest else 0
+    if of == mine:
+        least = max(least, number or 0, len(journal))
     has_all = shard.whole and shard.stored >= least
     if is_whole and of > mine:
         memories = journal
-    elif has_all and (0 < of < mine or (of == mine and number in range(shard.stored + 1))):
+    elif has_all and (0 < of < mine or (of == mine and number is not None)):
         memories = shard.memories
     elif is_whole and of == mine:
         memories = shard.memories | journal
@@ -163,9 +165,10 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     only_journal, only_shard = len(memories.keys() - shard.memories), len(memories.keys() - journal)
     most = max(shard.stored, least, len(journal), len(memories))
     found = (
-        f"The engine can read {counted(len(shard.memories))}, the journal holds {len(journal):,}; "
-        f"{only_journal:,} only the journal has, {only_shard:,} only the shard. Of at least "
-        f"{most:,} that were stored, {len(memories):,} will be there."
+        f"The engine can read {counted(len(shard.memories))}, and the journal has "
+        f"{len(journal):,}. Of at least {most:,} that were stored, {len(memories):,} will be "
+        f"there: {only_journal:,} from the journal alone, {only_shard:,} from the shard alone, "
+        f"{len(memories) - only_journal - only_shard:,} from both."
     )
     return _Left(list(memories.values()), shard._replace(whole=has_all), found)
 
@@ -193,7 +196,7 @@ def _finish(
 ) -> str:
     if _manifest(folder) != manifest:
         raise StorageError("Another repair of this store has ended meanwhile.", UNCHANGED)
-    aside = _shard(folder)
+    aside = shard_that_counts(folder)
     require_space(folder)
     with closing(Vectors(gathered)) as vectors:
         swap(folder, info, with_vectors(left.memories, vectors), len(left.memories))
