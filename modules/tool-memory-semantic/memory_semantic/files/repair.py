@@ -139,6 +139,7 @@ def _shard(folder: AgentFolder) -> Path | None:
 def _put_aside(folder: AgentFolder) -> Manifest | None:
     """Put the shard aside, if it is not yet; returns the manifest."""
     shard = _shard(folder)
+    require_space(folder, shard or folder.database)
     if shard and shard.parent == folder.database:
         shard.rename(folder.path / shard.name.replace("shard", "damaged"))
         disk.sync(folder.database)
