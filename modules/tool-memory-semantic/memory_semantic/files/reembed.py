@@ -14,7 +14,7 @@ from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, StorageError
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
-from ..store import Record, StoreInfo
+from ..store import StoreInfo
 from . import disk
 from .access import FileAccess
 from .folder import AgentFolder
@@ -92,9 +92,3 @@ def discard(folder: AgentFolder) -> None:
     """Remove all vectors that are gathered."""
     for path in folder.gathered:
         disk.remove(path)
-
-
-def with_vectors(memories: Sequence[Memory], vectors: Vectors) -> Iterator[list[Record]]:
-    """Pages of records with these vectors."""
-    for _, some in batches(memories):
-        yield [Record(each.key, each.dict_for_storage(), vectors[each.key]) for each in some]

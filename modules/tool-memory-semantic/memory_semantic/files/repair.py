@@ -9,6 +9,8 @@ is removed in the end.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple, TypeVar
@@ -17,10 +19,11 @@ from ..backend import Progress, Repair, info_for
 from ..embeddings.choice import choose
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
+from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..ranking import INDEXED
 from ..settings import StorageConfig
-from ..store import StoreInfo
+from ..store import Record, StoreInfo
 from ..workers import run_cancellable
 from . import disk
 from . import info as manifests
@@ -29,17 +32,19 @@ from .child import Readable, readable
 from .folder import AgentFolder
 from .info import Manifest, number_of
 from .lock import take_lock
-from .reembed import batches, embedded, with_vectors
+from .reembed import batches, embedded
 from .swap import require_space, swap
 from .vectors import Vectors, add, path_of
 
 T = TypeVar("T")
 
 
+# How an error ends that comes when the shard is put aside.
+_AGAIN = "Nothing is lost, but the store is out of use until a repair is complete: run it again."
+
+
 class _Left(NamedTuple):
-    """What is left of a store: its `memories`, those that have a vector, and whether the shard was
-    read whole.
-    """
+    """What is left of a store: its `memories`, what was read of its shard, and a sentence on it."""
 
     memories: list[Memory]
     shard: Readable
@@ -71,9 +76,12 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
         gathered = path_of(folder.database, wanted)
         manifest = await _locked(access, lambda: _put_aside(folder))
         from_shard = gathered if keeps else None
-        left = await _locked(access, lambda: _read(folder, dimensions, from_shard))
-        await _gather(access, left.memories, gathered, generator, progress)
-        return await _locked(access, lambda: _finish(folder, wanted, left, gathered, manifest))
+        again = await _locked(access, lambda: _read(folder, dimensions, from_shard), _AGAIN)
+        if len(again.memories) < len(left.memories):
+            raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
+        await _gather(access, again.memories, gathered, generator, progress)
+        finish = partial(_finish, folder, wanted, again, gathered, manifest)
+        return await _locked(access, finish, _AGAIN)
 
     return Repair(
         "Start?",
@@ -84,10 +92,10 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
     )
 
 
-async def _locked(access: FileAccess, work: Callable[[], T]) -> T:
+async def _locked(access: FileAccess, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
     def locked(cancelled: Event) -> T:
         end = time.monotonic() + access.lock_seconds
-        with explained(UNCHANGED), take_lock(access.folder.database, end, cancelled):
+        with explained(outcome), take_lock(access.folder.database, end, cancelled):
             return work()
 
     return await run_cancellable(locked)
@@ -131,6 +139,7 @@ def shard_that_counts(folder: AgentFolder) -> Path | None:
 def _put_aside(folder: AgentFolder) -> Manifest | None:
     """Put the shard aside, if it is not yet; returns the manifest."""
     shard = shard_that_counts(folder)
+    require_space(folder, shard or folder.database)
     if shard and shard.parent == folder.database:
         shard.rename(folder.path / shard.name.replace("shard", "damaged"))
         disk.sync(folder.database)
@@ -184,10 +193,10 @@ async def _gather(
         with closing(Vectors(gathered)) as vectors:
             return [memory for memory in memories if memory.key not in vectors]
 
-    left = await _locked(access, lacking)
+    left = await _locked(access, lacking, _AGAIN)
     for done, some in batches(left):
         new = await embedded(some, generator)
-        await _locked(access, lambda new=new: add(gathered, new))
+        await _locked(access, lambda new=new: add(gathered, new), _AGAIN)
         progress(len(memories) - len(left) + done, len(memories))
 
 
@@ -196,11 +205,12 @@ def _finish(
 ) -> str:
     if _manifest(folder) != manifest:
         raise StorageError("Another repair of this store has ended meanwhile.", UNCHANGED)
-    aside = shard_that_counts(folder)
-    require_space(folder)
+    aside, number = shard_that_counts(folder), len(left.memories)
+    require_space(folder, aside or folder.database)
     with closing(Vectors(gathered)) as vectors:
-        swap(folder, info, with_vectors(left.memories, vectors), len(left.memories))
-    told = f"Repaired, with {counted(len(left.memories))}."
+        records = (Record(m.key, m.dict_for_storage(), vectors[m.key]) for m in left.memories)
+        swap(folder, info, iter(lambda: list(islice(records, EMBEDDED_AT_ONCE)), []), number)
+    told = f"Repaired, with {counted(number)}."
     if aside and left.shard.whole:
         disk.remove(aside)
     elif aside:

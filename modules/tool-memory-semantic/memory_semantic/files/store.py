@@ -39,7 +39,7 @@ class FileStore:
         self.manifest_identity = manifests.identity(database)
         self.ends = False
         self._folder = folder
-        path = database / manifest.shard
+        self._path = path = database / manifest.shard
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         self._shard = Shard(path, bool(manifest.words))
@@ -118,7 +118,7 @@ class FileStore:
         """See `Store`."""
         gone = {memory.key for memory in memories}
         payloads = {memory.key: memory.dict_for_storage() for memory in changed}
-        require_space(self._folder)
+        require_space(self._folder, self._path)
         forget_in(self._folder.database, gone)
 
         def left(record: Record) -> Record | None:
@@ -140,7 +140,7 @@ class FileStore:
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
-        require_space(self._folder)
+        require_space(self._folder, self._path)
         lasting = info.model_copy(update={"created": self.info.created})
         swap(self._folder, lasting, pages(), number)
 

@@ -11,6 +11,7 @@ puts it in its place. So nothing is changed before, and no byte of what was left
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from ..errors import StorageError, counted, explained
 from ..store import Record, StoreInfo
@@ -62,9 +63,7 @@ def swap(
     return manifest
 
 
-def require_space(folder: AgentFolder) -> None:
-    """Raise StorageError if there is no room for a new shard and its journal."""
-    sizes = [disk.size(shard, holes=False) for shard in folder.shards]
-    if folder.journal.path.is_file():
-        sizes.append(folder.journal.path.stat().st_size)
-    disk.require_space(folder.database, 2 * sum(sizes))
+def require_space(folder: AgentFolder, shard: Path) -> None:
+    """Raise StorageError if there is no room for another shard like this one, and its journal."""
+    journal = folder.journal.path.stat().st_size if folder.journal.path.is_file() else 0
+    disk.require_space(folder.database, 2 * (disk.size(shard, holes=False) + journal))
