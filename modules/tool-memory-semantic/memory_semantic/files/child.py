@@ -66,7 +66,7 @@ def examined(access: FileAccess) -> tuple[list[str], int]:
         raise StorageError(f"The check failed: its process {how}. Run it again.", UNCHANGED)
     answer = json.loads(output)
     if "error" in answer:
-        raise getattr(errors, answer["error"])(answer["text"])
+        raise getattr(errors, answer["error"], StorageError)(answer["text"])
     return answer["problems"], answer["number"]
 
 
