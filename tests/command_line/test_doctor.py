@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
 import re
 import resource
 import shutil
+import signal
 import stat
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -16,15 +19,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from click.testing import Result
 from command import Command, invoke, settings
 from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
+from memory_semantic.files import child
 from memory_semantic.files.lock import take_lock
-from memory_semantic.limits import ENGINE
-from memory_semantic.store import Store
+from memory_semantic.limits import EMBEDDED_AT_ONCE, ENGINE
+from memory_semantic.ranking import INDEXED
 from processes import start
-from store_files import bytes_of, copy_sparse, garble, remove
+from store_files import bytes_of, copy_sparse, garble
 
 REPAIR = "agent-memory doctor --repair"
 # What it adds to a command, so that it is about the same store.
@@ -62,7 +67,7 @@ class Doctor(Command):
         return path
 
     def memories(self) -> list[Memory]:
-        return asyncio.run(self.storage.get_recent(100))
+        return asyncio.run(self.storage.get_recent(None))
 
 
 @pytest.fixture
@@ -73,7 +78,7 @@ def fresh(storage: MemoryStorage) -> Doctor:
 
 @pytest.fixture
 def doctor(fresh: Doctor, clock: Clock) -> Doctor:
-    """With twelve memories, all of them in its backup."""
+    """With twelve memories."""
     memories = [
         Memory(
             agent_id="sam",
@@ -95,7 +100,7 @@ def test_a_healthy_store(doctor: Doctor) -> None:
     assert result.stderr == ""
     everything = doctor.run("doctor", "--verbose").stdout
     assert "✗" not in everything and "!" not in everything
-    assert "12 memories: hashes, vectors and indexes agree" in everything
+    assert "12 memories: hashes, vectors, indexes and the journal agree" in everything
     assert "Amplifier's sessions here run as 'sam'" in everything
     assert everything.endswith(result.stdout)
     assert "There is nothing that a repair could fix" in doctor.run("doctor", "--repair").stderr
@@ -113,7 +118,7 @@ def test_an_agent_without_a_store_and_a_fresh_machine(fresh: Doctor) -> None:
 
 
 def test_problems_come_first_and_what_is_well_only_if_asked(doctor: Doctor) -> None:
-    (doctor.folder / "rebuild").mkdir(mode=0o700)
+    (doctor.folder / "damaged-7").mkdir()
     settings(agent_identity="sam", embedding_model="text-embedding-3-small")
     result = doctor.run("doctor", code=1)
     marks = [line[0] for line in result.stdout.splitlines() if line[0] != " "]
@@ -240,27 +245,25 @@ class TestFolder:
     @pytest.mark.parametrize(
         ("name", "mend"),
         [
-            ("damaged-20260101-000000", "When you no longer need it"),
-            ("rebuild", "Run the same reembed or repair again"),
-            ("rebuild.tmp", "Run the same reembed or repair again"),
+            ("damaged-7", "When you no longer need it"),
+            ("qdrant.db/0123456789abcdef-8.vectors", "Run the same one again, or discard"),
         ],
     )
-    def test_what_a_repair_or_a_rebuild_leaves_is_named_and_stops_no_store(
+    def test_what_a_repair_or_a_reembed_leaves_is_named_and_stops_no_store(
         self, fresh: Doctor, name: str, mend: str
     ) -> None:
         left = fresh.folder / name
-        (left / "sam").mkdir(parents=True)
+        left.parent.mkdir(parents=True)
+        left.touch()
         for _ in range(2):  # without a store and with one
             [found] = [each for each in fresh.json("doctor") if str(left) in each["mend"]]
             assert found["state"] == "warning" and mend in found["mend"]
             fresh.run("store", "A new beginning.")
-            if name.endswith(".tmp"):
-                break
-        assert len(fresh.json("list")) == 1 and (left.exists() or name.endswith(".tmp"))
+        assert len(fresh.json("list")) == 1 and left.exists()
 
 
 def test_files_of_others_are_named_and_touched_by_nobody_and_no_problem(fresh: Doctor) -> None:
-    for name in (".git", "topics", "events", "alice/rebuild", "bob/qdrant.db"):
+    for name in (".git", "topics", "events", "alice/damaged-1", "bob/qdrant.db"):
         (fresh.root / name).mkdir(parents=True)
     (fresh.root / "MEMORY.md").write_text("# theirs")
     (fresh.root / "topics/2026.md").write_text("theirs")
@@ -291,18 +294,18 @@ resource.setrlimit = setrlimit
 """
 
 
-def test_a_check_apart_whose_memory_is_bounded_already_or_cannot_be_and_one_that_fails(
+def test_a_child_whose_memory_is_bounded_already_or_cannot_be_and_one_that_fails(
     doctor: Doctor, tmp_path: Path
 ) -> None:
-    """The check runs in a separate process, with a limit on its memory if one can be set."""
+    """The check runs in a child, with a limit on its memory if one can be set."""
     result = doctor.limited("-v 4000000", "doctor", "--verbose")
     assert result.returncode == 0, result.stdout
-    assert "12 memories: hashes, vectors and indexes agree" in result.stdout
+    assert "12 memories: hashes, vectors, indexes and the journal agree" in result.stdout
     for error in ("ValueError", "OSError"):
         (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
         process = doctor.start("doctor", "--verbose", PYTHONPATH=str(tmp_path))
         output, _ = process.communicate()
-        assert process.returncode == 0 and "vectors and indexes agree" in output
+        assert process.returncode == 0 and "and the journal agree" in output
     (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
     process = doctor.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
     output, complaints = process.communicate()
@@ -343,79 +346,138 @@ def test_during_a_busy_session_it_tells_of_one_moment(doctor: Doctor) -> None:
     session.communicate()
 
 
-def hide(doctor: Doctor) -> bytes:
-    """Forget the newest memory as if it had been interrupted; returns its id."""
-
-    def work(store: Store) -> None:
-        store.delete(store.newest(1))
-
-    [newest, *_] = doctor.memories()
-    asyncio.run(doctor.storage.run(work, None))
-    id = newest.id.encode()
-    assert id in bytes_of(doctor.root)
-    return id
-
-
-def test_what_an_interrupted_forget_left_is_erased_by_a_repair_or_by_the_next_forget(
-    doctor: Doctor,
-) -> None:
-    """The memory is in no answer, but its bytes are not erased yet."""
-    hidden = hide(doctor)
-    warning = doctor.finding("forgotten")
-    assert (warning["state"], warning["mend"]) == ("warning", REPAIR)
-    assert "may still be on disk" in warning["text"]
-    refused = doctor.run("doctor", "--repair", input="n\n")
-    assert "Erase what is left" in refused.stderr and hidden in bytes_of(doctor.root)
-    doctor.run("doctor", "--repair", "--yes")
-    assert hidden not in bytes_of(doctor.root)
-    assert "forgotten" not in doctor.findings() and len(doctor.json("list")) == 11
-    assert not list(doctor.folder.glob("damaged-*"))
-    hidden = hide(doctor)
-    result = doctor.run("forget", hidden.decode(), "--yes", code=1)
-    assert f"no memory {hidden.decode()}" in result.stderr and "now erased" in result.stderr
-    assert hidden not in bytes_of(doctor.root)
-    assert len(doctor.json("list")) == 10
-
-
 def far_away(mappings: Path) -> None:
     """Let a list of ids put one so far that the engine asks for too much memory."""
     whole = mappings.read_bytes()
     mappings.write_bytes(whole[:101] + (4_000_000_000).to_bytes(4, "little") + whole[105:])
 
 
+def without_end(path: Path) -> None:
+    """The engine waits for its content, and meanwhile no Python runs in its process."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 def of_another_engine(manifest: Path) -> None:
     manifest.write_text(manifest.read_text().replace(ENGINE, "qdrant-edge 0.1"))
 
 
+def of_other_words(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text().replace(f'"words": {INDEXED}', '"words": 77'))
+
+
+def said(result: Result) -> str:
+    """What a command told beside its output, on one line."""
+    return " ".join(result.stderr.split())
+
+
 class TestRepair:
-    """Each case takes seconds: the checks and the repair run in processes of their own."""
+    """Each case takes seconds: the checks and the repair run in children."""
 
     @pytest.mark.parametrize(
-        ("name", "harm"),
+        ("name", "harm", "problem", "whole"),
         [
-            ("mutable_id_tracker.mappings", far_away),
-            ("segment.json", remove),
-            ("vector_storage/vectors/chunk_0.mmap", garble),
-            ("manifest.json", of_another_engine),
+            ("mutable_id_tracker.mappings", far_away, "The vector engine crashes on", False),
+            ("segment.json", without_end, "The vector engine hangs on", False),
+            ("mutable_id_tracker.mappings", without_end, "it holds 0 of 12 memories", False),
+            ("vector_storage/vectors/chunk_0.mmap", garble, "its vector is not whole", True),
+            ("manifest.json", of_another_engine, "written by 'qdrant-edge 0.1'", True),
+            ("manifest.json", of_other_words, "words 77", True),
         ],
     )
     def test_every_memory_comes_back(
-        self, doctor: Doctor, name: str, harm: Callable[[Path], None]
+        self,
+        doctor: Doctor,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
+        harm: Callable[[Path], None],
+        problem: str,
+        whole: bool,
     ) -> None:
+        """With the words of its text, whatever the settings want of new stores. A shard that could
+        not be read whole is kept.
+        """
+        settings(lexical_weight="0")
+        monkeypatch.setattr(child, "_SECONDS", 5)
         memories = doctor.memories()
         harm(doctor.file(name))
         found = doctor.findings(code=1)["store"]
-        assert all(finding["mend"] == REPAIR for finding in found)
-        assert not any("Run `agent-memory doctor`" in finding["text"] for finding in found)
+        assert problem in found[0]["text"] and all(each["mend"] == REPAIR for each in found)
+        assert not any("Run `agent-memory doctor`" in each["text"] for each in found)
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # in kB
+        with take_lock(doctor.database, time.monotonic(), Event()):  # the child has ended
+            pass
         result = doctor.run("doctor", "--repair", input="y\n")
-        assert "12 that were stored, 12 will be there" in " ".join(result.stderr.split())
+        assert "Of at least 12 that were stored, 12 will be there" in said(result)
         assert doctor.memories() == memories and asyncio.run(doctor.storage.check()) == []
         assert "sam: 12 memories, all well" not in result.stdout  # the settings name no agent
-        [kept] = doctor.folder.glob("damaged-*")
-        assert {"page_0.dat", "chunk_0.mmap"} <= {path.name for path in kept.rglob("*")}
-        assert stat.S_IMODE(kept.stat().st_mode) == 0o700
-        assert f"rm -r {kept}" in doctor.finding("kept files")["mend"]
+        info = asyncio.run(doctor.storage.info())
+        assert info and info.words == INDEXED
+        kept = doctor.folder / "damaged-1"
+        assert kept.exists() != whole
+        if not whole:
+            assert {"page_0.dat", "chunk_0.mmap"} <= {path.name for path in kept.rglob("*")}
+            assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+            assert f"rm -r {kept}" in said(result)
+            assert f"rm -r {kept}" in doctor.finding("kept files")["mend"]
+
+    def test_ctrl_c_ends_a_check_that_hangs(self, doctor: Doctor) -> None:
+        without_end(doctor.file("segment.json"))
+        check = doctor.start("doctor")
+        children, pids = Path(f"/proc/{check.pid}/task"), list[int]()
+        while not pids:
+            time.sleep(0.1)
+            found = "".join(path.read_text() for path in children.glob("*/children"))
+            pids = [int(pid) for pid in found.split()]
+        time.sleep(3)  # it is in the engine by now
+        for pid in (check.pid, *pids):  # as a terminal does
+            os.kill(pid, signal.SIGINT)
+        _, complaints = check.communicate(timeout=60)
+        assert check.returncode == 1 and "Interrupted" in complaints
+        assert not any(Path("/proc", str(pid)).exists() for pid in pids)
+
+    def test_of_a_service_only_what_cannot_be_read_is_embedded_and_nothing_twice(
+        self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Killed when it asks for the second part, it goes on with that."""
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        server.dimensions = 8
+        config = {"base_url": server.base_url, "embedding_model": "m", "lexical_weight": "1"}
+        settings(agent_identity="sam", **config)
+        lines = "".join(f"Fact number {n}.\n" for n in range(EMBEDDED_AT_ONCE + 30))
+        fresh.run("import", "-", input=lines)
+        texts = [memory.content for memory in fresh.memories()]
+        vectors, first = fresh.file("vector_storage/vectors/chunk_0.mmap"), 10 * 2 * 8
+        lost = bytearray(vectors.read_bytes())
+        assert any(lost[:first]) and any(lost[first:])  # those of ten memories, and the others
+        lost[first:] = bytes(len(lost) - first)
+        vectors.write_bytes(lost)
+        of_other_words(fresh.manifest)
+        asked: list[str] = []
+        killed: list[subprocess.Popen[str]] = []
+
+        def answer(request: dict[str, Any]) -> Any:
+            asked.extend(text for text in request["input"] if text in texts)
+            if len(asked) > EMBEDDED_AT_ONCE and killed:
+                killed[0].kill()
+            return EmbeddingsServer.vectors(server, request)
+
+        monkeypatch.setattr(server, "vectors", answer)
+        refused = said(fresh.run("doctor", "--repair", input="n\n"))
+        left = len(texts) - 10
+        assert f"At most {left} memories to embed, about" in refused and asked == []
+        assert not (fresh.folder / "damaged-1").exists() and "Nothing was changed" in refused
+        killed.append(fresh.start("doctor", "--repair", "--yes"))
+        killed[0].communicate()
+        assert len({*asked}) == left == len(asked)
+        again = {*asked[EMBEDDED_AT_ONCE:]}
+        killed.clear()
+        asked.clear()
+        assert fresh.finding("kept files", code=1)["mend"] == REPAIR
+        fresh.run("doctor", "--repair", "--yes")
+        assert {*asked} == again and len(asked) == len(again)
+        assert {memory.content for memory in fresh.memories()} == {*texts}
+        assert fresh.findings() == {} and not (fresh.folder / "damaged-1").exists()
 
     def test_a_shard_of_another_engine_keeps_its_model_whatever_the_settings_say(
         self, fresh: Doctor, server: EmbeddingsServer
@@ -424,30 +486,42 @@ class TestRepair:
         fresh.run("store", "one")
         of_another_engine(fresh.manifest)
         assert "qdrant-edge 0.1" in fresh.run("list", code=1).stderr
-        assert "qdrant-edge 0.1" in fresh.finding("store", code=1)["text"]
+        requests = len(server.requests)
         settings(embedding_model="local", base_url=server.base_url)
         fresh.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
         [row] = fresh.json("list", "--agents")
         assert (row["memories"], row["model"]) == (1, "m")
+        assert not any("one" in request["input"] for request in server.requests[requests:])
 
-    def test_what_neither_the_engine_nor_the_backup_has_is_counted(self, doctor: Doctor) -> None:
+    def test_what_only_one_of_the_two_has_and_what_neither_has_is_counted(
+        self, doctor: Doctor
+    ) -> None:
         memories = doctor.memories()
-        page = doctor.file("payload_storage/page_0.dat")
-        whole = page.read_bytes()
-        (doctor.folder / "backup.jsonl").unlink()
-        for lost, said in (
-            (12, "nothing to make a new store from"),
-            (1, "12 that were stored, 11 will be there"),
-        ):
-            assert not list(doctor.folder.glob("damaged-*"))
+        page, journal = doctor.file("payload_storage/page_0.dat"), doctor.folder / "memories.jsonl"
+        whole, lines = page.read_bytes(), journal.read_text().splitlines(True)
+
+        def lose(in_shard: Sequence[Memory], in_journal: Sequence[Memory]) -> None:
             data = bytearray(whole)
-            for memory in memories[:lost]:
+            for memory in in_shard:
                 at = data.index(memory.id.encode()) // 128 * 128
                 data[at : at + 128] = bytes(128)  # at random ones, the engine crashes now and then
             page.write_bytes(data)
-            result = doctor.run("doctor", "--repair", "--yes", code=int(lost == 12))
-            assert said in " ".join(result.stderr.split())
-        assert doctor.memories() == memories[1:]
+            ids = {memory.id for memory in in_journal}
+            kept = [line for line in lines[1:] if json.loads(line)["id"] not in ids]
+            journal.write_text("".join((lines[0], *kept)))
+
+        lose(memories, memories)
+        nothing = said(doctor.run("doctor", "--repair", "--yes", code=1))
+        assert "There is nothing to make a new store from. Nothing was changed." in nothing
+        assert not list(doctor.folder.glob("damaged-*"))
+        lose(memories[5:7], memories[6:9])
+        assert (
+            "The engine can read 10 memories, and the journal has 9. Of at least 12 that were "
+            "stored, 11 will be there: 1 from the journal alone, 2 from the shard alone, 8 from "
+            "both." in said(doctor.run("doctor", "--repair", "--yes"))
+        )
+        assert doctor.memories() == memories[:6] + memories[7:]
+        assert (doctor.folder / "damaged-1").exists()
 
     def test_what_was_forgotten_stays_forgotten(self, doctor: Doctor) -> None:
         [forgotten, *others] = doctor.memories()
@@ -459,17 +533,22 @@ class TestRepair:
         kept.rename(shard)  # as if the process had been killed before it was removed
         doctor.run("doctor", "--repair", "--yes")
         assert {memory.id for memory in doctor.memories()} == {memory.id for memory in others}
+        assert forgotten.id.encode() not in bytes_of(doctor.folder)
 
     def test_after_a_no_and_where_it_cannot_help_all_is_left_alone(self, doctor: Doctor) -> None:
         whole = doctor.manifest.read_text()
         doctor.manifest.write_text("{")
         doctor.run("doctor", "--repair", input="n\n")
-        assert doctor.manifest.read_text() == "{"
-        newer = whole.replace('"format": 4', '"format": 99')
-        doctor.manifest.write_text(newer)
-        store = doctor.finding("store", "--repair", "--yes", code=1)
-        assert "Upgrade" in store["text"] and store["mend"] == ""
-        assert doctor.manifest.read_text() == newer and "99" in newer
+        assert doctor.manifest.read_text() == "{" and doctor.file("segment.json").exists()
+        for form, words in (
+            (99, "made by a newer version (format 99). Upgrade"),
+            (4, "made by an older version (format 4), which this one does not read: move"),
+        ):
+            other = re.sub('"format": [0-9]+', f'"format": {form}', whole)
+            doctor.manifest.write_text(other)
+            store = doctor.finding("store", "--repair", "--yes", code=1)
+            assert words in store["text"] and store["mend"] == ""
+            assert doctor.manifest.read_text() == other != whole
         doctor.manifest.write_text(whole)
         doctor.folder.rename(doctor.root / "alice")  # a store of another agent
         result = doctor.run("doctor", "--repair", "--yes", "--agent", "alice", code=1)

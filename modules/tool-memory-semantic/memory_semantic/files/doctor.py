@@ -32,9 +32,18 @@ async def findings(
     access: FileAccess, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
     """All findings, each after those it depends on."""
-    folder = access.folder
-    for finding in _of_others(folder):
+    for finding in _of_others(access.folder):
         yield finding
+    async for finding in _of_store(access, config, progress):
+        yield finding
+    for finding in _leftovers(access.folder):
+        yield finding
+
+
+async def _of_store(
+    access: FileAccess, config: StorageConfig, progress: ShowProgress
+) -> AsyncIterator[Finding]:
+    folder = access.folder
     # Before anything else: opening a store tightens the rights of its folder.
     was_open = _is_open_to_others(folder.path)
     try:
@@ -46,15 +55,11 @@ async def findings(
     if not exists:
         none = f"{folder.agent_id!r} has no store in {folder.root}."
         yield Finding("ok", "store", none, NO_STORE)
-        for finding in _leftovers(folder):
-            yield finding
         return
     try:
         disk.require_space(folder.root)
     except StorageError as error:
         yield Finding("problem", "disk", str(error))
-        for finding in _leftovers(folder):
-            yield finding
         return
     yield Finding("ok", "disk", f"{readable_size(shutil.disk_usage(folder.root).free)} free")
 
@@ -82,8 +87,6 @@ async def findings(
     # A file in it may be open to all while a session writes it: nobody else reaches it.
     tightened = "were too wide; tightened to the owner alone"
     yield Finding("ok", "permissions", tightened if was_open else "the owner alone")
-    for finding in _leftovers(folder):
-        yield finding
 
 
 def _journal(folder: AgentFolder) -> Finding:
