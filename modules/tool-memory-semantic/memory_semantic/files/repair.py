@@ -210,7 +210,7 @@ def _finish(
     with closing(Vectors(gathered)) as vectors:
         records = (Record(m.key, m.dict_for_storage(), vectors[m.key]) for m in left.memories)
         swap(folder, info, iter(lambda: list(islice(records, EMBEDDED_AT_ONCE)), []), number)
-    told = f"Repaired, with {counted(number)}."
+    told = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
         disk.remove(aside)
     elif aside:
