@@ -116,7 +116,7 @@ def grown(growth: Results) -> str:
             f"{growth['characters']} characters, the same for all and spread over two years; "
             f"medians of {growth['calls']} calls in a loop, of fewer that come alone, and of "
             f"{growth['runs']} first answers, each of a new process. To forget one is to remove it "
-            "so that no search finds it; ours also erases it from the disk. Memory is what a "
+            "so that no search finds it; ours also leaves it in no file. Memory is what a "
             "process has more than a bare Python. What a call stored is on the disk when it "
             "returns, but with mcp-memory-service (`synchronous=NORMAL`) a loss of power can come "
             "first.",

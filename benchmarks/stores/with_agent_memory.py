@@ -15,8 +15,8 @@
 an embeddings service, as with OpenAI. `local`: the built-in model, which reads the words.
 
 Durable: a memory is on disk, fsync included, when the call returns. A call opens the store under a
-lock between processes; calls that come together share one opening. What is forgotten is also erased
-from the disk when the call returns.
+lock between processes; calls that come together share one opening. What is forgotten is in no file
+when the call returns.
 """
 
 import asyncio

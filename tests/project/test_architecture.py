@@ -18,7 +18,7 @@ LAYERS = (
     ("storage",),
     ("usage",),
     ("files",),
-    ("copying", "examine", "findings"),
+    ("examine", "findings"),
     ("backend",),
     ("config", "embeddings", "exchange", "links", "merging"),
     ("store",),

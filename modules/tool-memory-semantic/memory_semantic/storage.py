@@ -274,7 +274,7 @@ class MemoryStorage:
         return await self.run(work, None)
 
     async def delete(self, ids: Iterable[str]) -> int:
-        """Erase the memories with these ids, also from the disk; returns how many there were. What
+        """Delete the memories with these ids, from the files, too; returns how many there were. What
         they replaced holds again.
         """
         doomed = check.clean_ids(ids)
