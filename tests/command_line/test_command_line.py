@@ -17,9 +17,7 @@ from click.testing import CliRunner
 from command import EXECUTABLE, Command, invoke
 from conftest import MakeStorage, MakeTools
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.memory import point_id
 from memory_semantic.merging import merge
-from memory_semantic.store import Store
 
 
 def settings(text: str, folder: str = "~/.amplifier", name: str = "settings.yaml") -> None:
@@ -162,12 +160,10 @@ def test_two_memories_with_one_id_are_shown_and_forgotten_together(
     storage = make_storage()
     ids = asyncio.run(storage.store_many([("one", ["a"]), ("two", ["b"]), "three"]))
 
-    def share(store: Store) -> None:
-        [doubled] = store.get([point_id("two")]).values()
-        store.delete([doubled])
-        store.update([doubled.model_copy(update={"id": ids[0]})], merge)
-
-    asyncio.run(storage.run(share, None))
+    [doubled] = asyncio.run(storage.with_ids([ids[1]]))
+    asyncio.run(storage.delete([doubled.id]))
+    shared = doubled.model_copy(update={"id": ids[0]})
+    asyncio.run(storage.run(lambda store: store.update([shared], merge), []))
     assert {memory["content"] for memory in command.json("show", ids[0])} == {"one", "two"}
     shown = command.run("forget", "--tag", "a", input="y\n").stderr
     assert "Delete 2 memories of sam" in shown
@@ -457,7 +453,7 @@ for line in {lines}:
     try: _run()
     except SystemExit: pass
 heavy = ("asyncio", "pydantic", "qdrant_edge", "rich", "numpy", "tokenizers",
-    "memory_semantic.files.rebuild")
+    "memory_semantic.files.repair")
 print([name for name in heavy if name in sys.modules])
 """
     return subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1]

@@ -55,16 +55,15 @@ def test_forgetting_a_correction_brings_back_what_it_replaced(command: Command, 
     assert not any(str(key).encode() in data or key.bytes in data for data in files)
 
 
-def test_the_backup_forgets_the_link_too(root: Path) -> None:
+def test_the_journal_forgets_the_link_too(root: Path) -> None:
     async def call() -> str:
         storage = MemoryStorage("sam", {"storage_root": str(root)})
         old = await storage.store(OLD)
         [new] = await storage.upsert([NEW], old)
-        await storage.store_many(f"Note {number}." for number in range(30))  # a backup is due
-        backup = storage.folder.path / "backup.jsonl"
-        assert str(point_id(NEW)) in backup.read_text()
+        journal = storage.folder.journal.path
+        assert str(point_id(NEW)) in journal.read_text()
         await storage.delete([new.id])
-        return backup.read_text()
+        return journal.read_text()
 
     lines = [json.loads(line) for line in asyncio.run(call()).splitlines()]
     [line] = [line for line in lines if line.get("content") == OLD]
