@@ -439,7 +439,9 @@ class TestRepair:
     def test_of_a_service_only_what_cannot_be_read_is_embedded_and_nothing_twice(
         self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Killed when it asks for the second part, it goes on with that."""
+        """Killed when it asks for the second part, it goes on with that. The store keeps its model,
+        whatever the settings say.
+        """
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         server.dimensions = 8
         config = {"base_url": server.base_url, "embedding_model": "m", "lexical_weight": "1"}
@@ -473,25 +475,13 @@ class TestRepair:
         again = {*asked[EMBEDDED_AT_ONCE:]}
         killed.clear()
         asked.clear()
+        settings(agent_identity="sam", **config | {"embedding_model": "local"})
         assert fresh.finding("kept files", code=1)["mend"] == REPAIR
-        fresh.run("doctor", "--repair", "--yes")
+        fresh.run("doctor", "--repair", "--yes", code=1)  # the settings name another model
         assert {*asked} == again and len(asked) == len(again)
+        settings(agent_identity="sam", **config)
         assert {memory.content for memory in fresh.memories()} == {*texts}
         assert fresh.findings() == {} and not (fresh.folder / "damaged-1").exists()
-
-    def test_a_shard_of_another_engine_keeps_its_model_whatever_the_settings_say(
-        self, fresh: Doctor, server: EmbeddingsServer
-    ) -> None:
-        settings(embedding_model="m", base_url=server.base_url)
-        fresh.run("store", "one")
-        of_another_engine(fresh.manifest)
-        assert "qdrant-edge 0.1" in fresh.run("list", code=1).stderr
-        requests = len(server.requests)
-        settings(embedding_model="local", base_url=server.base_url)
-        fresh.run("doctor", "--repair", "--yes", code=1)  # the settings are still another's
-        [row] = fresh.json("list", "--agents")
-        assert (row["memories"], row["model"]) == (1, "m")
-        assert not any("one" in request["input"] for request in server.requests[requests:])
 
     def test_what_only_one_of_the_two_has_and_what_neither_has_is_counted(
         self, doctor: Doctor

@@ -274,8 +274,8 @@ class MemoryStorage:
         return await self.run(work, None)
 
     async def delete(self, ids: Iterable[str]) -> int:
-        """Delete the memories with these ids, from the files, too; returns how many there were. What
-        they replaced holds again.
+        """Delete the memories with these ids, from the files, too; returns how many there were.
+        What they replaced holds again.
         """
         doomed = check.clean_ids(ids)
 

@@ -15,6 +15,8 @@ from .reembed import with_progress
 if TYPE_CHECKING:
     from memory_semantic import Finding
 
+_OUT_OF_USE = "Nothing is lost, but the store may be out of use until a repair is complete."
+
 
 @command("doctor", "doctor --verbose", "doctor --agent sam --offline", "doctor --repair")
 @click.option("--offline", is_flag=True, help="Do not try the embeddings service.")
@@ -85,6 +87,6 @@ def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
     if repair.generator:
         session.out.note(f"At most {run(plan(repair.texts, repair.generator))}")
     confirm(repair.question, yes)
-    done = with_progress(session, repair.run)
+    done = with_progress(session, repair.run, _OUT_OF_USE)
     if done:
         session.out.note(f"\n{done}\n")

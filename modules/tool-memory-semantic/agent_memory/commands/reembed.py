@@ -14,6 +14,8 @@ T = TypeVar("T")
 # Called with how many are done, and of how many.
 ShowDone = Callable[[int, int], None]
 
+_WHOLE = "The store is unharmed, as before or finished."
+
 
 @command(
     "reembed --model text-embedding-3-small",
@@ -63,7 +65,7 @@ def reembed(
             f"At most {run(plan(memories, generator))}"
         )
         confirm("Start?", yes)
-    number = with_progress(session, lambda show: backend.reembed(wanted, generator, show))
+    number = with_progress(session, lambda show: backend.reembed(wanted, generator, show), _WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:
@@ -79,8 +81,10 @@ def reembed(
         session.out.warn(f"Sessions need these settings from now on. {set_these}")
 
 
-def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) -> T:
-    """The result of `work`, which embeds, with a progress bar."""
+def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]], state: str) -> T:
+    """The result of `work`, which embeds, with a progress bar. If it is interrupted, the command
+    ends and says in which `state` the store is.
+    """
 
     async def shown() -> T:
         with session.out.progress("Embedding", 1) as progress:
@@ -89,4 +93,4 @@ def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]]) ->
     try:
         return run(shown())
     except KeyboardInterrupt:
-        fail("Interrupted. The store is unharmed, as before or finished. Run it again to resume.")
+        fail(f"Interrupted. {state} Run it again to resume.")
