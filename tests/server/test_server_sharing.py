@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage
-from embeddings_server import EmbeddingsServer
+from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.memory import point_id
 from memory_server.info import ServerInfo
@@ -228,9 +229,22 @@ async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_ag
     assert await storage.count() == times // 3
 
 
+def unit(vector: list[float]) -> list[float]:
+    return [number / math.hypot(*vector) for number in vector]
+
+
 @pytest.fixture
-def service(server: EmbeddingsServer, qdrant: QdrantServer) -> dict[str, Any]:
-    """A service with several models of the same dimensions, whose vectors the server keeps."""
+def service(
+    server: EmbeddingsServer, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """A service with several models of the same dimensions, each with vectors of its own."""
+    vectors = server.vectors
+
+    def of_model(request: dict[str, Any]) -> Any:
+        texts = [f"{request['model']}: {text}" for text in request["input"]]
+        return vectors({**request, "input": texts})
+
+    monkeypatch.setattr(server, "vectors", of_model)
     return {"qdrant_url": qdrant.url, "base_url": server.base_url}
 
 
@@ -285,7 +299,9 @@ async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
     assert await tags_of(storage) == expected
     records, _ = qdrant.client.scroll(ALIAS, limit=10, with_vectors=True)
     for record in records:
-        assert isinstance(record.vector, dict) and record.vector.keys() == {info.vector}
+        assert record.payload and isinstance(record.vector, dict)
+        vector = unit(vector_of(f"n: {record.payload['content']}", 1536))
+        assert record.vector == {info.vector: pytest.approx(vector, abs=1e-3)}
 
 
 async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
