@@ -267,8 +267,10 @@ class TestAnotherModel:
         assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
         [name] = re.findall("remove the collection '(.*?)' from the server", said)
         assert collections(qdrant) == {name: [ALIAS]}
-        assert "set embedding_model to 'm'" in said
+        assert "Set embedding_model to 'm' on every machine" in said
         export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+        settings(embedding_model="m", **config)
+        assert "Nothing was changed" in run("store", "meanwhile", code=1).stderr
         run(*export)
         if removed:
             qdrant.client.delete_collection(name)

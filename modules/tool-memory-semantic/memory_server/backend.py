@@ -134,16 +134,16 @@ class ServerBackend(Backend):
     async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """Raises StorageError, which says how an export and an import do it: others may store at
-        any moment, and nothing could tell them to wait.
+        """Raises StorageError, which says how an export and an import do it. Once the settings of
+        all machines name the other model, no machine can store until that is done.
         """
         name = await self._on_server(lambda collection: collection.name)
         raise StorageError(
-            "A store on a server cannot be given another model in place. While nobody stores in "
-            f"it: `agent-memory export memories.jsonl --agent {self.agent}`, then remove the "
-            f"collection {name!r} from the server (or set another qdrant_prefix) and set "
-            f"embedding_model to {info.model.model!r}, then `agent-memory import memories.jsonl "
-            f"--agent {self.agent}`.",
+            "A store on a server cannot be given another model in place. Set embedding_model to "
+            f"{info.model.model!r} on every machine, so that nobody stores meanwhile. Then "
+            f"`agent-memory export memories.jsonl --agent {self.agent}`, remove the collection "
+            f"{name!r} from the server (or set another qdrant_prefix), and "
+            f"`agent-memory import memories.jsonl --agent {self.agent}`.",
             UNCHANGED,
         )
 
