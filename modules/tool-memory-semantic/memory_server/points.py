@@ -29,8 +29,8 @@ _ORDER = models.WriteOrdering.MEDIUM
 
 
 class Points:
-    """The points in the collection or alias `name`, which is the store `info`; `ask` sends any
-    other request.
+    """The points of the store `info`, which the alias `name` stands for; `ask` sends any other
+    request.
     """
 
     def __init__(self, name: str, info: ServerInfo, connection: Connection) -> None:

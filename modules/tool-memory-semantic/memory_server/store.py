@@ -26,7 +26,7 @@ _LOWEST = -1.5
 
 
 class ServerStore:
-    """The store that `info` describes, in the collection or alias `name`; see `Points`."""
+    """The store that `info` describes, which the alias `name` stands for; see `Points`."""
 
     is_ours_alone = False
 
