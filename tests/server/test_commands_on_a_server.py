@@ -163,7 +163,7 @@ class TestErrors:
         export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
         run(*export)
         run(*load, code=1)
-        for name in ("qdrant.db", "backup.jsonl"):
+        for name in ("qdrant.db", "memories.jsonl"):
             (root / "sam" / name).rename(tmp_path / name)
         run(*load)
         assert as_json("list") == before

@@ -28,8 +28,6 @@ _LOWEST = -1.5
 class ServerStore:
     """The store that `info` describes, which the alias `name` stands for; see `Points`."""
 
-    is_ours_alone = False
-
     def __init__(self, name: str, info: ServerInfo, connection: Connection) -> None:
         self.info = info
         self._points = Points(name, info, connection)
@@ -116,6 +114,9 @@ class ServerStore:
         """See `Store`. Records written meanwhile may or may not be included."""
         for page in self._points.pages(EVERYWHERE, with_vectors):
             yield [_own(record) for record in page]
+
+    def second_copy(self) -> None:
+        """See `Store`. Copies of a collection are the server's own affair."""
 
     def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
         """See `Store`. Texts that were deleted and stored again meanwhile stay. The server removes
