@@ -98,7 +98,7 @@ class Place:
             shutil.copytree(root / agent, root / to)
             return
         theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
-        alias = m.CreateAlias(collection_name=f"{theirs}.shard-1", alias_name=ours)
+        alias = m.CreateAlias(collection_name=f"{theirs}.memories", alias_name=ours)
         change = m.CreateAliasOperation(create_alias=alias)
         self.ask(lambda client: client.update_collection_aliases([change]))
 
