@@ -72,7 +72,7 @@ class ServerBackend(Backend):
             info = expect or collection.present() or (create and collection.create(create))
             if info is None:
                 return None
-            if create and info.model != create.model:
+            if create and info.embedder != create.embedder:
                 raise ReplacedStoreError("The store was given another model meanwhile.")
             return collection.run(work, info)
 
