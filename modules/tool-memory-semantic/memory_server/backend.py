@@ -53,7 +53,7 @@ class ServerBackend(Backend):
         self.config = ServerConfig.parse(config)
 
     async def info(self) -> ServerInfo | None:
-        """See `Access`."""
+        """See `Backend`."""
         return await self._on_server(lambda collection: collection.present())
 
     async def run(
@@ -63,7 +63,7 @@ class ServerBackend(Backend):
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """See `Access`. `expect` must be an info from this backend. It is not asked for again:
+        """See `Backend`. `expect` must be an info from this backend. It is not asked for again:
         reading or writing vectors shows if it is out of date.
         """
         assert expect is None or isinstance(expect, ServerInfo)
@@ -79,7 +79,7 @@ class ServerBackend(Backend):
         return await self._on_server(operation)
 
     async def close(self) -> None:
-        """See `Access`. Nothing is open between calls."""
+        """See `Backend`. Nothing is open between calls."""
 
     def agents(self) -> list[str]:
         """Those that the API key may see."""
