@@ -2,73 +2,31 @@
 asked for.
 """
 
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from ..backend import Backend, Finding, Progress, Repair, ShowProgress, untold
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, ReplacedStoreError, explained
 from ..identity import validate_agent_id
 from ..limits import HERE
 from ..memory import Memory
 from ..settings import StorageConfig
 from ..store import StoreInfo
-from ..workers import run_blocking
 from . import disk, journal
-from .door import Door, door_of
+from .access import FileAccess
 from .folder import AgentFolder
-from .info import Manifest
-from .store import FileStore
-from .visit import Visit
-
-T = TypeVar("T")
 
 
-class FileBackend(Backend):
+class FileBackend(FileAccess, Backend):
     """The store in `folder`. A call waits at most `lock_seconds` for others."""
 
     url = HERE
 
     def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
-        self.folder = folder
-        self.lock_seconds = lock_seconds
+        super().__init__(folder, lock_seconds)
         self.agent = folder.agent_id
         self.where = str(folder.root)
-
-    async def info(self) -> Manifest | None:
-        """See `Backend`."""
-        return await run_blocking(lambda: self.folder.manifest())
-
-    async def run(
-        self,
-        work: Callable[[FileStore], T],
-        *,
-        create: StoreInfo | None = None,
-        expect: StoreInfo | None = None,
-    ) -> T | None:
-        """See `Backend`."""
-        wanted = create or expect
-        if create:  # so that every call waits for the lock in the line, as long as it may
-            await run_blocking(lambda: self.folder.make())
-
-        def operation(visit: Visit) -> T | None:
-            with explained(UNCHANGED):
-                store = visit.store(create)
-                if store is None:
-                    return None
-                if wanted and store.info.embedder != wanted.embedder:
-                    raise ReplacedStoreError("The store was given another model meanwhile.")
-                return work(store)
-
-        return await self._door().run(operation, self.lock_seconds)
-
-    async def close(self) -> None:
-        """See `Backend`."""
-        await run_blocking(lambda: self._door().close())
 
     def agents(self) -> list[str]:
         """Those whose folders another bundle has moved away are among them."""
@@ -125,15 +83,6 @@ class FileBackend(Backend):
     def kept(self) -> str:
         """What repairs have put aside is in folders beside the database."""
         return disk.removal(*self.folder.damaged) if self.folder.damaged else ""
-
-    def _door(self) -> "Door[Visit]":
-        # The root may be a link. An agent's folder may not: resolved, it would lead to another
-        # agent's door, and nobody would notice.
-        database = self.folder.database
-        path = Path(
-            os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
-        )
-        return door_of(path, partial(Visit, self.folder))
 
 
 def _may_have_store(folder: Path) -> bool:

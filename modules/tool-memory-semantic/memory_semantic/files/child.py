@@ -23,7 +23,7 @@ from ..memory import Memory
 from ..resources import shortage
 from ..store import Record, memory_of
 from . import disk, vectors
-from .backend import FileBackend
+from .access import FileAccess
 from .folder import AgentFolder
 from .shard import Shard
 
@@ -49,12 +49,12 @@ class Readable(NamedTuple):
     whole: bool
 
 
-def examined(backend: FileBackend) -> tuple[list[str], int]:
+def examined(access: FileAccess) -> tuple[list[str], int]:
     """The faults of a store, a sentence each, and how many memories it holds. Raises StorageError
     as a call on the store does, and DamagedStoreError if the engine crashes or hangs.
     """
-    folder = backend.folder
-    arguments = str(folder.root), folder.agent_id, str(backend.lock_seconds)
+    folder = access.folder
+    arguments = str(folder.root), folder.agent_id, str(access.lock_seconds)
     code, output = _run("examine", *arguments, size=disk.size(folder.database))
     if code == _HANGS:
         raise DamagedStoreError(f"The vector engine hangs on the store's files. {REPAIR}")
@@ -125,9 +125,9 @@ def _end_with_parent() -> None:
 
 
 def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
-    backend = FileBackend(AgentFolder(Path(root), agent), float(lock_seconds))
+    access = FileAccess(AgentFolder(Path(root), agent), float(lock_seconds))
     try:
-        found = asyncio.run(backend.run(lambda store: (examine(store), store.count())))
+        found = asyncio.run(access.run(lambda store: (examine(store), store.count())))
         problems, number = found or ([], 0)
         yield {"problems": problems, "number": number}
     except Exception as error:

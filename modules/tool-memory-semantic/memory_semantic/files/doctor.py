@@ -16,7 +16,7 @@ from ..resources import explanation, readable_size, shortage
 from ..settings import StorageConfig
 from ..workers import run_blocking
 from . import disk
-from .backend import FileBackend
+from .access import FileAccess
 from .child import examined
 from .folder import AgentFolder
 from .lock import take_lock
@@ -28,10 +28,10 @@ _NAMED = 5
 
 
 async def findings(
-    backend: FileBackend, config: StorageConfig, progress: ShowProgress
+    access: FileAccess, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
     """All findings, each after those it depends on."""
-    folder = backend.folder
+    folder = access.folder
     for finding in _of_others(folder):
         yield finding
     # Before anything else: opening a store tightens the rights of its folder.
@@ -67,7 +67,7 @@ async def findings(
     yield await run_blocking(lambda: _lock_state(folder))
     try:
         with progress("Comparing", 1):
-            problems, number = await run_blocking(lambda: examined(backend))
+            problems, number = await run_blocking(lambda: examined(access))
     except StorageError as error:
         yield store_problem(error)
         return

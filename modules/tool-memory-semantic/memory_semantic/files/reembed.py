@@ -16,7 +16,7 @@ from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..store import StoreInfo
 from . import disk
-from .backend import FileBackend
+from .access import FileAccess
 from .folder import AgentFolder
 from .store import FileStore
 from .vectors import Vectors, add, path_of
@@ -25,15 +25,15 @@ T = TypeVar("T")
 
 
 async def reembed(
-    backend: FileBackend, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
+    access: FileAccess, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
     """See `Backend.reembed`."""
-    folder = backend.folder
-    present = await backend.info()
+    folder = access.folder
+    present = await access.info()
     path = path_of(folder.database, info)
 
     async def run(work: Callable[[FileStore], T]) -> T:
-        done = await backend.run(lambda store: (work(store),), expect=present)
+        done = await access.run(lambda store: (work(store),), expect=present)
         if done is None:
             raise StorageError(f"The agent {folder.agent_id!r} has no store here.", UNCHANGED)
         return done[0]

@@ -27,7 +27,7 @@ from ..store import Record, StoreInfo
 from ..workers import run_cancellable
 from . import disk
 from . import info as manifests
-from .backend import FileBackend
+from .access import FileAccess
 from .child import Readable, readable
 from .folder import AgentFolder
 from .info import Manifest, number_of
@@ -51,9 +51,9 @@ class _Left(NamedTuple):
     found: str
 
 
-async def plan_repair(backend: FileBackend, config: StorageConfig) -> Repair:
+async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
     """See `Backend.repair`. Raises StorageError if nothing is left."""
-    folder = backend.folder
+    folder = access.folder
     folder.database.mkdir(mode=0o700, exist_ok=True)  # it may be lost
     info = _described(folder)
     if info:  # its model counts, whatever the settings name for new stores
@@ -61,7 +61,7 @@ async def plan_repair(backend: FileBackend, config: StorageConfig) -> Repair:
     generator = choose(folder.agent_id, config, info)
     keeps = info is not None and not generator.on_this_machine  # whose vectors cost something
     dimensions = info.model.dimensions if info else 0
-    left = await _locked(backend, lambda: _read(folder, dimensions, None))
+    left = await _locked(access, lambda: _read(folder, dimensions, None))
     if not left.memories:
         raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
@@ -74,14 +74,14 @@ async def plan_repair(backend: FileBackend, config: StorageConfig) -> Repair:
 
     async def run(progress: Progress) -> str:
         gathered = path_of(folder.database, wanted)
-        manifest = await _locked(backend, lambda: _put_aside(folder))
+        manifest = await _locked(access, lambda: _put_aside(folder))
         from_shard = gathered if keeps else None
-        again = await _locked(backend, lambda: _read(folder, dimensions, from_shard), _AGAIN)
+        again = await _locked(access, lambda: _read(folder, dimensions, from_shard), _AGAIN)
         if len(again.memories) < len(left.memories):
             raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
-        await _gather(backend, again.memories, gathered, generator, progress)
+        await _gather(access, again.memories, gathered, generator, progress)
         finish = partial(_finish, folder, wanted, again, gathered, manifest)
-        return await _locked(backend, finish, _AGAIN)
+        return await _locked(access, finish, _AGAIN)
 
     return Repair(
         "Start?",
@@ -92,10 +92,10 @@ async def plan_repair(backend: FileBackend, config: StorageConfig) -> Repair:
     )
 
 
-async def _locked(backend: FileBackend, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
+async def _locked(access: FileAccess, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
     def locked(cancelled: Event) -> T:
-        end = time.monotonic() + backend.lock_seconds
-        with explained(outcome), take_lock(backend.folder.database, end, cancelled):
+        end = time.monotonic() + access.lock_seconds
+        with explained(outcome), take_lock(access.folder.database, end, cancelled):
             return work()
 
     return await run_cancellable(locked)
@@ -180,7 +180,7 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
 
 
 async def _gather(
-    backend: FileBackend,
+    access: FileAccess,
     memories: Sequence[Memory],
     gathered: Path,
     generator: EmbeddingGenerator,
@@ -190,10 +190,10 @@ async def _gather(
         with closing(Vectors(gathered)) as vectors:
             return [memory for memory in memories if memory.key not in vectors]
 
-    left = await _locked(backend, lacking, _AGAIN)
+    left = await _locked(access, lacking, _AGAIN)
     for done, some in batches(left):
         new = await embedded(some, generator)
-        await _locked(backend, lambda new=new: add(gathered, new), _AGAIN)
+        await _locked(access, lambda new=new: add(gathered, new), _AGAIN)
         progress(len(memories) - len(left) + done, len(memories))
 
 

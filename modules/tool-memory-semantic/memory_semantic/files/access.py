@@ -1,17 +1,77 @@
-"""The store of a folder while its lock is held, for the calls that one worker runs then."""
+"""How a call reaches a store on this machine: through this process's one door to it, and then
+under the store's lock.
+"""
 
+import os
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
+from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 from ..errors import UNCHANGED, ReplacedStoreError, counted, damage, explained
 from ..store import StoreInfo
+from ..workers import run_blocking
 from . import disk
 from . import info as manifests
+from .door import Door, door_of
 from .folder import AgentFolder
+from .info import Manifest
 from .lock import Lock, take_lock
 from .shard import Shard
 from .store import FileStore
 from .swap import swap
+
+T = TypeVar("T")
+
+
+class FileAccess:
+    """How calls reach the store in `folder`. A call waits at most `lock_seconds` for others."""
+
+    def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
+        self.folder = folder
+        self.lock_seconds = lock_seconds
+
+    async def info(self) -> Manifest | None:
+        """See `Backend`."""
+        return await run_blocking(lambda: self.folder.manifest())
+
+    async def run(
+        self,
+        work: Callable[[FileStore], T],
+        *,
+        create: StoreInfo | None = None,
+        expect: StoreInfo | None = None,
+    ) -> T | None:
+        """See `Backend`."""
+        wanted = create or expect
+        if create:  # so that every call waits for the lock in the line, as long as it may
+            await run_blocking(lambda: self.folder.make())
+
+        def operation(visit: Visit) -> T | None:
+            with explained(UNCHANGED):
+                store = visit.store(create)
+                if store is None:
+                    return None
+                if wanted and store.info.embedder != wanted.embedder:
+                    raise ReplacedStoreError("The store was given another model meanwhile.")
+                return work(store)
+
+        return await self._door().run(operation, self.lock_seconds)
+
+    async def close(self) -> None:
+        """See `Backend`."""
+        await run_blocking(lambda: self._door().close())
+
+    def _door(self) -> "Door[Visit]":
+        # The root may be a link. An agent's folder may not: resolved, it would lead to another
+        # agent's door, and nobody would notice.
+        database = self.folder.database
+        path = Path(
+            os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
+        )
+        return door_of(path, partial(Visit, self.folder))
 
 
 class Visit:
