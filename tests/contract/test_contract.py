@@ -615,6 +615,7 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     assert z.replaced == x
     [rule] = await storage.get_recent(pinned=True, holding=True)
     assert rule.id == z.id
+    clock.advance(days=1)
     await storage.upsert(["x"], said_by="agent")  # it was replaced: no rule if it is said again
     assert await storage.get_recent(pinned=True, holding=True) == [rule]
     await storage.pin([x, z.id], pinned=False)
