@@ -98,7 +98,7 @@ class Place:
             shutil.copytree(root / agent, root / to)
             return
         theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
-        alias = m.CreateAlias(collection_name=f"{theirs}.shard-1", alias_name=ours)
+        alias = m.CreateAlias(collection_name=f"{theirs}.memories", alias_name=ours)
         change = m.CreateAliasOperation(create_alias=alias)
         self.ask(lambda client: client.update_collection_aliases([change]))
 
@@ -590,6 +590,15 @@ async def test_what_a_forgotten_memory_replaced_holds_again(make: MakeStorage) -
     assert memory.id == x and memory.replaced_by == point_id("z")
     assert await storage.delete([z.id]) == 1
     assert [memory.id for memory in await storage.get_recent(holding=True)] == [x]
+    for old in (x, await storage.store("another x")):  # one replaces both, and is said twice
+        for _ in range(2):
+            [y] = await storage.upsert(["y"], old)
+    assert [memory.id for memory in await storage.get_recent(holding=True)] == [y.id]
+    linked = await storage.get_recent(replaced=True)
+    assert len(linked) == 2 and await storage.delete([y.id]) == 1
+    assert len(await storage.get_recent(holding=True)) == 2
+    await storage.restore(linked)  # a copy of the same time brings its link back
+    assert not await storage.get_recent(holding=True)
 
 
 async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock) -> None:
@@ -606,6 +615,7 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     assert z.replaced == x
     [rule] = await storage.get_recent(pinned=True, holding=True)
     assert rule.id == z.id
+    clock.advance(days=1)
     await storage.upsert(["x"], said_by="agent")  # it was replaced: no rule if it is said again
     assert await storage.get_recent(pinned=True, holding=True) == [rule]
     await storage.pin([x, z.id], pinned=False)

@@ -14,6 +14,7 @@ from command import Command
 from conftest import MakeStorage
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.files import disk
+from memory_semantic.files.shard import Shard
 from store_files import copy_sparse, cut, empty, garble, remove, zero
 
 FACTS = [f"fact number {i}" for i in range(20)]
@@ -134,6 +135,27 @@ async def test_a_store_without_its_version_file_keeps_its_texts(
             await call
     version.write_bytes(content)
     assert await make_storage().count() == 20 and await make_storage().check() == []
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_a_new_shard_that_lacks_a_memory_is_never_put_in_place(
+    make_storage: MakeStorage,
+    database: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lost: int,
+) -> None:
+    storage = make_storage()
+    [doomed, *others] = await storage.get_recent(20)
+    fill = Shard.fill
+    monkeypatch.setattr(Shard, "fill", lambda self, records: fill(self, records[lost:]))
+    if lost:
+        with pytest.raises(StorageError, match=r"18 of 19 memories.*Nothing was changed"):
+            await storage.delete([doomed.id])
+    else:
+        assert await storage.delete([doomed.id]) == 1
+    monkeypatch.undo()
+    assert len(await storage.get_recent(20)) == len(others) + lost
+    assert await storage.check() == [] and len(list(database.glob("shard*"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ class LocalMode:
             f"GET {one}/exists": (None, lambda name, _: {"exists": local.collection_exists(name)}),
             f"GET {one}/aliases": (None, lambda name, _: local.get_collection_aliases(name)),
             f"PUT {one}": (m.CreateCollection, self._create),
-            f"PATCH {one}": (m.UpdateCollection, self._update),
             f"DELETE {one}": (None, self._delete),
             f"PUT {one}/index": (m.CreateFieldIndex, self._index),
             f"PUT {one}/points": (m.PointInsertOperations, self._upsert),
@@ -135,10 +134,6 @@ class LocalMode:
 
     def _change_aliases(self, _: str, asked: m.ChangeAliasesOperation) -> bool:
         return self.client.update_collection_aliases(asked.actions)
-
-    def _update(self, name: str, asked: m.UpdateCollection) -> bool:
-        self.client.update_collection(name, metadata=asked.metadata)
-        return True
 
     def _delete(self, name: str, _: None) -> bool:
         self._indexes.pop(name, None)

@@ -180,7 +180,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer
+    do_GET = do_PUT = do_POST = do_DELETE = answer
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

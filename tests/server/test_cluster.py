@@ -21,7 +21,7 @@ from qdrant_real import program
 
 pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(900)]
 
-SHARD = "agent-memory.sam.shard-1"
+COLLECTION = "agent-memory.sam.memories"
 HEALING_SECONDS = 120.0
 
 
@@ -31,7 +31,7 @@ class Cluster:
     hosts: list[Host]
 
     def _seen_by(self, node: QdrantNode) -> dict[str, Any]:
-        answer = httpx.get(f"{node.url}/collections/{SHARD}/cluster", timeout=5)
+        answer = httpx.get(f"{node.url}/collections/{COLLECTION}/cluster", timeout=5)
         return answer.json()["result"]
 
     def replicas(self, node: QdrantNode) -> list[str]:

@@ -3,32 +3,23 @@
 import asyncio
 import json
 import re
-import time
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-from agent_memory.cli import cli
-from click.testing import CliRunner, Result
+from click.testing import Result
 from command import invoke, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage
-from memory_semantic.memory import point_id, utc_now
-from memory_semantic.store import EmbeddingModel, StoreInfo
-from memory_server.shards import Shards
+from memory_semantic import Memory, MemoryStorage
+from memory_semantic.memory import point_id
+from memory_server.collection import Collection
 from qdrant_server import QdrantServer
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 ALIAS = "agent-memory.sam"
-SWITCH = "POST /collections/aliases"
-OLD, NEW = f"/collections/{ALIAS}.shard-1/points", f"/collections/{ALIAS}.shard-2/points"
-READY = f"PATCH /collections/{ALIAS}.shard-2"
 TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
 
 
@@ -172,7 +163,7 @@ class TestErrors:
         export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
         run(*export)
         run(*load, code=1)
-        for name in ("qdrant.db", "backup.jsonl"):
+        for name in ("qdrant.db", "memories.jsonl"):
             (root / "sam" / name).rename(tmp_path / name)
         run(*load)
         assert as_json("list") == before
@@ -224,8 +215,8 @@ class TestDoctor:
     async def test_a_key_that_goes_unencrypted(
         self, url: str, warned: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Shards, "version", lambda *_: "1.20.0")
-        monkeypatch.setattr(Shards, "present", lambda *_: None)
+        monkeypatch.setattr(Collection, "version", lambda *_: "1.20.0")
+        monkeypatch.setattr(Collection, "present", lambda *_: None)
         storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
         place = storage.backend
         about = place.findings(storage.config, lambda *_: nullcontext())  # type: ignore[arg-type]
@@ -234,9 +225,9 @@ class TestDoctor:
 
     def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
         asyncio.run(make_storage(qdrant_url=qdrant.url, lexical_weight=0).store("one"))
-        assert unwell()["words"]["mend"] == "agent-memory reembed --model local"
-        run("reembed", "--model", "local")
-        assert unwell() == {}
+        mend = unwell()["words"]["mend"]
+        assert mend == "agent-memory reembed --model local"
+        assert "`agent-memory export" in run(*mend.split()[1:], code=1).stderr
 
     def test_what_no_repair_can_mend_is_reported_and_causes_no_traceback(
         self, ids: list[str], qdrant: QdrantServer
@@ -253,235 +244,43 @@ class TestDoctor:
         assert "Traceback" not in run("doctor", "--repair", "--yes", code=1).output
 
 
-@dataclass
-class Reembed:
-    """Runs `reembed` with the model m on the three texts of `ids`. `storage` is the store with its
-    old model, `new` with m, which `service` serves.
-    """
-
-    ids: list[str]
-    storage: MemoryStorage
-    new: MemoryStorage
-    qdrant: QdrantServer
-    service: EmbeddingsServer
-
-    def __call__(self, code: int = 0) -> Result:
-        return run("reembed", "--model", "m", "--yes", code=code)
-
-    def texts(self) -> set[str]:
-        return {*memories(self.new)}
-
-
-@pytest.fixture
-def reembed(
-    ids: list[str],
-    storage: MemoryStorage,
-    make_storage: MakeStorage,
-    qdrant: QdrantServer,
-    server: EmbeddingsServer,
-) -> Reembed:
-    settings(base_url=server.base_url)
-    config = {"embedding_model": "m", "base_url": server.base_url}
-    return Reembed(ids, storage, make_storage(qdrant_url=qdrant.url, **config), qdrant, server)
-
-
-def vectors_of(storage: MemoryStorage) -> dict[Any, Any]:
-    def read(store: Any) -> list[Any]:
-        return [point for page in store.scan() for point in page]
-
-    found = asyncio.run(storage.run(read, []))
-    return {(p.key, at): number for p in found for at, number in enumerate(p.vector)}
-
-
-class TestReembed:
-    def test_to_another_model_and_again_without_sending_a_text(self, reembed: Reembed) -> None:
-        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
-        before = memories(storage)
-        said = reembed()
-        assert "3 memories to embed" in said.stderr and "with the model 'm', 1536" in said.stdout
-        assert collections(qdrant) == {f"{ALIAS}.shard-2": [ALIAS]}
-        assert memories(storage) == before and unwell() == {}
-        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
-        vectors = vectors_of(storage)
-        service.requests.clear()
-        reembed()
-        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]}
-        assert not any(text in json.dumps(service.requests) for text in TEXTS)
-        assert vectors_of(storage) == pytest.approx(vectors, abs=1e-3)
-        run("reembed", "--model", "local", "--yes")
-        assert collections(qdrant) == {f"{ALIAS}.shard-4": [ALIAS]} and unwell() == {}
-        assert memories(storage) == before
-
-    def test_an_interrupted_one_keeps_serving_and_resumes(self, reembed: Reembed) -> None:
-        storage, qdrant, service = reembed.storage, reembed.qdrant, reembed.service
-        facts = {f"fact {number}" for number in range(150)}
-        asyncio.run(storage.store_many(sorted(facts)))
-        qdrant.between(bool, only=f"PUT {NEW}")
-        qdrant.fail(503, times=3, only=f"PUT {NEW}")
-        assert "HTTP 503" in reembed(code=1).stderr
-        assert collections(qdrant)[f"{ALIAS}.shard-1"] == [ALIAS] and len(memories(storage)) == 153
-        left = unwell()["collections"]
-        assert "1 more for this agent" in left["text"] and "reembed --model" in left["mend"]
-        copied, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=1)
-        assert copied[0].payload
-        run("forget", copied[0].payload["id"], "--yes")
-        service.requests.clear()
-        reembed()
-        texts = [text for request in service.requests for text in request["input"]]
-        assert sum(text in {*facts, *TEXTS} for text in texts) == 153 - 128
-        after = memories(storage)
-        assert len(after) == 152 and copied[0].payload["content"] not in after
-        assert collections(qdrant) == {f"{ALIAS}.shard-3": [ALIAS]} and unwell() == {}
-
-    def test_what_was_forgotten_is_in_no_unfinished_one(self, reembed: Reembed) -> None:
-        reembed.qdrant.fail(503, times=3, only=SWITCH)
-        reembed(code=1)
-        run("forget", reembed.ids[0], "--yes")
-        left, _ = reembed.qdrant.client.scroll(f"{ALIAS}.shard-2")
-        assert {(point.payload or {})["content"] for point in left} == {*TEXTS[1:]}
-
-    def test_the_service_of_a_store_stays_known(
-        self, reembed: Reembed, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        url = reembed.service.base_url
-        reembed()
-        monkeypatch.setattr(EmbeddingGenerator, "endpoint", None)  # as if it were OpenAI's
-        settings()
-        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", url)
-        run("reembed", "--model", "m")
-        kept: Any = asyncio.run(reembed.new.info())
-        assert kept.shard == "shard-3" and kept.endpoint and kept.endpoint in url
-
-    def test_it_is_done_even_if_the_last_answer_is_lost(self, reembed: Reembed) -> None:
-        reembed.qdrant.fail(503, times=3, only=READY, after=True)
-        reembed(code=1)
-        asyncio.run(reembed.new.store("stored afterwards"))
-        run("doctor", "--repair", "--yes")
-        assert reembed.texts() == {*TEXTS, "stored afterwards"}
-        reembed()
-        assert reembed.texts() == {*TEXTS, "stored afterwards"} and unwell() == {}
-
-    def test_killed_before_its_end_it_can_be_repaired(self, reembed: Reembed) -> None:
-        settings(qdrant_timeout="1", base_url=reembed.service.base_url)
-        reembed.qdrant.fail(503, times=3, only=READY)
-        reembed(code=1)  # from here on, each call waits a second for it to end
-        assert "doctor --repair" in run("list", code=1).stderr
-        assert unwell(code=1)["store"]["mend"] == "agent-memory doctor --repair"
-        run("doctor", "--repair", "--yes")
-        assert reembed.texts() == {*TEXTS}
-
-
-class TestMeanwhile:
-    """What other machines do while a reembed runs."""
-
-    @pytest.fixture
-    def others(self, reembed: Reembed, clock: Clock) -> Callable[[MemoryStorage], str]:
-        """They store, touch and forget, and return the id of a text forgotten and stored again."""
-
-        def act(storage: MemoryStorage) -> str:
-            clock.advance(hours=1)
-            asyncio.run(storage.store("stored meanwhile", ["new"]))
-            asyncio.run(storage.store(TEXTS[1], ["more"]))
-            asyncio.run(storage.delete([reembed.ids[0], reembed.ids[2]]))
-            return asyncio.run(storage.store(TEXTS[2], ["again"]))
-
-        return act
-
-    @pytest.mark.parametrize("moment", [f"PUT {NEW}", f"POST {NEW}/scroll", SWITCH])
-    @pytest.mark.parametrize("interrupted", [False, True])
-    def test_nothing_is_lost_or_comes_back(
+class TestAnotherModel:
+    @pytest.mark.parametrize("removed", [True, False])
+    def test_the_commands_that_reembed_names_bring_every_memory_over(
         self,
-        others: Callable[[MemoryStorage], str],
-        reembed: Reembed,
-        clock: Clock,
-        moment: str,
-        interrupted: bool,
+        ids: list[str],
+        storage: MemoryStorage,
+        make_storage: MakeStorage,
+        qdrant: QdrantServer,
+        server: EmbeddingsServer,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        removed: bool,
     ) -> None:
-        """Nor if it is interrupted after that, while it copies the last changes, and run again."""
-        storage, qdrant = reembed.storage, reembed.qdrant
-        again: list[str] = []
-
-        def act() -> None:
-            again.append(others(storage))
-            if interrupted:
-                qdrant.fail(503, times=3, only=f"POST {OLD}/scroll")
-
-        qdrant.between(act, only=moment)
-        if interrupted:
-            reembed(code=1)
-        reembed()
-        after = memories(storage)
-        assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
-        assert after[TEXTS[1]].tags == ["tag 1", "more"]
-        assert after[TEXTS[1]].timestamp == after["stored meanwhile"].timestamp == clock.now
-        assert ([after[TEXTS[2]].id], after[TEXTS[2]].tags) == (again, ["again"])
-        [collection] = collections(qdrant)
-        assert unwell() == {} and collection == f"{ALIAS}.shard-{3 if interrupted else 2}"
-
-    def test_nor_after_the_switch(
-        self, others: Callable[[MemoryStorage], str], reembed: Reembed
-    ) -> None:
-        qdrant = reembed.qdrant
-        waiting = Thread(target=others, args=(reembed.new,))  # until the new collection is ready
-
-        def before_the_second_copy() -> None:
-            qdrant.between(waiting.start, only=f"POST {OLD}/scroll")
-
-        qdrant.between(before_the_second_copy, only=SWITCH)
-        reembed()
-        waiting.join()
-        after = memories(reembed.new)
-        assert after.keys() == {*TEXTS[1:], "stored meanwhile"} and qdrant.rules == []
-        assert after[TEXTS[1]].tags == ["tag 1", "more"] and unwell() == {}
-
-    @pytest.mark.parametrize("known", [False, True])
-    def test_a_delete_during_it_still_deletes(self, reembed: Reembed, known: bool) -> None:
-        storage, qdrant, doomed = reembed.storage, reembed.qdrant, reembed.ids[0]
-        deleted: list[int] = []
-        delete = Thread(target=lambda: deleted.append(asyncio.run(storage.delete([doomed]))))
-
-        def in_the_midst() -> None:
-            """The delete has read the old collection when the alias stands for the new one."""
-            delete.start()
-            while not any(path.endswith("points/scroll") for _, path in qdrant.requests[seen:]):
-                time.sleep(0.01)
-
-        def touched() -> None:
-            if known:
-                asyncio.run(storage.store(TEXTS[0], ["touched"]))
-
-        seen = len(qdrant.requests)
-        qdrant.slow(0.5, only=f"POST /collections/{ALIAS}/points/delete")
-        qdrant.between(touched, only=f"PUT {NEW}")
-        qdrant.between(in_the_midst, only=SWITCH)
-        reembed()
-        delete.join()
-        assert deleted == [1] and reembed.texts() == {*TEXTS[1:]}
-
-    @pytest.mark.parametrize(
-        ("model", "moment"),
-        [
-            ("m", f"PUT {NEW}"),
-            ("another", f"POST /collections/{ALIAS}.shard-1/points"),
-            ("m", SWITCH),
-            ("another", SWITCH),
-        ],
-    )
-    def test_two_at_once_lose_nothing(
-        self, reembed: Reembed, make_storage: MakeStorage, model: str, moment: str
-    ) -> None:
-        """The other one is done, and its store is used, before the first continues."""
-        qdrant, url = reembed.qdrant, reembed.service.base_url
-        new = make_storage(qdrant_url=qdrant.url, embedding_model=model, base_url=url)
-        made = EmbeddingModel(model, None, 1536)
-        wanted = StoreInfo(agent="sam", embedding=made, created=utc_now())
-
-        def other() -> None:
-            generator = new.generator(None)
-            asyncio.run(new.backend.rebuild(wanted, generator, lambda done, of: None))
-            asyncio.run(new.store("stored meanwhile"))
-
-        qdrant.between(other, only=moment)
-        CliRunner().invoke(cli, ["reembed", "--model", "m", "--yes", "--agent", "sam"])
-        assert memories(new).keys() == {*TEXTS, "stored meanwhile"}
+        monkeypatch.chdir(tmp_path)
+        config = {"base_url": server.base_url}
+        settings(**config)
+        asyncio.run(storage.upsert(["We chose SQLite."], ids[0], said_by="user", pin=True))
+        before = memories(storage)
+        said = run("reembed", "--model", "m", "--yes", code=1).stderr
+        assert said.endswith("Nothing was changed.\n")
+        assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
+        [name] = re.findall("remove the collection '(.*?)' from the server", said)
+        assert collections(qdrant) == {name: [ALIAS]}
+        assert "Set embedding_model to 'm' on every machine" in said
+        export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+        settings(embedding_model="m", **config)
+        assert "Nothing was changed" in run("store", "meanwhile", code=1).stderr
+        run(*export)
+        if removed:
+            qdrant.client.delete_collection(name)
+        else:
+            config["qdrant_prefix"] = "another"
+        settings(embedding_model="m", **config)
+        run(*load)
+        new = make_storage(qdrant_url=qdrant.url, **{**config, "embedding_model": "m"})
+        assert memories(new) == before and unwell() == {}
+        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
+        model = as_json("stats")["embedding"]
+        assert (model["model"], model["dimensions"]) == ("m", 1536)
+        assert len(collections(qdrant)) == (1 if removed else 2)

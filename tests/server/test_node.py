@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import time
@@ -13,13 +12,12 @@ from typing import Any
 
 import jwt
 import pytest
-from command import EXECUTABLE, invoke
+from command import invoke
 from hosts import Network
 from load import Elsewhere, Told, load, storage_on
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
 from memory_server import connection
-from memory_server.info import ServerInfo
 from plain_vectors import PlainVectors
 from qdrant_client import models as m
 from qdrant_node import QdrantNode
@@ -28,6 +26,7 @@ from qdrant_real import program
 pytestmark = [pytest.mark.qdrant, pytest.mark.timeout(600)]
 
 ALIAS = "agent-memory.sam"
+COLLECTION = f"{ALIAS}.memories"
 KEY = "the key of the whole server, which is a long one"
 READ_KEY = "the key of those who only read, which is a long one"
 
@@ -224,23 +223,6 @@ async def test_strict_mode(node: QdrantNode) -> None:
     assert str(caught.value).endswith(UNCHANGED)
 
 
-async def test_rebuilds_under_load_lose_nothing(
-    node: QdrantNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
-    config = {"qdrant_url": node.url, "embedding_model": "local"}
-    storages = [MemoryStorage("sam", config) for _ in range(4)]
-    await storages[0].store_many([f"fact {number}" for number in range(300)])
-    rebuild = [str(EXECUTABLE), "reembed", "--model", "local", "--agent", "sam", "--yes"]
-    async with load(storages) as told:
-        for _ in range(3):
-            await asyncio.to_thread(subprocess.run, rebuild, check=True, capture_output=True)
-    info = await storages[0].info()
-    assert isinstance(info, ServerInfo) and info.shard == "shard-4"
-    assert told.errors == [] and told.forgotten
-    await told.check(storages[0])
-
-
 def on_disk(node: QdrantNode, text: str) -> list[str]:
     """The files that contain the text."""
     found = []
@@ -252,18 +234,19 @@ def on_disk(node: QdrantNode, text: str) -> list[str]:
     return found
 
 
-def test_a_rebuild_takes_forgotten_texts_off_the_disk(
-    node: QdrantNode, monkeypatch: pytest.MonkeyPatch
+def test_an_export_and_an_import_take_forgotten_texts_off_the_disk(
+    node: QdrantNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
-    secret = "The_password_is_swordfish"
+    secret, file = "The_password_is_swordfish", str(tmp_path / "memories.jsonl")
     invoke("store", secret, "--tag", "secret", "--agent", "sam")
     invoke("store", "Lunch is at noon.", "--agent", "sam")
     assert on_disk(node, secret)
-    said = invoke("forget", "--tag", "secret", "--yes", "--agent", "sam").stdout
-    command = re.search("agent-memory (reembed .*)", said)
-    assert command and secret not in invoke("search", "password", "--agent", "sam").stdout
-    invoke(*command[1].split(), "--yes", "--agent", "sam")
+    invoke("forget", "--tag", "secret", "--yes", "--agent", "sam")
+    assert secret not in invoke("search", "password", "--agent", "sam").stdout
+    invoke("export", file, "--agent", "sam")
+    connection.connect(node.url, "", 10).delete_collection(COLLECTION)
+    invoke("import", file, "--agent", "sam")
     end = time.monotonic() + 30
     while on_disk(node, secret):
         assert time.monotonic() < end
@@ -276,12 +259,12 @@ def test_a_restored_snapshot_gets_its_alias_by_a_repair(
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", node.url)
     invoke("store", "Lunch is at noon.", "--agent", "sam")
     client = connection.connect(node.url, "", 10)
-    made = client.create_snapshot(f"{ALIAS}.shard-1")
+    made = client.create_snapshot(COLLECTION)
     assert made
-    client.delete_collection(f"{ALIAS}.shard-1")
+    client.delete_collection(COLLECTION)
     assert "no " in invoke("search", "lunch", "--agent", "sam", code=1).stderr
-    place = node.folder / "snapshots" / f"{ALIAS}.shard-1" / made.name
-    client.recover_snapshot(f"{ALIAS}.shard-1", place.as_uri())
+    place = node.folder / "snapshots" / COLLECTION / made.name
+    client.recover_snapshot(COLLECTION, place.as_uri())
     assert "doctor --repair" in invoke("search", "lunch", "--agent", "sam", code=1).stderr
     invoke("doctor", "--repair", "--yes", "--agent", "sam")
     assert "noon" in invoke("search", "lunch", "--agent", "sam").stdout

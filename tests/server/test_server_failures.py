@@ -22,7 +22,7 @@ from qdrant_server import DROP, QdrantServer, Rule
 KEY = "qd-very-secret"
 TEXT = "a private thought"
 ALIAS = "agent-memory.sam"
-SHARD = f"{ALIAS}.shard-1"
+COLLECTION = f"{ALIAS}.memories"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 READ = f"POST /collections/{ALIAS}/points"
 FULL = "No space left on device: WAL buffer size exceeds available disk space"
@@ -224,6 +224,21 @@ async def test_a_batch_that_fails_half_way_can_be_stored_again(
     assert len({each.id for each in stored}) == 300 and await storage.count() == 301
 
 
+@pytest.mark.parametrize("only", [UPSERT, "points/delete"])
+async def test_a_forget_that_fails_half_way_leaves_no_link_to_nothing_and_can_be_repeated(
+    storage: MemoryStorage, qdrant: QdrantServer, only: str
+) -> None:
+    old = await storage.store("Lunch is at noon.")
+    [new] = await storage.upsert(["Lunch is at one."], old)
+    qdrant.fail(503, 3, only)
+    assert str(await error_of(storage.delete([new.id]))).endswith(MAYBE_DELETED)
+    first = await storage.get(old)
+    assert first and await storage.get(new.id)
+    assert first.replaced_by == (point_id("Lunch is at one.") if only == UPSERT else None)
+    assert await storage.delete([new.id]) == 1
+    assert [(m.id, m.replaced_by) for m in await storage.get_recent()] == [(old, None)]
+
+
 async def test_nothing_is_acknowledged_by_a_node_that_is_cut_off_from_the_other_copies(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
@@ -248,7 +263,7 @@ async def test_nothing_is_acknowledged_by_a_node_that_is_cut_off_from_the_other_
 
 
 CREATION = {
-    "collection": f"PUT /collections/{SHARD}",
+    "collection": f"PUT /collections/{COLLECTION}",
     "index": "/index",
     "alias": "POST /collections/aliases",
 }
@@ -270,7 +285,7 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     qdrant.rules.clear()
     assert await storage.search(TEXT) == [] and await storage.count() == 0
     assert await storage.get(await storage.store(TEXT))
-    assert list(qdrant.created) == [SHARD]
+    assert list(qdrant.created) == [COLLECTION]
     info = connection.connect(qdrant.url, KEY, 10).get_collection(ALIAS)
     assert info.points_count == 1
     fields = {"id", "tags", "revision", "replaced_by", "pinned", "expires", "timestamp"}
@@ -312,7 +327,7 @@ async def test_a_server_too_old_for_conditional_updates_gets_no_memory(
 
 
 GOOD = {
-    "format": 2,
+    "format": 3,
     "agent": "sam",
     "embedding": ["local", "wordllama 0.4", 256],
     "created": "2026-01-01T00:00:00Z",
@@ -321,11 +336,11 @@ STRANGE: list[tuple[Any, type[StorageError], str]] = [
     *((found, StorageError, "does not say what it is") for found in (None, {}, {"other": 1})),
     *(
         ({"agent_memory": found}, StorageError, "does not say what it is")
-        for found in (7, None, [], {}, {"format": "x"}, {"format": 2}, {**GOOD, "shard": "../x"})
+        for found in (7, None, [], {}, {"format": "x"}, {"format": 3}, {**GOOD, "embedding": "x"})
     ),
-    ({"agent_memory": {**GOOD, "format": 1}}, StorageError, "does not say what it is"),
+    ({"agent_memory": {**GOOD, "format": 2}}, StorageError, "does not say what it is"),
     ({"agent_memory": {**GOOD, "agent": "alice"}}, StorageError, "belongs to 'alice'"),
-    ({"agent_memory": {**GOOD, "format": 3}}, NewerStoreError, "newer version .*Upgrade"),
+    ({"agent_memory": {**GOOD, "format": 4}}, NewerStoreError, "newer version .*Upgrade"),
     ({"agent_memory": {"format": 99, "unheard": "of"}}, NewerStoreError, "newer version"),
 ]
 
@@ -337,7 +352,7 @@ async def test_a_collection_that_is_not_the_agents_store_is_left_alone(
     metadata, kind, words = strange
     qdrant.client.create_collection(
         "strange",
-        {"shard-1": m.VectorParams(size=256, distance=m.Distance.COSINE)},
+        {"strange": m.VectorParams(size=256, distance=m.Distance.COSINE)},
         metadata=metadata,
     )
     alias = m.CreateAlias(collection_name="strange", alias_name=ALIAS)
@@ -357,7 +372,7 @@ async def test_a_store_deleted_while_a_call_runs_is_an_error_and_can_be_created_
     storage: MemoryStorage, qdrant: QdrantServer, only: str
 ) -> None:
     await storage.store("x")
-    qdrant.between(lambda: qdrant.client.delete_collection(SHARD), only)
+    qdrant.between(lambda: qdrant.client.delete_collection(COLLECTION), only)
     error = await error_of(storage.store(TEXT))
     assert "HTTP 404" in str(error) or "deleted" in str(error)
     assert await storage.search("x") == [] and await storage.store(TEXT)

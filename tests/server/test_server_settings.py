@@ -140,10 +140,10 @@ async def test_a_store_is_created_as_the_settings_say(
         "alice", qdrant_url=qdrant.url, qdrant_write_consistency=1, qdrant_quantization="none"
     ).store("x")
     [(name, made), (_, other)] = qdrant.created.items()
-    assert name == "team_7.sam.shard-1"
+    assert name == "team_7.sam.memories"
     assert (made["shard_number"], made["replication_factor"]) == (2, 5)
     assert made["write_consistency_factor"] == 3 and other["write_consistency_factor"] == 1
-    vector = made["vectors"]["shard-1"]
+    [vector] = made["vectors"].values()
     assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 256)
     assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
     assert made["quantization_config"] == {"binary": {"always_ram": True}}

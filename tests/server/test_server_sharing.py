@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,14 @@ from typing import Any
 import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.memory import point_id
-from memory_semantic.merging import merge
-from memory_semantic.store import EmbeddingModel
-from memory_server.backend import ServerBackend
 from memory_server.info import ServerInfo
 from processes import finish, release, run, start
 from qdrant_server import DROP, QdrantServer, Rule
 
 ALIAS = "agent-memory.sam"
+COLLECTION = f"{ALIAS}.memories"
 UPSERT = f"PUT /collections/{ALIAS}/points"
 READ = f"POST /collections/{ALIAS}/points"
 
@@ -237,41 +234,31 @@ def unit(vector: list[float]) -> list[float]:
 
 
 @pytest.fixture
-def openai(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingsServer:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    return server
+def service(
+    server: EmbeddingsServer, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """A service with several models of the same dimensions, each with vectors of its own."""
+    vectors = server.vectors
+
+    def of_model(request: dict[str, Any]) -> Any:
+        texts = [f"{request['model']}: {text}" for text in request["input"]]
+        return vectors({**request, "input": texts})
+
+    monkeypatch.setattr(server, "vectors", of_model)
+    return {"qdrant_url": qdrant.url, "base_url": server.base_url}
 
 
-def rebuild(qdrant: QdrantServer, late: list[threading.Timer] | None = None) -> None:
-    """Give the store OpenAI's model, as another machine does: a collection beside, then switch. The
-    last memories are copied after that: with `late`, all, by a timer that is added to it.
+async def replacement(qdrant: QdrantServer, new: MemoryStorage) -> Callable[[], object]:
+    """What makes the store anew with the model of `new`: as a person does, by an export, the end of
+    the collection, and an import.
     """
-    backend = ServerBackend("sam", qdrant.url)
-    shards = backend.shards()
-    present = shards.present()
-    assert present is not None
-    generator = EmbeddingGenerator("text-embedding-3-small")
-    model = EmbeddingModel(generator.model, None, 1536)
-    changes = {"model": model, "endpoint": generator.endpoint, "words": False}
-    new = shards.claim(present.model_copy(update=changes))
-    memories = shards.store(present).newest(100)
-    vectors = asyncio.run(generator.generate_batch([memory.content for memory in memories]))
-    for memory, vector in zip(memories, vectors, strict=True):
-        memory.embedding = vector
-    if late is None:
-        shards.beside(new).update(memories, merge)
-    shards.switch(new)
+    memories = await new.get_recent(None)
 
-    def end() -> None:
-        shards.beside(new).update(memories, merge)
-        shards.finish(new)
+    def replace() -> None:
+        qdrant.client.delete_collection(COLLECTION)
+        asyncio.run(new.restore(memories))
 
-    if late is None:
-        shards.finish(new)
-    else:
-        late.append(threading.Timer(0.1, end))
-        late[0].start()
+    return replace
 
 
 # Each with the number of its requests.
@@ -279,54 +266,52 @@ CALLS: dict[str, tuple[int, Callable[[MemoryStorage, str], Awaitable[object]]]] 
     "store": (4, lambda storage, known: storage.store("new", ["ours"])),
     "merge": (4, lambda storage, known: storage.store("known", ["ours"])),
     "search": (2, lambda storage, known: storage.search("known", limit=1)),
-    "newest": (3, lambda storage, known: storage.get_recent(1)),
-    "count": (3, lambda storage, known: storage.count()),
+    "newest": (2, lambda storage, known: storage.get_recent(1)),
+    "count": (2, lambda storage, known: storage.count()),
     "get": (2, lambda storage, known: storage.get(known)),
-    "delete": (7, lambda storage, known: storage.delete([known])),
+    "delete": (5, lambda storage, known: storage.delete([known])),
 }
 
 
-@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(
     ("name", "request_number"),
     [(name, number) for name, (requests, _) in CALLS.items() for number in range(requests)],
 )
-async def test_a_store_that_gets_another_model_while_a_call_runs(
+async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
     make_storage: MakeStorage,
     qdrant: QdrantServer,
-    openai: EmbeddingsServer,
+    service: dict[str, Any],
     name: str,
-    late: bool,
     request_number: int,
 ) -> None:
-    known = await make_storage(qdrant_url=qdrant.url).store("known", ["first"])
-    timers: list[threading.Timer] = []
-    before(qdrant, request_number, lambda: rebuild(qdrant, timers if late else None))
-    storage = make_storage(qdrant_url=qdrant.url, embedding_model=None)
+    """No vector of the model before gets into it."""
+    known = await make_storage(embedding_model="m", **service).store("known", ["first"])
+    new = make_storage(embedding_model="n", **service)
+    before(qdrant, request_number, await replacement(qdrant, new))
+    storage = make_storage(embedding_model=None, **service)
     answer = await CALLS[name][1](storage, known)
-    for timer in timers:
-        timer.join()
     assert qdrant.rules == []  # it happened during the call
     assert answer if name != "delete" else answer == 1
     info = await storage.info()
-    assert isinstance(info, ServerInfo) and info.shard == "shard-2"
+    assert isinstance(info, ServerInfo) and info.model.model == "n"
     expected = {"known": {"first"}} if name != "delete" else {}
     expected |= {"store": {"new": {"ours"}}, "merge": {"known": {"first", "ours"}}}.get(name, {})
     assert await tags_of(storage) == expected
-    records, _ = qdrant.client.scroll(f"{ALIAS}.shard-2", limit=10, with_vectors=True)
+    records, _ = qdrant.client.scroll(ALIAS, limit=10, with_vectors=True)
     for record in records:
         assert record.payload and isinstance(record.vector, dict)
-        vector = unit(vector_of(record.payload["content"], 1536))
-        assert record.vector == {"shard-2": pytest.approx(vector, abs=1e-3)}
+        vector = unit(vector_of(f"n: {record.payload['content']}", 1536))
+        assert record.vector == {info.vector: pytest.approx(vector, abs=1e-3)}
 
 
 async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
-    make_storage: MakeStorage, qdrant: QdrantServer, openai: EmbeddingsServer
+    make_storage: MakeStorage, qdrant: QdrantServer, service: dict[str, Any]
 ) -> None:
-    storage = make_storage(qdrant_url=qdrant.url, embedding_model="local")
+    storage = make_storage(embedding_model="m", **service)
     await storage.store("known")
-    qdrant.between(lambda: rebuild(qdrant), UPSERT)
-    with pytest.raises(StorageError, match=r"text-embedding-3-small.*Nothing was changed"):
+    new = make_storage(embedding_model="n", **service)
+    qdrant.between(await replacement(qdrant, new), UPSERT)
+    with pytest.raises(StorageError, match=r"made with the embedding model 'n'.*Nothing was ch"):
         await storage.store("new")
     assert await storage.count() == 1 and await storage.get_recent(1)
 
@@ -387,7 +372,7 @@ async def test_machines_that_begin_at_once_have_one_store_with_all_that_was_ackn
     answers = await asyncio.to_thread(at_once, root, SOAK, 3, qdrant.url, 20)
     assert qdrant.rules
     qdrant.rules.clear()
-    assert list(qdrant.created) == [f"{ALIAS}.shard-1"]
+    assert list(qdrant.created) == [COLLECTION]
     assert [alias.alias_name for alias in qdrant.client.get_aliases().aliases] == [ALIAS]
     ids: dict[str, str] = {}
     expected: dict[str, set[str]] = {}

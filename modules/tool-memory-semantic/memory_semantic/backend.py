@@ -5,13 +5,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from .embeddings.choice import new_info
 from .embeddings.generator import EmbeddingGenerator
+from .limits import ALL
 from .memory import Memory, utc_now
 from .settings import StorageConfig
-from .store import Access, StoreInfo, memories_in
+from .store import Store, StoreInfo
+
+T = TypeVar("T")
 
 REPAIR_COMMAND = "agent-memory doctor --repair"
 
@@ -74,12 +77,33 @@ def untold(done: int, of: int) -> None:
     """Progress that nobody wants to see."""
 
 
-class Backend(Access, ABC):
-    """Where the store of one agent is kept. Methods raise StorageError."""
+class Backend(ABC):
+    """Where the store of one agent is kept, and how calls reach it. Methods raise StorageError."""
 
     agent: str
     url: str  # as the setting qdrant_url names the place
     where: str  # a folder, or the address of a server, for people
+
+    @abstractmethod
+    async def info(self) -> StoreInfo | None:
+        """What the store is, if there is one; it may be replaced a moment later."""
+
+    @abstractmethod
+    async def run(
+        self,
+        work: Callable[[Store], T],
+        *,
+        create: StoreInfo | None = None,
+        expect: StoreInfo | None = None,
+    ) -> T | None:
+        """Run `work` on the open store, off the event loop, and return its result. If there is no
+        store, create the one that `create` describes, or return None. Raises ReplacedStoreError if
+        the store's model is not the one in `create` or `expect`.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the store if this process has it open; the next call opens it again."""
 
     @abstractmethod
     def agents(self) -> list[str]:
@@ -136,7 +160,7 @@ class Backend(Access, ABC):
         """All memories, oldest first, even of a read-only store; `note` is told how it is read. Not
         for a thread with an event loop.
         """
-        return list(asyncio.run(memories_in(self)).values())
+        return asyncio.run(self.run(lambda store: store.newest(ALL)[::-1])) or []
 
     async def info_with(self, config: StorageConfig, generator: EmbeddingGenerator) -> StoreInfo:
         """What the store will be with vectors from `generator`, which embeds a sample to show that

@@ -70,7 +70,7 @@ class DamagedStoreError(StorageError):
 
 
 # How a DamagedStoreError ends.
-REPAIR = "Run `agent-memory doctor`, or restore it from a backup."
+REPAIR = "Run `agent-memory doctor --repair`, or restore it from a backup."
 
 # How other errors of a store end: what became of the call.
 UNCHANGED = "Nothing was changed."

@@ -73,9 +73,8 @@ def _found_faults(
     [found] = store.nearest([(Question(list(vector)), EVERYWHERE)], most)
     if {memory.key for memory in found} != memories.keys():
         yield "A search does not find all memories."
-    times = [memory.timestamp for memory in store.newest(most)]
-    if times != sorted((memory.timestamp for memory in memories.values()), reverse=True):
-        yield "The index of times does not agree with the times of the memories."
+    if {memory.key for memory in store.newest(most)} != memories.keys():
+        yield "The index of times does not have all memories."
 
 
 def _copy_faults(memories: Mapping[UUID, Memory], copy: Mapping[UUID, Memory]) -> Iterator[str]:

@@ -56,7 +56,7 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     replaced is no rule by that.
     """
     merged = merge(new, known)
-    pinned = new.pinned or (merged.pinned and not merged.replaced_by)
+    pinned = new.pinned or (merged.pinned and not (known and known.replaced_by))
     kept = known is not None and known.of_user and not new.by_user
     expires = known.expires if known and kept else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}

@@ -1,6 +1,5 @@
 """A store: what it is, what it can do, and how it is searched, wherever it is kept."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -186,34 +185,6 @@ class Store(Protocol):
         ...
 
 
-class Access(Protocol):
-    """How calls reach a store, wherever it is kept."""
-
-    @abstractmethod
-    async def info(self) -> StoreInfo | None:
-        """What the store is, if there is one; it may be replaced a moment later."""
-        ...
-
-    @abstractmethod
-    async def run(
-        self,
-        work: Callable[[Store], T],
-        *,
-        create: StoreInfo | None = None,
-        expect: StoreInfo | None = None,
-    ) -> T | None:
-        """Run `work` on the open store, off the event loop, and return its result. If there is no
-        store, create the one that `create` describes, or return None. Raises ReplacedStoreError if
-        the store's model is not the one in `create` or `expect`.
-        """
-        ...
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the store if this process has it open; the next call opens it again."""
-        ...
-
-
 def fits_its_key(record: Record) -> bool:
     """Whether the text in a record is what was stored; quicker than `memory_of`."""
     text = record.payload.get("content")
@@ -317,12 +288,3 @@ def _last(
 def with_ids(store: Store, ids: Sequence[str]) -> list[Memory]:
     """The memories with these ids, newest first; two may share one, though hardly ever."""
     return store.newest(ALL, Where(ids=tuple(ids))) if ids else []
-
-
-async def memories_in(access: Access) -> dict[UUID, Memory]:
-    """The memories of a store by key, oldest first; none if there is no store."""
-
-    def memories(store: Store) -> dict[UUID, Memory]:
-        return {memory.key: memory for memory in reversed(store.newest(ALL))}
-
-    return await access.run(memories) or {}

@@ -1,1 +1,1 @@
-"""An agent's store on a Qdrant server, which many machines may share. See `shards`."""
+"""An agent's store on a Qdrant server, which many machines may share. See `collection`."""

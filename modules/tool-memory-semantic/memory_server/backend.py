@@ -1,18 +1,18 @@
-"""The port to a store on a Qdrant server.
+"""The port to a store on a Qdrant server; `collection` says how the store is kept there.
 
-A rebuild makes a new collection beside the present one and puts it in its place. Others may store
-and forget meanwhile. Once everything is copied, the alias stands for the new collection, and calls
-wait until it is ready: nothing more can change while the last changes are copied.
+Nothing is kept between calls but the connection: each call asks the server what the store is.
 """
 
+import shlex
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from memory_semantic.backend import Backend, Finding, Progress, Repair, ShowProgress, untold
-from memory_semantic.copying import compare, fill, forget_in, payloads
 from memory_semantic.embeddings.generator import EmbeddingGenerator
-from memory_semantic.errors import StorageError, explained
+from memory_semantic.errors import UNCHANGED, ReplacedStoreError, StorageError, explained
 from memory_semantic.examine import examine
 from memory_semantic.findings import (
     NO_STORE,
@@ -21,36 +21,69 @@ from memory_semantic.findings import (
     about_words,
     store_problem,
 )
-from memory_semantic.limits import EMBEDDING_BATCH
 from memory_semantic.settings import StorageConfig
-from memory_semantic.store import EmbeddingModel, StoreInfo, memories_in
+from memory_semantic.store import Store, StoreInfo
 from memory_semantic.workers import run_cancellable
 
-from .access import ServerAccess
+from .info import ServerInfo
+from .settings import ServerConfig
 
 if TYPE_CHECKING:
-    from .shards import Shards
+    from .collection import Collection
 
 T = TypeVar("T")
 
-# How an error of a rebuild ends.
-_AS_IT_WAS = "The store is unchanged. Run it again: it resumes."
-_ALMOST = "The store is rebuilt; if calls keep waiting for it: agent-memory doctor --repair"
-# How an error of an erasure ends.
-_GONE = "Deleted memories are in no answer, but what an interrupted reembed left may contain them."
+_NEEDS_CLIENT = (
+    "qdrant_url is set, but the server's client is not installed. Install it (uv pip install "
+    f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21").'
+)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class ServerBackend(ServerAccess, Backend):
-    """The store of `agent` on the server at `url`, with the settings of `ServerConfig`."""
+class ServerBackend(Backend):
+    """The store of `agent` on the server at `url`, with the settings of `ServerConfig`. Others
+    may work in it at the same time.
+
+    A cancelled call ends at once: a write that has begun is completed, and nothing is retried.
+    """
 
     def __init__(self, agent: str, url: str, config: Mapping[str, Any] | None = None) -> None:
-        super().__init__(agent, url, config)
-        self.where = url
+        self.agent = agent
+        self.url = self.where = url
+        self.config = ServerConfig.parse(config)
+
+    async def info(self) -> ServerInfo | None:
+        """See `Backend`."""
+        return await self._on_server(lambda collection: collection.present())
+
+    async def run(
+        self,
+        work: Callable[[Store], T],
+        *,
+        create: StoreInfo | None = None,
+        expect: StoreInfo | None = None,
+    ) -> T | None:
+        """See `Backend`. `expect` must be an info from this backend. It is not asked for again:
+        reading or writing vectors shows if it is out of date.
+        """
+        assert expect is None or isinstance(expect, ServerInfo)
+
+        def operation(collection: "Collection") -> T | None:
+            info = expect or collection.present() or (create and collection.create(create))
+            if info is None:
+                return None
+            if create and info.embedder != create.embedder:
+                raise ReplacedStoreError("The store was given another model meanwhile.")
+            return collection.run(work, info)
+
+        return await self._on_server(operation)
+
+    async def close(self) -> None:
+        """See `Backend`. Nothing is open between calls."""
 
     def agents(self) -> list[str]:
         """Those that the API key may see."""
-        return self.shards().agents()
+        return self._collection(Event()).agents()
 
     def size(self) -> None:
         """None: it is kept elsewhere."""
@@ -64,7 +97,7 @@ class ServerBackend(ServerAccess, Backend):
     ) -> AsyncIterator[Finding]:
         """The server's version, the way to it, and the collection."""
         try:
-            version = await self._shards(lambda shards: shards.version())
+            version = await self._on_server(lambda collection: collection.version())
             yield Finding("ok", "server", f"{self.where} answers: Qdrant {version}")
             url, key = urlsplit(self.where), self.config.qdrant_api_key
             if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
@@ -75,12 +108,11 @@ class ServerBackend(ServerAccess, Backend):
                 none = f"{self.agent!r} has no store at {self.where}."
                 yield Finding("ok", "store", none, NO_STORE)
                 return
-            yield about_info(info, info.shard)
+            yield about_info(info, await self._on_server(lambda collection: collection.name))
             with progress("Comparing", info.memories) as bar:
                 problems, number = await self.run(
                     lambda store: (examine(store, bar.done), store.count())
                 ) or ([], 0)
-            names = await self._shards(lambda shards: shards.names())
         except StorageError as error:
             yield store_problem(error)
             return
@@ -89,86 +121,50 @@ class ServerBackend(ServerAccess, Backend):
             yield finding
         for finding in about_words(config, info):
             yield finding
-        if len(names) > 1:
-            others = "a reembed is running or was interrupted"
-            yield Finding(
-                "warning",
-                "collections",
-                f"{len(names) - 1} more for this agent: {others}",
-                f"agent-memory reembed --model {info.model.model}",
-            )
 
     async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """If the alias does not stand for a ready collection, as after an
-        interruption, it will stand for the newest ready one.
-        """
+        """Of a store that has lost its alias, as a restored snapshot has."""
 
         async def run(_: Progress) -> str:
-            info = await self._shards(lambda shards: shards.restore())
-            return f"The store is {info.shard} again." if info else ""
+            await self._on_server(lambda collection: collection.restore_alias())
+            return "The alias stands for the collection again."
 
-        return Repair("Use the newest complete collection?", run)
+        return Repair("Make the collection's alias again?", run)
 
-    async def rebuild(
+    async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
     ) -> int:
-        """Uses the vectors that interrupted runs have made, and removes their
-        collections.
+        """Raises StorageError, which says how an export and an import do it. Once the settings of
+        all machines name the other model, no machine can store until that is done.
         """
-        present = await self.info()
-        if present is None:
-            raise StorageError("The agent has no store on the server.")
-        embedding = None if info.embedder == present.embedder else generator
-        info = info.model_copy(update={"created": present.created})
-        with explained(_AS_IT_WAS):
-            begun = await self._unfinished(info.model)
-            new = await self._shards(lambda shards: shards.claim(info))
-            source, target = self.beside(present), self.beside(new)
-            before = await memories_in(source)
-            missing = EMBEDDING_BATCH + 1
-            while missing > EMBEDDING_BATCH:  # others go on storing
-                found = await target.run(payloads) or {}
-                after = await fill(source, target, found, new, embedding, progress, begun)
-                missing = len(after.keys() - found.keys())
-            lacks = await compare(before, source, target, embedding is None, progress)
-            if lacks:
-                raise StorageError(f"The new collection lacks memories and is not used. {lacks[0]}")
-            found = await target.run(payloads) or {}  # now, because calls wait after the switch
-            current = await self.info()
-            if current is None or current.shard != present.shard:
-                raise StorageError(
-                    "Somebody else has rebuilt this store meanwhile. Their rebuild was kept."
-                )
-            try:
-                await self._shards(lambda shards: shards.switch(new))
-                after = await fill(source, target, found, new, embedding, progress, begun)
-            except BaseException:
-                await self._shards(lambda shards: shards.switch(present))
-                raise
-        # From here on, others may have stored in it, even if the server's answer does not arrive.
-        with explained(_ALMOST):
-            await self._shards(lambda shards: shards.finish(new))
-        await self._shards(lambda shards: shards.clear(keep=new.shard))
-        return len(after)
-
-    async def erase(self) -> None:
-        """Here, it can only erase from what rebuilds have left."""
-        with explained(_GONE):
-            for begun in await self._unfinished():
-                await forget_in(begun, self)
+        name = await self._on_server(lambda collection: collection.name)
+        raise StorageError(
+            "A store on a server cannot be given another model in place. Set embedding_model to "
+            f"{info.model.model!r} on every machine, so that nobody stores meanwhile. Then "
+            f"`agent-memory export memories.jsonl --agent {self.agent}`, remove the collection "
+            f"{name!r} from the server (or set another qdrant_prefix), and "
+            f"`agent-memory import memories.jsonl --agent {self.agent}`.",
+            UNCHANGED,
+        )
 
     def forgotten(self, model: str) -> str:
         """The server decides when to rewrite its files."""
         return (
-            "Gone from search. The server takes them out of its files when it next rewrites them, "
-            f"or at once with: agent-memory reembed --model {model}"
+            "Gone from search. The server takes them out of its files when it next rewrites them."
         )
 
-    async def _unfinished(self, model: EmbeddingModel | None = None) -> list[ServerAccess]:
-        """The stores of unfinished rebuilds, running or interrupted, with this `model` or any."""
-        found = await self._shards(lambda shards: shards.all())
-        begun = [info for info in found if not info.ready and model in (None, info.model)]
-        return [self.beside(info) for info in begun]
+    async def _on_server(self, work: "Callable[[Collection], T]") -> T:
+        def operation(cancelled: Event) -> T:
+            with explained(UNCHANGED):
+                return work(self._collection(cancelled))
 
-    async def _shards(self, work: "Callable[[Shards], T]") -> T:
-        return await run_cancellable(lambda cancelled: work(self.shards(cancelled)))
+        return await run_cancellable(operation)
+
+    def _collection(self, cancelled: Event) -> "Collection":
+        try:
+            import qdrant_client  # noqa: F401 - takes a second, so only when it is needed
+        except ImportError:
+            raise StorageError(_NEEDS_CLIENT) from None
+        from .collection import Collection
+
+        return Collection(self.agent, self.url, self.config, cancelled)

@@ -54,14 +54,9 @@ class Connection:
             stop=tenacity.stop_after_attempt(TRIES),
             wait=_seconds_to_wait,
             retry=tenacity.retry_if_exception(_may_pass),
-            sleep=self.pause,
+            sleep=self._pause,
             reraise=True,
         )
-
-    def pause(self, seconds: float) -> None:
-        """Wait this long. Raises StorageError once the call is cancelled."""
-        if self._cancelled.wait(seconds):
-            raise StorageError("The call was cancelled while waiting for the server.")
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
         """The answer to `request`, which is retried if the failure may be temporary.
@@ -82,6 +77,10 @@ class Connection:
         except Exception as error:
             failure = StorageError(f"{self._server} {_silence(error)}")
         raise failure  # without its cause, which holds what the server said
+
+    def _pause(self, seconds: float) -> None:
+        if self._cancelled.wait(seconds):
+            raise StorageError("The call was cancelled while waiting for the server.")
 
 
 @cache

@@ -5,16 +5,16 @@ only on points that are new or still have the revision that was read before; whe
 read back. (This is Qdrant's conditional update, `update_filter`.)
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from memory_semantic.errors import ReplacedStoreError, StorageError
+from memory_semantic.errors import StorageError
 from memory_semantic.memory import Memory
 from memory_semantic.store import Record, Where
 from qdrant_client import QdrantClient, models
 
-from .connection import Connection, RefusedError
+from .connection import Connection
 from .info import ServerInfo
 from .requests import any_of, condition, point_of, record_of
 
@@ -22,47 +22,24 @@ T = TypeVar("T")
 
 # Points in a request: 128 vectors of 1,536 numbers are 4 MB of JSON, and the server accepts 32.
 _BATCH = 128
-# A delete is repeated if the memory was copied into another collection meanwhile.
+# A delete is repeated if others have brought the memory back meanwhile, as an import does.
 _DELETES = 3
 # All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
 
 
 class Points:
-    """The points in the collection or alias `name`, which is the store `info`.
-
-    `replaced` says whether the name now stands for another collection. If so, every method raises
-    ReplacedStoreError: the server refuses to read or write vectors, which are named after the
-    shard, and the other methods ask.
+    """The points of the store `info`, which the alias `name` stands for; `ask` sends any other
+    request.
     """
 
-    def __init__(
-        self, name: str, info: ServerInfo, connection: Connection, replaced: Callable[[], bool]
-    ) -> None:
+    def __init__(self, name: str, info: ServerInfo, connection: Connection) -> None:
         self.name = name
+        self.ask = connection.ask
         self._info = info
         # A node cut off from the others would acknowledge a write that only it has, and lose it on
         # rejoining. What is read back must be on this many copies.
         self._copies = info.write_consistency
-        self._connection = connection
-        self._replaced = replaced
-
-    def ask(self, request: Callable[[QdrantClient], T]) -> T:
-        """The answer to a request that reads or writes vectors."""
-        try:
-            return self._connection.ask(request)
-        except RefusedError as error:
-            if self._replaced():
-                raise _replaced_error() from error
-            raise
-
-    def still(self, answer: T) -> T:
-        """The answer to a request without vectors. A collection that is not ready would have given
-        one, too, but lacks memories.
-        """
-        if self._replaced():
-            raise _replaced_error()
-        return answer
 
     def read(self, keys: Collection[UUID], to_write: bool = False) -> list[Record]:
         """The points under these keys, as far as they exist, with their vectors. With `to_write`,
@@ -71,10 +48,7 @@ class Points:
         if to_write and self._copies > 1:
             self._agreed(keys)
         found = [self._retrieve(some, with_vectors=True) for some in _batches(list(keys))]
-        records = [record_of(point, self._info) for points in found for point in points]
-        if not all(record.vector for record in records) and self._replaced():
-            raise _replaced_error()
-        return records
+        return [record_of(point, self._info) for points in found for point in points]
 
     def pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
         """All points, some at a time. Those written meanwhile may or may not be included."""
@@ -116,11 +90,11 @@ class Points:
         # Deleting a memory and storing its text again gives another memory, with another id.
         keys = models.HasIdCondition(has_id=[str(memory.key) for memory in memories])
         doomed = models.Filter(must=[keys, any_of("id", [memory.id for memory in memories])])
-        # In a collection that is not ready, the vector has another name: nothing is deleted there.
-        here = models.HasVectorCondition(has_vector=self._info.shard)
-        selected = models.FilterSelector(filter=models.Filter(must=[doomed, here]))
+        selected = models.FilterSelector(filter=doomed)
 
-        def remain(client: QdrantClient) -> bool:
+        def delete(client: QdrantClient) -> bool:
+            """Whether some are left. If that cannot be read, they are deleted once more."""
+            client.delete(self.name, selected, wait=True, ordering=_ORDER)
             found, _ = client.scroll(
                 self.name,
                 doomed,
@@ -130,17 +104,8 @@ class Points:
             )
             return bool(found)
 
-        def delete(client: QdrantClient) -> bool:
-            client.delete(self.name, selected, wait=True, ordering=_ORDER)
-            return remain(client)  # if this fails, it is deleted once more, perhaps elsewhere
-
         for _ in range(_DELETES):
-            left = self.ask(delete)
-            if self._replaced():  # this waits until it is ready
-                if self.ask(remain):
-                    raise _replaced_error()
-                return
-            if not left:
+            if not self.ask(delete):
                 return
         raise StorageError("Memories were restored while they were being deleted.")
 
@@ -163,10 +128,6 @@ class Points:
 
 def _revision(found: Record | models.Record | models.PointStruct) -> str:
     return (found.payload or {}).get("revision", "")
-
-
-def _replaced_error() -> ReplacedStoreError:
-    return ReplacedStoreError("The store was rebuilt while this call was running. Try again.")
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

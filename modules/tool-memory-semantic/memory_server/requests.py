@@ -15,7 +15,7 @@ from qdrant_client import models
 from .info import ServerInfo
 from .settings import ServerConfig
 
-WORDS = "words"  # the sparse vector of a memory; the dense one has the name of the shard
+WORDS = "words"  # the name of a memory's sparse vector; the info has that of the dense one
 
 # The quantized vectors find twice as many as are asked for; these are compared by the true ones.
 _RESCORED = models.SearchParams(
@@ -62,7 +62,7 @@ def parameters(info: ServerInfo, config: ServerConfig) -> dict[str, Any]:
         default_segment_number=1,
     )
     return {
-        "vectors_config": {info.shard: vectors},
+        "vectors_config": {info.vector: vectors},
         "sparse_vectors_config": {WORDS: words} if info.words else None,
         "shard_number": config.qdrant_shards,
         "replication_factor": config.qdrant_replicas,
@@ -106,7 +106,7 @@ def similarity(question: Question, vector: str, where: Where, limit: int) -> mod
 
 def point_of(memory: Memory, info: ServerInfo) -> models.PointStruct:
     """The memory as the store `info` keeps it, with a new revision."""
-    vectors: dict[str, Any] = {info.shard: memory.embedding}
+    vectors: dict[str, Any] = {info.vector: memory.embedding}
     if info.words:
         vectors[WORDS] = sparse(ranking.indexed(memory.content))
     payload = {**memory.dict_for_storage(), "revision": secrets.token_hex(8)}
@@ -119,7 +119,7 @@ def record_of(point: Any, info: ServerInfo) -> Record:
     words = None
     if info.words:
         words = vectors[WORDS].indices if WORDS in vectors else []  # a text may have none
-    vector = vectors.get(info.shard) or []
+    vector = vectors.get(info.vector) or []
     score = getattr(point, "score", None)
     return Record(UUID(str(point.id)), point.payload or {}, vector, words, score)
 

@@ -1,13 +1,13 @@
 """An open store on a Qdrant server, in which others may work at the same time; see `points`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
 from memory_semantic import errors, ranking
 from memory_semantic.errors import InputError, StorageError, explained
 from memory_semantic.memory import Memory
-from memory_semantic.merging import merge_all
+from memory_semantic.merging import merge_all, relink
 from memory_semantic.store import EVERYWHERE, Merge, Question, Record, Stored, Where, memory_of
 from qdrant_client import models
 
@@ -26,20 +26,16 @@ _LOWEST = -1.5
 
 
 class ServerStore:
-    """The store that `info` describes, in the collection or alias `name`; see `Points`."""
+    """The store that `info` describes, which the alias `name` stands for; see `Points`."""
 
-    is_ours_alone = False
-
-    def __init__(
-        self, name: str, info: ServerInfo, connection: Connection, replaced: Callable[[], bool]
-    ) -> None:
+    def __init__(self, name: str, info: ServerInfo, connection: Connection) -> None:
         self.info = info
-        self._points = Points(name, info, connection, replaced)
+        self._points = Points(name, info, connection)
 
     def count(self, where: Where = EVERYWHERE) -> int:
         """See `Store`."""
         found = self._points.ask(lambda client: client.count(self._points.name, condition(where)))
-        return self._points.still(found.count)
+        return found.count
 
     def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
         """See `Store`."""
@@ -49,6 +45,10 @@ class ServerStore:
         """See `Store`. Changes that others make at the same moment are merged, too. Durable means
         that the server has applied the write to as many copies as it must.
         """
+        return self._update(memories, merge, errors.MAYBE_STORED)
+
+    def _update(self, memories: Sequence[Memory], merge: Merge, begun: str) -> list[Stored]:
+        """See `update`; `begun` is the outcome of an error once something may be written."""
         done: dict[UUID, Stored] = {}
         outcome = errors.UNCHANGED
         for _ in range(_MERGES):
@@ -61,7 +61,7 @@ class ServerStore:
                 except InputError as error:  # it says that nothing was changed
                     told = str(error).replace(errors.UNCHANGED, outcome)
                     raise InputError(told) from None
-            outcome = errors.MAYBE_STORED
+            outcome = begun
             with explained(outcome):
                 lost = self._points.write(changed, records)
             done |= {
@@ -76,7 +76,7 @@ class ServerStore:
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Memory]]:
         """See `Store`."""
-        requests = [similarity(each, self.info.shard, where, limit) for each, where in asked]
+        requests = [similarity(each, self.info.vector, where, limit) for each, where in asked]
         answers = self._points.ask(
             lambda client: client.query_batch_points(self._points.name, requests)
         )
@@ -97,9 +97,7 @@ class ServerStore:
                 lambda client: client.scroll(self._points.name, condition(where), limit, latest)
             )
             memories = self._memories(points)
-        if where.ids and len(memories) >= len(where.ids):
-            return memories
-        return self._points.still(memories[:limit])
+        return memories[:limit]
 
     def rarities(self, words: Sequence[int]) -> list[float]:
         """See `Store`. The score for a single word is its rarity; for a word that no memory has, it
@@ -117,10 +115,16 @@ class ServerStore:
         for page in self._points.pages(EVERYWHERE, with_vectors):
             yield [_own(record) for record in page]
 
-    def delete(self, memories: Sequence[Memory]) -> None:
+    def second_copy(self) -> None:
+        """See `Store`. Copies of a collection are the server's own affair."""
+
+    def delete(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
         """See `Store`. Texts that were deleted and stored again meanwhile stay. The server removes
         the bytes when it next rewrites its files.
+
+        The links are written first: if the call ends between the two, none leads to nothing.
         """
+        self._update(changed, relink, errors.MAYBE_DELETED)
         with explained(errors.MAYBE_DELETED):
             self._points.delete(memories)
 

@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class FileAccess:
-    """The `Access` to the store in `folder`. A call waits at most `lock_seconds` for others."""
+    """How calls reach the store in `folder`. A call waits at most `lock_seconds` for others."""
 
     def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
         self.folder = folder
         self.lock_seconds = lock_seconds
 
     async def info(self) -> Manifest | None:
-        """See `Access`."""
+        """See `Backend`."""
         return await run_blocking(lambda: self.folder.manifest())
 
     async def run(
@@ -44,7 +44,7 @@ class FileAccess:
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """See `Access`."""
+        """See `Backend`."""
         wanted = create or expect
         if create:  # so that every call waits for the lock in the line, as long as it may
             await run_blocking(lambda: self.folder.make())
@@ -61,7 +61,7 @@ class FileAccess:
         return await self._door().run(operation, self.lock_seconds)
 
     async def close(self) -> None:
-        """See `Access`."""
+        """See `Backend`."""
         await run_blocking(lambda: self._door().close())
 
     def _door(self) -> "Door[Visit]":

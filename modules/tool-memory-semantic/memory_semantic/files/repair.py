@@ -29,7 +29,7 @@ from . import disk
 from . import info as manifests
 from .access import FileAccess
 from .child import Readable, readable
-from .folder import AgentFolder
+from .folder import AgentFolder, clear_debris
 from .info import Manifest, number_of
 from .lock import take_lock
 from .reembed import batches, embedded
@@ -209,10 +209,13 @@ def _finish(
     require_space(folder, aside or folder.database)
     with closing(Vectors(gathered)) as vectors:
         records = (Record(m.key, m.dict_for_storage(), vectors[m.key]) for m in left.memories)
-        swap(folder, info, iter(lambda: list(islice(records, EMBEDDED_AT_ONCE)), []), number)
+        pages = iter(lambda: list(islice(records, EMBEDDED_AT_ONCE)), [])
+        new = swap(folder, info, pages, number)
     told = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
-        disk.remove(aside)
+        # There, the next call removes it if this is interrupted.
+        aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
+        clear_debris(folder.database, new)
     elif aside:
         told += f" What could not be read is in {aside}. When you no longer need it: "
         told += disk.removal(aside)

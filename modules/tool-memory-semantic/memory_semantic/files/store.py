@@ -95,7 +95,8 @@ class FileStore:
         """See `Store`."""
         # The engine allocates room for as many as it is asked for.
         most = min(limit, max(1, self.info.memories))
-        return self._memories(self._shard.newest(most, where), where)
+        found = self._memories(self._shard.newest(most, where), where)
+        return sorted(found, key=lambda memory: memory.timestamp, reverse=True)
 
     def rarities(self, words: Sequence[int]) -> list[float]:
         """See `Store`."""
