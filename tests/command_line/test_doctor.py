@@ -382,7 +382,7 @@ class TestRepair:
             ("mutable_id_tracker.mappings", without_end, "it holds 0 of 12 memories", False),
             ("vector_storage/vectors/chunk_0.mmap", garble, "its vector is not whole", True),
             ("manifest.json", of_another_engine, "written by 'qdrant-edge 0.1'", True),
-            ("manifest.json", of_other_words, "words 77", True),
+            ("manifest.json", of_other_words, "words of version 77;", True),
         ],
     )
     def test_every_memory_comes_back(

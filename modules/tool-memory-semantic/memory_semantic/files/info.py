@@ -37,8 +37,9 @@ def read(folder: Path) -> Manifest | None:
     manifest = described(folder)
     if manifest and (manifest.engine != ENGINE or manifest.words not in (0, INDEXED)):
         raise DamagedStoreError(
-            f"The store's files were written by {manifest.engine[:40]!r}, words {manifest.words}; "
-            f"this version works only with {ENGINE!r}, words {INDEXED}. "
+            f"The store's files were written by {manifest.engine[:40]!r}, with words of version "
+            f"{manifest.words}; this version works only with {ENGINE!r} and words of version "
+            f"{INDEXED}. "
             "`agent-memory doctor --repair` makes a new store from its texts."
         )
     return manifest
