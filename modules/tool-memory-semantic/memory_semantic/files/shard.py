@@ -30,7 +30,7 @@ _BATCH = 500
 _SENDS = 100
 
 # The files that a search reads in full: the vectors and the indexes. No more, because each file
-# takes a descriptor; these are nine, and one more for every 10,000 memories.
+# takes a descriptor; these are five, and two more for every 10,000 memories.
 _READ_ALWAYS = (
     "segments/*/vector_storage/vectors/*.mmap",
     "segments/*/payload_index/*/page_*.dat",
