@@ -32,6 +32,7 @@ VERSION = 1
 SHARD = r"^shard-[0-9]{1,9}$"
 # The last field of a line in a journal.
 NUMBER = "n"
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 FIELDS = (
     *("id", "timestamp", "tags", "content", "metadata"),
     *("pinned", "said_by", "expires", "replaced_by"),
@@ -69,7 +70,7 @@ def fields_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def line_of(payload: Mapping[str, Any]) -> bytes:
     """The line of a memory, with its end; see `fields_of`."""
-    return json.dumps(fields_of(payload), ensure_ascii=False).encode() + b"\n"
+    return _ENCODER.encode(fields_of(payload)).encode() + b"\n"
 
 
 def numbered(line: bytes, number: int) -> bytes:

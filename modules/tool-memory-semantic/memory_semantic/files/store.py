@@ -14,7 +14,6 @@ from ..store import (
     Stored,
     StoreInfo,
     Where,
-    fits_its_key,
     memory_of,
 )
 from . import info as manifests
@@ -136,8 +135,6 @@ class FileStore:
 
         def pages() -> Iterator[list[Record]]:
             for page in self._shard.scan(True):
-                if not all(map(fits_its_key, page)):
-                    raise damage(self.info.agent, "a memory in it is not what was stored")
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
