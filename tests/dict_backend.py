@@ -36,6 +36,7 @@ class DictBackend(Backend):
 
     url = HERE  # nowhere else, as far as a session is concerned
     where = "a dictionary"
+    forgotten = "Gone from the dictionary."
 
     def __init__(self, agent: str = "sam", store: "DictStore | None" = None) -> None:
         self.agent = agent
@@ -79,7 +80,7 @@ class DictBackend(Backend):
     ) -> AsyncIterator[Finding]:
         yield Finding("ok", "store", "in a dictionary")
 
-    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
+    async def repair(self, config: StorageConfig) -> Repair:
         raise StorageError("Nothing can happen to it.")
 
     async def reembed(
@@ -94,9 +95,6 @@ class DictBackend(Backend):
         }
         self.store.present = info
         return len(texts)
-
-    def forgotten(self, model: str) -> str:
-        return "Gone from the dictionary."
 
 
 class DictStore:

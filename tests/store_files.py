@@ -34,7 +34,7 @@ async def main():
     findings = [finding async for finding in examined]
     found = "all well"
     if any(finding.repairable for finding in findings):
-        repair = await storage.backend.repair(storage.config, findings)
+        repair = await storage.backend.repair(storage.config)
         found = repair.found
         await repair.run(lambda done, of: None)
     texts = [memory.content for memory in await storage.get_recent(None)]

@@ -21,7 +21,7 @@ from dict_backend import DictBackend
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from memory_semantic import DamagedStoreError, Finding, InputError, Memory, MemoryStorage
+from memory_semantic import DamagedStoreError, InputError, Memory, MemoryStorage
 from memory_semantic.check import clean_text
 from memory_semantic.limits import LOCAL_MODEL
 from memory_semantic.plaintext import normal
@@ -332,9 +332,7 @@ class AnyOrder(RuleBasedStateMachine):
             shutil.rmtree(aside)
 
     async def _repair(self) -> None:
-        storage = self.files
-        damage = Finding("problem", "store", "", "agent-memory doctor --repair")
-        repair = await storage.backend.repair(storage.config, [damage])
+        repair = await self.files.backend.repair(self.files.config)
         await repair.run(lambda done, of: None)
 
     @staticmethod

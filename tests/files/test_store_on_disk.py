@@ -1,6 +1,7 @@
 """Where stores are, who may read them there, and what is never used or removed."""
 
 import asyncio
+import errno
 import json
 import os
 import pwd
@@ -136,6 +137,21 @@ async def test_rejects_a_root_that_cannot_be_a_folder(
         for call in (storage.store("x"), storage.search("x"), storage.count()):
             with pytest.raises(StorageError, match="Nothing was changed"):
                 await call
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+async def test_a_file_system_without_locks(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    await storage.store("x")
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(StorageError, match=r"no locks. Move .* disk. Nothing was changed.$"):
+        await storage.store("y")
+    monkeypatch.undo()
+    assert await storage.count() == 1
 
 
 async def test_other_products_in_the_same_root_are_left_alone(

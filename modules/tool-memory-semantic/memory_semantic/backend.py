@@ -60,15 +60,13 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair would do. Nothing changes before `run`, which returns what it has done.
-
-    `found` is what to know before agreeing to `question`; `generator` has to embed `texts`, and is
-    None if there is nothing to embed.
+    """What a repair would do: `found` is what to know before agreeing to it. Nothing changes before
+    `run`, which returns what it has done. `generator` has to embed `texts`, and is None if there is
+    nothing to embed.
     """
 
-    question: str
+    found: str
     run: Callable[[Progress], Awaitable[str]]
-    found: str = ""
     texts: Sequence[Memory] = ()
     generator: EmbeddingGenerator | None = None
 
@@ -83,6 +81,7 @@ class Backend(ABC):
     agent: str
     url: str  # as the setting qdrant_url names the place
     where: str  # a folder, or the address of a server, for people
+    forgotten: str  # a sentence: from where memories are gone once they are forgotten
 
     @abstractmethod
     async def info(self) -> StoreInfo | None:
@@ -126,8 +125,8 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
-        """What a repair of the `repairable` ones among `findings` would do. Raises StorageError if
+    async def repair(self, config: StorageConfig) -> Repair:
+        """What a repair of a store with a `repairable` finding would do. Raises StorageError if
         nothing can be done.
         """
 
@@ -141,12 +140,6 @@ class Backend(ABC):
 
         Raises StorageError if there is no store, or none that this can be done to. An interruption
         leaves the store unchanged; the next run with the same model embeds no text twice.
-        """
-
-    @abstractmethod
-    def forgotten(self, model: str) -> str:
-        """From where memories are gone once they are forgotten, in a store with this `model`: a
-        sentence.
         """
 
     @property

@@ -5,7 +5,7 @@ Nothing is kept between calls but the connection: each call asks the server what
 
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -46,6 +46,10 @@ class ServerBackend(Backend):
 
     A cancelled call ends at once: a write that has begun is completed, and nothing is retried.
     """
+
+    forgotten = (
+        "Gone from search. The server takes them out of its files when it next rewrites them."
+    )
 
     def __init__(self, agent: str, url: str, config: Mapping[str, Any] | None = None) -> None:
         self.agent = agent
@@ -122,14 +126,14 @@ class ServerBackend(Backend):
         for finding in about_words(config, info):
             yield finding
 
-    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
+    async def repair(self, config: StorageConfig) -> Repair:
         """Of a store that has lost its alias, as a restored snapshot has."""
 
         async def run(_: Progress) -> str:
             await self._on_server(lambda collection: collection.restore_alias())
             return "The alias stands for the collection again."
 
-        return Repair("Make the collection's alias again?", run)
+        return Repair("The alias of the collection will be made again.", run)
 
     async def reembed(
         self, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress = untold
@@ -145,12 +149,6 @@ class ServerBackend(Backend):
             f"{name!r} from the server (or set another qdrant_prefix), and "
             f"`agent-memory import memories.jsonl --agent {self.agent}`.",
             UNCHANGED,
-        )
-
-    def forgotten(self, model: str) -> str:
-        """The server decides when to rewrite its files."""
-        return (
-            "Gone from search. The server takes them out of its files when it next rewrites them."
         )
 
     async def _on_server(self, work: "Callable[[Collection], T]") -> T:

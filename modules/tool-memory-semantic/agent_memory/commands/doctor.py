@@ -1,7 +1,6 @@
 """Diagnose and repair: `doctor`."""
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -32,7 +31,7 @@ def doctor(session: Session, offline: bool, repair: bool, verbose: bool, yes: bo
     """
     findings = _examine(session, offline, verbose)
     if repair and any(finding.repairable for finding in findings):
-        _repair(session, findings, yes)
+        _repair(session, yes)
         findings = _examine(session, offline, verbose)
     elif repair:
         session.out.note("There is nothing that a repair could fix.")
@@ -80,13 +79,12 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     return findings
 
 
-def _repair(session: Session, findings: Sequence["Finding"], yes: bool) -> None:
-    repair = run(session.backend.repair(session.storage.config, findings))
-    if repair.found:
-        session.out.note(f"\n{repair.found}")
+def _repair(session: Session, yes: bool) -> None:
+    repair = run(session.backend.repair(session.storage.config))
+    session.out.note(f"\n{repair.found}")
     if repair.generator:
         session.out.note(f"At most {run(plan(repair.texts, repair.generator))}")
-    confirm(repair.question, yes)
+    confirm("Start?", yes)
     done = with_progress(session, repair.run, _OUT_OF_USE)
     if done:
         session.out.note(f"\n{done}\n")

@@ -105,8 +105,7 @@ def _forget(
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         again = _delete(session, doomed)
-        info = run(storage.info())
-        sentence = session.backend.forgotten(info.model.model if info else "local")
+        sentence = session.backend.forgotten
     result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:

@@ -2,7 +2,7 @@
 asked for.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ class FileBackend(FileAccess, Backend):
     """The store in `folder`. A call waits at most `lock_seconds` for others."""
 
     url = HERE
+    forgotten = "Gone from search and from the files."
 
     def __init__(self, folder: AgentFolder, lock_seconds: float) -> None:
         super().__init__(folder, lock_seconds)
@@ -56,12 +57,12 @@ class FileBackend(FileAccess, Backend):
         return sorted(found.values(), key=lambda memory: memory.timestamp)
 
     def findings(self, config: StorageConfig, progress: ShowProgress) -> AsyncIterator[Finding]:
-        """Its disk, folder, lock and shard."""
+        """Its disk, folder, shard and journal."""
         from . import doctor
 
         return doctor.findings(self, config, progress)
 
-    async def repair(self, config: StorageConfig, findings: Sequence[Finding]) -> Repair:
+    async def repair(self, config: StorageConfig) -> Repair:
         """A new store is made from what is left of the present one."""
         from . import repair
 
@@ -74,10 +75,6 @@ class FileBackend(FileAccess, Backend):
         from . import reembed
 
         return await reembed.reembed(self, info, generator, progress)
-
-    def forgotten(self, model: str) -> str:
-        """From search and from the files."""
-        return "Gone from search and from the files."
 
     @property
     def kept(self) -> str:

@@ -1,39 +1,28 @@
-"""What an examination finds about a store on this machine: its disk, folder, lock and shard."""
+"""What an examination finds about a store on this machine: its disk, folder, shard and journal."""
 
-import errno
 import shutil
 import stat
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 from ..backend import REPAIR_COMMAND, Finding, ShowProgress
 from ..errors import StorageError
 from ..findings import NO_STORE, about_info, about_memories, about_words, store_problem
-from ..resources import explanation, readable_size, shortage
+from ..resources import readable_size
 from ..settings import StorageConfig
 from ..workers import run_blocking
 from . import disk
 from .access import FileAccess
 from .child import examined
 from .folder import AgentFolder
-from .lock import take_lock
 from .repair import shard_that_counts
-
-# How long to wait for a lock. A process that keeps it after a call releases it at once when wanted.
-_LOCK_SECONDS = 0.5
-# How many files of others are named.
-_NAMED = 5
 
 
 async def findings(
     access: FileAccess, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
     """All findings, each after those it depends on."""
-    for finding in _of_others(access.folder):
-        yield finding
     async for finding in _of_store(access, config, progress):
         yield finding
     for finding in _leftovers(access.folder):
@@ -70,7 +59,6 @@ async def _of_store(
         return
     if info:
         yield about_info(info, info.shard)
-    yield await run_blocking(lambda: _lock_state(folder))
     try:
         with progress("Comparing", 1):
             problems, number = await run_blocking(lambda: examined(access))
@@ -97,41 +85,10 @@ def _journal(folder: AgentFolder) -> Finding:
     return Finding("warning", "journal", "none could be written", remedy)
 
 
-def _of_others(folder: AgentFolder) -> Iterator[Finding]:
-    beside, within = folder.of_others()
-    names = [str(path.relative_to(folder.root)) for path in (*within, *beside)]
-    if len(names) > _NAMED:
-        names[_NAMED:] = [f"{len(names) - _NAMED:,} more"]
-    if names:
-        text = f"not made by agent-memory, and left alone: {', '.join(names)}"
-        yield Finding("warning" if within else "ok", "other files", text)
-
-
 def _is_open_to_others(folder: Path) -> bool:
     with suppress(OSError):  # another finding says so
         return bool(stat.S_IMODE(folder.stat().st_mode) & 0o077)
     return False
-
-
-def _lock_state(folder: AgentFolder) -> Finding:
-    try:
-        with take_lock(folder.database, time.monotonic() + _LOCK_SECONDS, Event()):
-            return Finding("ok", "lock", "free")
-    except StorageError as error:  # if that lasts, the check says so
-        return Finding("ok", "lock", str(error))
-    except OSError as error:
-        number = shortage(error)
-        if number:
-            return Finding("problem", "lock", explanation(number))
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR):  # the file is the cause
-            path = folder.database / "lock"
-            return Finding("problem", "lock", f"{error.filename or path}: {error.strerror}")
-        return Finding(
-            "problem",
-            "lock",
-            f"this file system has no locks ({error.strerror})",
-            "Move the storage_root to a local disk.",
-        )
 
 
 def _leftovers(folder: AgentFolder) -> Iterator[Finding]:

@@ -36,14 +36,9 @@ from .vectors import path_of
 
 logger = logging.getLogger(__name__)
 
-# All that we make in an agent's folder, and in its database.
-_IN_FOLDER = re.compile(
-    r"qdrant\.db|damaged-[0-9]+(\.tmp)?|queue|lock|"
-    r"(\.gitignore|(memories|usage(\.old)?|waiting)\.jsonl)(\.tmp)?"
-)
+# What the calls on a store make and remove in its database: nothing else in it is touched.
 _VECTORS = r"[0-9a-f]{16}-[0-9]{1,6}\.vectors"
 _SHARD_OR_DEBRIS = re.compile(rf"shard-[0-9]{{1,9}}(\.tmp)?|(shard|manifest\.json|{_VECTORS})\.tmp")
-_IN_DATABASE = re.compile(rf"queue|lock|manifest\.json|{_VECTORS}|{_SHARD_OR_DEBRIS.pattern}")
 # The shard that is being made.
 UNFINISHED = "shard.tmp"
 
@@ -209,17 +204,6 @@ class AgentFolder:
                 f"out of {self.path}, and `agent-memory import {mine}`. To keep using it here: set "
                 f"qdrant_url to {HERE!r}."
             )
-
-    def of_others(self) -> tuple[list[Path], list[Path]]:
-        """What others have put beside the agents' folders, and into this one and its database."""
-        beside = (
-            path
-            for path in _in(self.root)
-            if path != self.path and not any(_IN_FOLDER.fullmatch(each.name) for each in _in(path))
-        )
-        within = (path for path in _in(self.path) if not _IN_FOLDER.fullmatch(path.name))
-        inmost = (path for path in _in(self.database) if not _IN_DATABASE.fullmatch(path.name))
-        return sorted(beside), sorted((*within, *inmost))
 
     def _require_not_lost(self) -> None:
         # A new store would replace the only copy of its memories.

@@ -1,5 +1,6 @@
 """The lock of a store: only one process, thread or child works on it at a time."""
 
+import errno
 import os
 import time
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -13,6 +14,8 @@ from ..posix import fcntl
 # just released a store takes it again before the next in line.
 NAMES = ("queue", "lock")
 POLL_SECONDS = 0.005
+# What the system says where a file system has no locks, such as some network drives.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _REPLACED = "The store was deleted or replaced while this call waited for it."
 
 _held: set["Lock"] = set()
@@ -40,8 +43,10 @@ class Lock(AbstractContextManager):
         """Let the next one in. May be called again."""
         if self in _held:  # not in a child that was forked meanwhile
             _held.remove(self)
-            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-            os.close(self.descriptor)
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            finally:
+                os.close(self.descriptor)
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -60,9 +65,8 @@ os.register_at_fork(after_in_child=_close_in_child)
 def take_lock(folder: Path, deadline: float, cancelled: Event) -> Lock:
     """Wait for the lock of the store in `folder`.
 
-    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` is set
-    or the folder was deleted or replaced meanwhile, and OSError, also where the file system has no
-    locks.
+    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` is
+    set, the folder was deleted or replaced meanwhile, or its file system has no locks, and OSError.
     """
     seconds = max(0.0, deadline - time.monotonic())
 
@@ -85,6 +89,12 @@ def take_lock(folder: Path, deadline: float, cancelled: Event) -> Lock:
             return hold(folder / NAMES[1])
     except FileNotFoundError:
         raise StorageError(_REPLACED) from None
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+        raise StorageError(
+            "This file system has no locks. Move the storage_root to a local disk."
+        ) from error
 
 
 def in_use(folder: Path, seconds: float) -> str:

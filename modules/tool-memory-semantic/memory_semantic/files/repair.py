@@ -83,13 +83,8 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
         finish = partial(_finish, folder, wanted, again, gathered, manifest)
         return await _locked(access, finish, _AGAIN)
 
-    return Repair(
-        "Start?",
-        run,
-        f"{left.found}\nA new store will be made, with {wanted.model}.",
-        texts,
-        generator if texts else None,
-    )
+    found = f"{left.found}\nA new store will be made, with {wanted.model}."
+    return Repair(found, run, texts, generator if texts else None)
 
 
 async def _locked(access: FileAccess, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
