@@ -41,7 +41,12 @@ def point_id(content: str) -> UUID:
     """The key of a text in the store, by its SHA-256: the same text is the same point by
     construction, and a text that was damaged on disk no longer fits its key.
     """
-    return UUID(bytes=sha256(content.encode()).digest()[:16])
+    return UUID(bytes=point_bytes(content))
+
+
+def point_bytes(content: str) -> bytes:
+    """The 16 bytes of `point_id`."""
+    return sha256(content.encode()).digest()[:16]
 
 
 # Who said a text, as the session showed when it was stored: the user, in these very words; a tool

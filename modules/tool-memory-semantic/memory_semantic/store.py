@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from . import ranking
 from .errors import damage
 from .limits import ALL, RECENCY_WINDOW
-from .memory import Memory, point_id
+from .memory import Memory, point_bytes
 from .times import Span
 
 T = TypeVar("T")
@@ -187,9 +187,10 @@ class Store(Protocol):
 
 def fits_its_key(record: Record) -> bool:
     """Whether the text in a record is what was stored; quicker than `memory_of`."""
-    text = record.payload.get("content")
-    whole = isinstance(text, str) and point_id(text) == record.key
-    return whole and all(isinstance(record.payload.get(name), str) for name in ("id", "timestamp"))
+    match record.payload:
+        case {"content": str(text), "id": str(), "timestamp": str()}:
+            return point_bytes(text) == record.key.bytes
+    return False
 
 
 def memory_of(record: Record, agent: str) -> Memory:

@@ -122,9 +122,9 @@ class FileStore:
         forget_in(self._folder.database, gone)
 
         def left(record: Record) -> Record | None:
-            if record.key in gone:
-                return None
-            return record._replace(payload=payloads.get(record.key, record.payload))
+            if record.key in payloads:
+                return record._replace(payload=payloads[record.key])
+            return None if record.key in gone else record
 
         self.swap(self.info, left, self.info.memories - len(gone))
 
