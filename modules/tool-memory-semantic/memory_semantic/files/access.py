@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from ..errors import UNCHANGED, ReplacedStoreError, counted, damage, explained
+from ..errors import UNCHANGED, ReplacedStoreError, counted, explained
 from ..store import StoreInfo
 from ..workers import run_blocking
 from . import disk
@@ -67,11 +67,8 @@ class FileAccess:
     def _door(self) -> "Door[Visit]":
         # The root may be a link. An agent's folder may not: resolved, it would lead to another
         # agent's door, and nobody would notice.
-        database = self.folder.database
-        path = Path(
-            os.path.realpath(self.folder.root), *database.relative_to(self.folder.root).parts
-        )
-        return door_of(path, partial(Visit, self.folder))
+        real = AgentFolder(Path(os.path.realpath(self.folder.root)), self.folder.agent_id)
+        return door_of(real.database, partial(Visit, self.folder))
 
 
 class Visit:
@@ -142,7 +139,4 @@ class Visit:
             with closing(Shard(folder, words=False)) as shard:
                 count = shard.count()
             if count:
-                raise damage(
-                    self._folder.agent_id,
-                    f"it has lost its {manifests.NAME}; {folder.name} holds {counted(count)}",
-                )
+                raise self._folder.lost(f"{folder.name} holds {counted(count)}")

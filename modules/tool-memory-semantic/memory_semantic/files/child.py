@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import errors
-from ..errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, exhausted
+from ..errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, explained
 from ..examine import examine, is_whole
 from ..memory import Memory
-from ..resources import shortage
 from ..store import Record, memory_of
 from . import disk, vectors
 from .access import FileAccess
@@ -34,9 +33,9 @@ _BYTES_PER_SECOND = 250_000
 # Address space besides four times the store's size: an altered number in a list of ids makes the
 # engine ask for up to 100 GB.
 _BYTES = 4 * 2**30
-# How a process ends if the engine crashes it. Any other end is not the store's fault.
-_CRASHES = [signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV]
-_HANGS = -signal.SIGALRM
+# What the engine does if this ends its process. Any other end is not the store's fault.
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+_ENDS: dict[int, str] = {signal.SIGALRM: "hangs", **dict.fromkeys(_CRASHES, "crashes")}
 _PAGE = 500  # memories read at once
 _START = "import sys; sys.path[:] = {!r}; from memory_semantic.files.child import main; main()"
 
@@ -57,10 +56,8 @@ def examined(access: FileAccess) -> tuple[list[str], int]:
     folder = access.folder
     arguments = str(folder.root), folder.agent_id, str(access.lock_seconds)
     code, output = _run("examine", *arguments, folder=folder.database)
-    if code == _HANGS:
-        raise DamagedStoreError(f"The vector engine hangs on the store's files. {REPAIR}")
-    if -code in _CRASHES:
-        raise DamagedStoreError(f"The vector engine crashes on the store's files. {REPAIR}")
+    if what := _ENDS.get(-code):
+        raise DamagedStoreError(f"The vector engine {what} on the store's files. {REPAIR}")
     if code:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         raise StorageError(f"The check failed: its process {how}. Run it again.", UNCHANGED)
@@ -132,14 +129,11 @@ def _end_with_parent() -> None:
 def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
     access = FileAccess(AgentFolder(Path(root), agent), float(lock_seconds))
     try:
-        found = asyncio.run(access.run(lambda store: (examine(store), store.count())))
+        with explained(UNCHANGED):
+            found = asyncio.run(access.run(lambda store: (examine(store), store.count())))
         problems, number = found or ([], 0)
         yield {"problems": problems, "number": number}
-    except Exception as error:
-        if not isinstance(error, StorageError):
-            number = shortage(error)
-            failed = f"The check failed ({type(error).__name__})."
-            error = exhausted("The check failed", number) if number else StorageError(failed)
+    except StorageError as error:
         yield {"error": type(error).__name__, "text": str(error)}
 
 

@@ -72,11 +72,6 @@ class AgentFolder:
         return _lstat(self.database) is not None and not os.access(self.database, os.W_OK)
 
     @property
-    def holds_memories(self) -> bool:
-        """Whether there is more than an early interruption of a creation leaves."""
-        return any((*self.database.glob(manifests.NAME), *self.shards))
-
-    @property
     def shards(self) -> list[Path]:
         """The shards in the database, the newest last."""
         return _numbered(self.database, SHARD)
@@ -102,9 +97,8 @@ class AgentFolder:
     def next_shard(self) -> str:
         """The name of a new shard: no other, wherever one is named, has as high a number."""
         header = self.journal.ends()[0]
-        named = [path.name for path in (*self.shards, *self.damaged)]
-        named += [header.shard] if header and header.shard else []
-        return f"shard-{1 + max(map(manifests.number_of, named), default=0)}"
+        names = [path.name for path in (*self.shards, *self.damaged)]
+        return f"shard-{1 + max(map(manifests.number_of, (header and header.shard, *names)))}"
 
     def manifest(self) -> manifests.Manifest | None:
         """The manifest of the database. Without the lock, it may be replaced a moment later."""
@@ -195,7 +189,8 @@ class AgentFolder:
         qdrant_url, but one may be elsewhere: then none is created, and nothing claims that there is
         none.
         """
-        if url != HERE and self.holds_memories:
+        # An early interruption of a creation leaves none of these.
+        if url != HERE and (_lstat(self.database / manifests.NAME) or self.shards):
             mine = f"memories.jsonl --agent {self.agent_id}"
             export = f"agent-memory export {mine} --root {shlex.quote(str(self.root))}"
             raise StorageError(
@@ -205,17 +200,21 @@ class AgentFolder:
                 f"qdrant_url to {HERE!r}."
             )
 
+    def lost(self, left: str) -> DamagedStoreError:
+        """The error for a store without its manifest; `left` is what shows that there was one."""
+        return DamagedStoreError(
+            f"The store of {self.agent_id!r} has lost its {manifests.NAME}; {left}. "
+            "`agent-memory doctor --repair` makes a store from what is left. Or, to begin anew, "
+            f"move {self.path} away."
+        )
+
     def _require_not_lost(self) -> None:
         # A new store would replace the only copy of its memories.
         if not self.journal.path.exists():
             return
         number = len(self.journal.memories()[0])
         if number or not self.journal.ends()[0]:
-            raise DamagedStoreError(
-                f"The store of {self.agent_id!r} has lost its {manifests.NAME}: there is only its "
-                f"journal ({counted(number)}). `agent-memory doctor --repair` makes a store from "
-                f"what is left. Or, to begin anew, move {self.path} away."
-            )
+            raise self.lost(f"its journal has {counted(number)}")
 
     def _require_not_moved(self) -> None:
         away = self.moved_root and self.moved_root / self.agent_id

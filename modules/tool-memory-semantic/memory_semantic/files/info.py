@@ -87,6 +87,6 @@ def identity(folder: Path) -> tuple[int, int]:
     return found.st_ino, found.st_mtime_ns
 
 
-def number_of(shard: str) -> int:
-    """The number in the name of a shard's folder; newer ones have higher numbers."""
-    return int(shard.rpartition("-")[2])
+def number_of(shard: str | None) -> int:
+    """The number in the name of a shard's folder, 0 without a name; newer ones have higher ones."""
+    return int(shard.rpartition("-")[2]) if shard else 0

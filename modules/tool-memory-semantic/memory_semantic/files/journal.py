@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from uuid import UUID
 
@@ -75,13 +76,12 @@ class Journal:
         says so. Raises DamagedStoreError if the shard lacks memories, or is older.
         """
         header, number = self.ends()
-        of = number_of(header.shard) if header and header.shard else 0
-        mine = number_of(info.shard)
-        if of > mine:
+        named, present = number_of(header and header.shard), number_of(info.shard)
+        if named > present:
             raise damage(info.agent, "its database is older than its journal")
-        if of == mine and number is not None and count < number:
+        if named == present and number is not None and count < number:
             raise damage(info.agent, f"it holds {count} of {counted(number)}")
-        self.is_whole = of == mine and count == number
+        self.is_whole = named == present and count == number
         if self.is_whole and header and not self._is_long(header):
             return
         keys, lines = set[UUID](), Lines()
@@ -90,7 +90,7 @@ class Journal:
             lines += lines_of(page, info.agent)
         if len(keys) != count:
             raise damage(info.agent, f"{len(keys)} of {counted(count)} can be read")
-        if not 0 < of < mine:  # what a swap has left out, that of an older shard still has
+        if not 0 < named < present:  # what a swap has left out, that of an older shard still has
             lost = len(self.memories()[0].keys() - keys)
             if lost:
                 raise damage(info.agent, f"its journal has {counted(lost)} that it has lost")
@@ -99,7 +99,7 @@ class Journal:
             self.prepare(info, lines)
             self.replace()
         except (OSError, StorageError) as error:
-            self._tell(error)
+            self._warn(error)
 
     def add(self, memories: Iterable[tuple[Memory, int]]) -> None:
         """Add memories, each with how many the store holds after it. They are on disk on return. If
@@ -112,7 +112,7 @@ class Journal:
             self._append(b"".join(lines))
         except OSError as error:
             self.is_whole = False
-            self._tell(error)
+            self._warn(error)
 
     def memories(self) -> tuple[dict[UUID, Memory], bool]:
         """Those that can be read, by key, and whether these are all: every line reads, and there
@@ -147,7 +147,7 @@ class Journal:
             shard=info.shard,
             size=sum(map(len, content())),
         )
-        disk.prepare(self.path, (line for part in ([header.line()], content()) for line in part))
+        disk.prepare(self.path, chain([header.line()], content()))
 
     def replace(self) -> None:
         """Put the journal that was prepared in the place of this one."""
@@ -180,7 +180,7 @@ class Journal:
         finally:
             os.close(descriptor)
 
-    def _tell(self, error: Exception) -> None:
+    def _warn(self, error: Exception) -> None:
         if self.path not in _failing:
             _failing.add(self.path)
             logger.warning(

@@ -123,8 +123,7 @@ def shard_that_counts(folder: AgentFolder) -> Path | None:
     older than the journal. Others may hold what was forgotten.
     """
     header, manifest = folder.journal.ends()[0], _manifest(folder)
-    named = manifest.shard if manifest else header.shard if header else None
-    least = number_of(named) if named else 0
+    least = number_of(manifest.shard if manifest else header and header.shard)
     found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
     if manifest:
         found = [path for path in found if number_of(path.name) == least]
@@ -152,17 +151,16 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     if path:
         shard = readable(path, folder.agent_id, dimensions, gathered)
     journal, is_whole = folder.journal.memories()
-    of = number_of(header.shard) if header and header.shard else 0
-    mine = number_of(path.name) if path else 0
+    named, present = number_of(header and header.shard), number_of(path and path.name)
     least = manifest.memories if manifest else 0
-    if of == mine:
+    if named == present:
         least = max(least, number or 0, len(journal))
     has_all = shard.whole and shard.stored >= least
-    if is_whole and of > mine:
+    if is_whole and named > present:
         memories = journal
-    elif has_all and (0 < of < mine or (of == mine and number is not None)):
+    elif has_all and (0 < named < present or (named == present and number is not None)):
         memories = shard.memories
-    elif is_whole and of == mine:
+    elif is_whole and named == present:
         memories = shard.memories | journal
     else:
         memories = journal | shard.memories

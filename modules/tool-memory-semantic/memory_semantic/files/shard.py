@@ -116,7 +116,7 @@ class Shard:
         for _ in range(_SENDS):
             self.fill(left)
             self.flush()
-            found = {each.key: each.payload for each in self._retrieve([r.key for r in left])}
+            found = {each.key: each.payload for each in self.get([r.key for r in left], False)}
             left = [record for record in left if found.get(record.key) != record.payload]
             if not left:
                 return
@@ -136,9 +136,12 @@ class Shard:
         with _engine_errors("write to the store"):
             self._handle.flush()
 
-    def get(self, keys: Iterable[UUID]) -> list[Record]:
-        """The points under these keys, as far as they exist, with their vectors."""
-        return self._retrieve(list(keys), with_vectors=True)
+    def get(self, keys: Iterable[UUID], with_vectors: bool = True) -> list[Record]:
+        """The points under these keys, as far as they exist."""
+        with _engine_errors("read the store"):
+            return [
+                _record(point) for point in self._handle.retrieve(list(keys), True, with_vectors)
+            ]
 
     def nearest(self, asked: Sequence[tuple[Question, Where]], limit: int) -> list[list[Record]]:
         """For each question, the `limit` most similar points that pass its filter, best first."""
@@ -173,29 +176,21 @@ class Shard:
 
     def keys(self) -> list[UUID]:
         """The keys of all points."""
+        size = max(1, self.count())
         with _engine_errors("read the store"):
-            size = max(1, self._handle.count(edge.CountRequest(exact=True)))
             points, _ = self._handle.scroll(edge.ScrollRequest(limit=size, with_payload=False))
         return [_record(point).key for point in points]
 
     def readable(self, keys: Sequence[UUID]) -> Iterator[Record]:
-        """The points with these keys: those of a page that cannot be read one by one, as far as
-        that is possible.
+        """The points under these keys; if they cannot be read together, one by one, as far as that
+        is possible.
         """
-        for start in range(0, len(keys), _BATCH):
-            page = keys[start : start + _BATCH]
-            try:
-                yield from self.get(page)
-            except DamagedStoreError:
-                for key in page:
-                    with suppress(DamagedStoreError):
-                        yield from self.get([key])
-
-    def _retrieve(self, keys: Sequence[UUID], with_vectors: bool = False) -> list[Record]:
-        with _engine_errors("read the store"):
-            return [
-                _record(point) for point in self._handle.retrieve(list(keys), True, with_vectors)
-            ]
+        try:
+            yield from self.get(keys)
+        except DamagedStoreError:
+            for key in keys:
+                with suppress(DamagedStoreError):
+                    yield from self.get([key])
 
     def _query(self, requests: list[edge.QueryRequest]) -> list[list[Any]]:
         with _engine_errors("search the store"):

@@ -21,7 +21,7 @@ from .folder import AgentFolder, clear_debris
 from .info import Manifest
 from .shard import Shard
 from .swap import require_space, swap
-from .vectors import forget_in
+from .vectors import forget
 
 
 class FileStore:
@@ -38,7 +38,7 @@ class FileStore:
         self.manifest_identity = manifests.identity(database)
         self.ends = False
         self._folder = folder
-        self._path = path = database / manifest.shard
+        path = database / manifest.shard
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         self._shard = Shard(path, bool(manifest.words))
@@ -118,8 +118,8 @@ class FileStore:
         """See `Store`."""
         gone = {memory.key for memory in memories}
         payloads = {memory.key: memory.dict_for_storage() for memory in changed}
-        require_space(self._folder, self._path)
-        forget_in(self._folder.database, gone)
+        for path in self._folder.gathered:
+            forget(path, gone)
 
         def left(record: Record) -> Record | None:
             if record.key in payloads:
@@ -138,7 +138,7 @@ class FileStore:
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
-        require_space(self._folder, self._path)
+        require_space(self._folder, self._folder.database / self.info.shard)
         lasting = info.model_copy(update={"created": self.info.created})
         swap(self._folder, lasting, pages(), number)
 

@@ -59,15 +59,13 @@ class Vectors:
         return array("f", self._file.read(self._bytes)).tolist()
 
 
-def forget_in(database: Path, keys: Collection[UUID]) -> None:
-    """Leave the vectors of these texts out of all files in `database`, and torn records, too."""
-    for path in database.glob("*.vectors"):
-        size = _size(path)
-        with path.open("rb") as file:
-            places = list(_keys(file, size))
-            left = [place for key, place in places if key not in keys]
-            if len(left) * size < path.stat().st_size:
-                disk.write_whole(path, (os.pread(file.fileno(), size, at) for at in left))
+def forget(path: Path, keys: Collection[UUID]) -> None:
+    """Leave the vectors of these texts out of the file `path`, and torn records, too."""
+    size = _size(path)
+    with path.open("rb") as file:
+        left = [place for key, place in _keys(file, size) if key not in keys]
+        if len(left) * size < path.stat().st_size:
+            disk.write_whole(path, (os.pread(file.fileno(), size, at) for at in left))
 
 
 def _keys(file: IO[bytes], size: int) -> Iterator[tuple[UUID, int]]:
