@@ -147,7 +147,7 @@ class DictStore:
             math.log(1 + (of - n + 0.5) / (n + 0.5)) for of, n in zip(among, having, strict=True)
         ]
 
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
+    def scan(self) -> Iterator[list[Record]]:
         yield list(self.records.values())
 
     def second_copy(self) -> None:

@@ -167,7 +167,7 @@ class Store(Protocol):
         """How rare each word is among the memories: see `ranking`."""
         ...
 
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
+    def scan(self) -> Iterator[list[Record]]:
         """All records exactly as they are stored, a few hundred at a time."""
         ...
 

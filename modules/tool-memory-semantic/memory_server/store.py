@@ -110,9 +110,9 @@ class ServerStore:
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer.points[0].score if answer.points else unknown for answer in answers]
 
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
+    def scan(self) -> Iterator[list[Record]]:
         """See `Store`. Records written meanwhile may or may not be included."""
-        for page in self._points.pages(EVERYWHERE, with_vectors):
+        for page in self._points.pages(EVERYWHERE, with_vectors=True):
             yield [_own(record) for record in page]
 
     def second_copy(self) -> None:

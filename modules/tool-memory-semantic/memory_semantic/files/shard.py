@@ -166,13 +166,14 @@ class Shard:
         latest = edge.OrderBy("timestamp", edge.Direction.Desc)
         return self._page(limit=limit, filter=condition(where), order_by=latest)[0]
 
-    def scan(self, with_vectors: bool) -> Iterator[list[Record]]:
+    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
         """Every point, a few hundred at a time, in key order; with vectors three times as slow."""
-        records, offset = self._page(limit=_BATCH, with_vector=with_vectors)
-        yield records
-        while offset is not None:
+        offset = None
+        while True:
             records, offset = self._page(limit=_BATCH, with_vector=with_vectors, offset=offset)
             yield records
+            if offset is None:
+                return
 
     def keys(self) -> list[UUID]:
         """The keys of all points."""

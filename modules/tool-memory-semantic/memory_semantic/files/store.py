@@ -48,7 +48,7 @@ class FileStore:
                 raise damage(
                     manifest.agent, f"it holds {count} of at least {counted(manifest.memories)}"
                 )
-            folder.journal.check(manifest, count, lambda: self._shard.scan(False))
+            folder.journal.check(manifest, count, lambda: self._shard.scan(with_vectors=False))
             self.info = manifest.model_copy(update={"memories": count})
             clear_debris(database, manifest)
         except BaseException:
@@ -101,9 +101,9 @@ class FileStore:
         """See `Store`."""
         return self._shard.rarities(words)
 
-    def scan(self, with_vectors: bool = True) -> Iterator[list[Record]]:
+    def scan(self) -> Iterator[list[Record]]:
         """See `Store`."""
-        return self._shard.scan(with_vectors)
+        return self._shard.scan()
 
     def second_copy(self) -> dict[UUID, Memory] | None:
         """The journal's memories; None if it could not be written."""
@@ -134,7 +134,7 @@ class FileStore:
         """
 
         def pages() -> Iterator[list[Record]]:
-            for page in self._shard.scan(True):
+            for page in self._shard.scan():
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
