@@ -38,15 +38,14 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
     created = manifest.pop("created")
     assert created.endswith("Z")
     assert manifest == {
-        "format": 4,
+        "format": 5,
         "agent": "sam",
-        "erasing": False,
         "engine": "qdrant-edge 0.9",
         "embedding": ["local", "wordllama 0.4", 256],
         "endpoint": None,
         "shard": "shard-1",
-        "memories": 1,
-        "words": True,
+        "memories": 0,  # when the shard was put in place
+        "words": 1,
     }
 
 
@@ -256,7 +255,7 @@ async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_bur
     assert not root.exists()
 
 
-async def test_erased_is_erased_from_the_disk(storage: MemoryStorage, root: Path) -> None:
+async def test_forgotten_is_gone_from_the_disk(storage: MemoryStorage, root: Path) -> None:
     await storage.store_many([f"kept fact {i}" for i in range(20)])
     before = await storage.search("kept fact", limit=20)
     secret = await storage.store("The unforgettable zanzibar incident.")
@@ -264,6 +263,7 @@ async def test_erased_is_erased_from_the_disk(storage: MemoryStorage, root: Path
     assert await storage.delete([secret]) == 1
     assert b"zanzibar" not in bytes_of(root)
     assert await storage.search("kept fact", limit=20) == before
+    assert json.loads((root / "sam/qdrant.db/manifest.json").read_text())["memories"] == 20
 
 
 async def test_a_disk_that_is_nearly_full_is_an_error_before_anything_is_opened(
