@@ -17,7 +17,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
 from processes import run
-from store_files import OF_A_STORE, bytes_of
+from store_files import OF_A_STORE
 
 
 def modes(folder: Path) -> set[str]:
@@ -253,17 +253,6 @@ async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_bur
     shutil.rmtree(root)
     await storage.close()
     assert not root.exists()
-
-
-async def test_forgotten_is_gone_from_the_disk(storage: MemoryStorage, root: Path) -> None:
-    await storage.store_many([f"kept fact {i}" for i in range(20)])
-    before = await storage.search("kept fact", limit=20)
-    secret = await storage.store("The unforgettable zanzibar incident.")
-    assert b"zanzibar" in bytes_of(root)
-    assert await storage.delete([secret]) == 1
-    assert b"zanzibar" not in bytes_of(root)
-    assert await storage.search("kept fact", limit=20) == before
-    assert json.loads((root / "sam/qdrant.db/manifest.json").read_text())["memories"] == 20
 
 
 async def test_a_disk_that_is_nearly_full_is_an_error_before_anything_is_opened(
