@@ -249,6 +249,9 @@ class AgentFolder:
 
 def clear_debris(database: Path, manifest: manifests.Manifest) -> None:
     """Remove what interrupted work has left, and what the shard of `manifest` has replaced."""
+    for entry in database.parent.glob("damaged-*.tmp"):
+        if _IN_FOLDER.fullmatch(entry.name):  # the rest of one that was being removed
+            disk.remove(entry)
     done = path_of(database, manifest).name  # its vectors are in the shard
     for entry in list(database.iterdir()):
         debris = _SHARD_OR_DEBRIS.fullmatch(entry.name) or entry.name == done

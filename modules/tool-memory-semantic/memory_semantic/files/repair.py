@@ -199,7 +199,8 @@ def _finish(
         swap(folder, info, with_vectors(left.memories, vectors), len(left.memories))
     told = f"Repaired, with {counted(len(left.memories))}."
     if aside and left.shard.whole:
-        disk.remove(aside)
+        with explained(f"The store is repaired, but not all of {aside} could be removed."):
+            disk.remove(aside)
     elif aside:
         told += f" What could not be read is in {aside}. When you no longer need it: "
         told += disk.removal(aside)
