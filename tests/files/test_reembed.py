@@ -359,6 +359,9 @@ class TestInterrupted:
             assert await reembed(storage, service) == len(FACTS) == len(service.embedded)
             await is_done(storage, service)
         manifest = storage.folder.manifest()
+        with pytest.raises(Killed):
+            await reembed(storage, Service([asyncio.sleep(0), killed()], model="a third"))
         again = Service(address="one:1")
         assert await reembed(storage, again) == len(FACTS) and again.embedded == []
         assert storage.folder.manifest() == manifest
+        await is_done(storage, again)  # and what was gathered for the third is discarded
