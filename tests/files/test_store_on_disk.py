@@ -175,6 +175,7 @@ async def test_files_of_others_beside_a_store_refuse_nothing_and_stay(
 
 def half_removed(database: Path, sound: Path) -> None:
     (database / "shard-1/segments/x").mkdir(parents=True)
+    (database.parent / "damaged-1.tmp/segments/x").mkdir(parents=True)
 
 
 def half_created(database: Path, sound: Path) -> None:
@@ -208,6 +209,7 @@ async def test_what_an_interruption_left_is_in_nobodys_way_and_cleared(
     assert await make_storage().store("y")
     names = {path.name for path in database.iterdir()}
     assert len(names) == 4 and {"manifest.json", "queue", "lock"} < names
+    assert {path.name for path in (root / "sam").iterdir()} == OF_A_STORE
     assert await make_storage().count() == 1
 
 
