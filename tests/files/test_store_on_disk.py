@@ -209,7 +209,7 @@ async def test_what_an_interruption_left_is_in_nobodys_way_and_cleared(
     assert await make_storage().store("y")
     names = {path.name for path in database.iterdir()}
     assert len(names) == 4 and {"manifest.json", "queue", "lock"} < names
-    assert {path.name for path in (root / "sam").iterdir()} == OF_A_STORE
+    assert {path.name for path in (root / "sam").iterdir()} <= OF_A_STORE
     assert await make_storage().count() == 1
 
 
