@@ -214,8 +214,9 @@ def _finish(
     told = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
         # There, the next call removes it if this is interrupted.
-        aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
-        clear_debris(folder.database, new)
+        with explained(f"The store is repaired, but not all of {aside} could be removed."):
+            aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
+            clear_debris(folder.database, new)
     elif aside:
         told += f" What could not be read is in {aside}. When you no longer need it: "
         told += disk.removal(aside)
