@@ -241,6 +241,19 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
     assert await plain.check() == []
 
 
+async def test_a_kill_before_a_known_text_is_added_is_seen_by_the_next_opening(
+    plain: MemoryStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plain.store("a fact")
+    with monkeypatch.context() as patch:
+        patch.setattr(journal.Journal, "add", lambda *_: None)  # it is killed here
+        await plain.store("a fact", ["again"])
+        await plain.close()
+    assert lines(path)[-1]["tags"] == []
+    assert await plain.check() == []  # though the count is as before
+    assert lines(path)[-1]["tags"] == ["again"]
+
+
 async def test_one_that_cannot_be_written_fails_no_call_and_only_a_forget(
     plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture, command: Command
 ) -> None:

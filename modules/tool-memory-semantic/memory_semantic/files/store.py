@@ -76,6 +76,7 @@ class FileStore:
         changed, stored = merge_all(memories, known, self.info, merge)
         if changed:
             with explained(MAYBE_STORED):
+                self._folder.journal.tear()
                 self._shard.upsert(changed)
                 self._note(changed, known.keys())
         return stored
