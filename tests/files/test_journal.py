@@ -321,7 +321,9 @@ async def test_a_journal_without_a_store_is_a_lost_store(plain: MemoryStorage, p
 PARTS = {"journal": "memories.jsonl", "shard": "qdrant.db/shard-*", "manifest": "*/manifest.json"}
 
 
-@pytest.mark.parametrize("older", [(*PARTS,)[:1], (*PARTS,)[1:2], (*PARTS,)[2:], (*PARTS,)[1:]])
+@pytest.mark.parametrize(
+    "older", [(*PARTS,)[:1], (*PARTS,)[1:2], (*PARTS,)[2:], (*PARTS,)[1:], (*PARTS,)[::2]]
+)
 @pytest.mark.parametrize("between", ["store", "forget", "store and forget", "forget and store"])
 def test_parts_of_two_moments_lose_nothing_and_revive_nothing(
     make_storage: MakeStorage,

@@ -124,15 +124,16 @@ def _described(folder: AgentFolder) -> StoreInfo | None:
 
 
 def shard_that_counts(folder: AgentFolder) -> Path | None:
-    """The shard of the store, put aside or not: that of the manifest, else the newest that is not
-    older than the journal. Others may hold what was forgotten.
+    """The shard of the store, put aside or not: that of the manifest, or a newer one if it is
+    missing; without a manifest, the newest that is not older than the journal. Others may hold what
+    was forgotten.
     """
     header, manifest = folder.journal.ends()[0], _manifest(folder)
     named = manifest.shard if manifest else header.shard if header else None
     least = number_of(named) if named else 0
     found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
     if manifest:
-        found = [path for path in found if number_of(path.name) == least]
+        found = [path for path in found if number_of(path.name) == least] or found
     return max(found, key=lambda path: number_of(path.name), default=None)
 
 
