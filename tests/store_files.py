@@ -51,15 +51,17 @@ def bytes_of(folder: Path) -> bytes:
 
 
 def traces(folder: Path, forgotten: Sequence[Memory]) -> list[Path]:
-    """The files in `folder` in which the id or the text of a forgotten memory can be read."""
+    """The files in `folder` in which the id, the key or the text of a forgotten memory is."""
     ids = {memory.id.encode() for memory in forgotten}
     texts = {memory.content.encode()[:_TEXT_BYTES] for memory in forgotten}
     texts = {text for text in texts if len(text) == _TEXT_BYTES}
+    keys = {form for m in forgotten for form in (m.key.bytes, str(m.key).encode())}
     found = []
     for path in folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes().replace(_HOLE, b"")  # most of a file is holes
-            if not ids.isdisjoint(_ID.findall(content)) or any(text in content for text in texts):
+            marks = any(mark in content for mark in texts | keys)
+            if marks or not ids.isdisjoint(_ID.findall(content)):
                 found.append(path)
     return found
 

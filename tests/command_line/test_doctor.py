@@ -237,9 +237,9 @@ class TestFolder:
     def test_a_full_disk(self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
         usage = shutil.disk_usage("/")
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
-        disk = doctor.finding("disk", code=1)
-        assert "1.0 MB are free, but it takes 67.1 MB" in disk["text"]
-        assert "Free 66.1 MB there" in disk["text"]
+        store = doctor.finding("store", code=1)
+        assert "1.0 MB are free, but it takes 67.1 MB" in store["text"]
+        assert "Free 66.1 MB there" in store["text"] and store["mend"] == ""
 
     @pytest.mark.parametrize(
         ("name", "mend"),

@@ -11,7 +11,8 @@ from memory_semantic import MemoryStorage, ranking
 from plain_vectors import PlainVectors
 
 
-def has_words(root: Path) -> bool:
+def words(root: Path) -> int:
+    """By which version the store keeps the words of its texts; 0 if it does not."""
     return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["words"]
 
 
@@ -48,7 +49,7 @@ async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_ha
         storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)
         await storage.store_many(["?!", "one", "two"])
         assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
-    assert not has_words(root)
+    assert words(root) == 0
 
 
 async def test_a_memory_made_without_words_gets_them_from_reembed(
@@ -64,11 +65,11 @@ async def test_a_memory_made_without_words_gets_them_from_reembed(
     [finding] = [each for each in findings if each["subject"] == "words"]
     assert finding["mend"].startswith("agent-memory reembed --model local")
     before = {memory.id: memory for memory in await storage.get_recent()}
-    assert not has_words(root) and await storage.check() == []
+    assert words(root) == 0 and await storage.check() == []
 
     await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
     [found] = await storage.search("ten pool holds the", limit=1)
-    assert has_words(root) and (found.score or 0) > 1.15
+    assert words(root) == ranking.INDEXED and (found.score or 0) > 1.15
     assert {memory.id: memory for memory in await storage.get_recent()} == before
     assert await storage.check() == []
 

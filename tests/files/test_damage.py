@@ -77,7 +77,7 @@ MANIFESTS = {
     WHOLE.replace('t": 5', 't": 4'): "an older version .*agent-memory import. its backup.jsonl",
     WHOLE.replace("edge 0.9", "edge 0.10"): "written by.*doctor --repair",
     WHOLE.replace("edge 0.9", "edge 0.8"): "written by.*doctor --repair",
-    WHOLE.replace('words": 1', 'words": 2'): "version 2;.*only with.*version 1.*doctor --repair",
+    WHOLE.replace('words": 1', 'words": 2'): "words of version 2.*only.*version 1.*doctor --repair",
     WHOLE.replace('s": 0', 's": 21'): "20 of at least 21",
 }
 

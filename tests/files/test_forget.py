@@ -1,46 +1,55 @@
 """What is forgotten is gone: shown and confirmed before, in no answer and on no disk after."""
 
 import asyncio
+import errno
+import itertools
+import os
+import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from command import Command
 from conftest import Clock
-from memory_semantic import Memory, MemoryStorage, copying
-from memory_semantic.files.info import Manifest
-from processes import finish, run, start
-from store_files import OF_A_STORE, bytes_of, copy_sparse, traces
+from memory_semantic import Memory, MemoryStorage, StorageError
+from memory_semantic.files import disk
+from memory_semantic.files.vectors import Vectors, add, path_of
+from memory_semantic.store import EmbeddingModel
+from processes import finish, start
+from store_files import OF_A_STORE, bytes_of, traces
 
-Between = Callable[[Callable[[], Any]], None]
-
-SEARCHES = """
-gone, number = arguments
+OTHERS = """
+gone, text = arguments
 async def main():
-    found = [await storage(lock_timeout=5).search("fact of many", limit=20) for _ in range(5)]
-    await storage().store(f"stored meanwhile {number}")
-    print(any(memory.id == gone for each in found for memory in each), len(found[-1]))
+    print("ready", flush=True)
+    if text:
+        await storage().store(text)
+        print(any(memory.id == gone for memory in await storage().search("fact", limit=20)))
+    else:
+        print(await storage().delete([gone]))
 asyncio.run(main())
 """
-
-FORGETS = """
-from memory_semantic.files.backend import FileBackend
-erase = FileBackend.erase
-async def erase_later(self):
-    print("hidden", flush=True)
-    await erase(self)
-FileBackend.erase = erase_later
-print(asyncio.run(storage().delete(arguments)))
-"""
+# Each of the first three is replaced by the next.
+TEXTS = [
+    "The launch is on a Monday.",
+    "It is on the 4th of May, a Tuesday.",
+    "It is on a Wednesday at last.",
+    "The tea is served at four.",
+    "Coffee is served all day long.",
+]
 
 
 def is_gone(storage: MemoryStorage, forgotten: list[Memory]) -> None:
     """Assert that no byte of them is left, and no debris."""
     assert {path.name for path in storage.folder.path.iterdir()} == OF_A_STORE
+    assert len(storage.folder.shards) == 1
+    assert not list(storage.folder.database.glob("*.tmp"))
     assert traces(storage.folder.path, forgotten) == []
 
 
@@ -51,13 +60,13 @@ def test_a_memory_is_shown_confirmed_and_gone(
     command.run("store", "We deploy on Fridays.")
     [doomed] = [m for m in command.json("list") if "launch" in m["content"]]
     memory = asyncio.run(storage.get(doomed["id"]))
-    assert memory and traces(root, [memory]) and memory.key.bytes in bytes_of(root)
+    assert memory and traces(root, [memory])
     result = command.run("forget", doomed["id"], input="y\n")
     assert "The launch is secretly" in result.stdout
     assert "Delete 1 memory of sam for good?" in result.stderr
     assert "Gone from search and from the files" in result.stdout
     assert [m["content"] for m in command.json("search", "launch")] == ["We deploy on Fridays."]
-    assert traces(root, [memory]) == [] and memory.key.bytes not in bytes_of(root)
+    is_gone(storage, [memory])
 
 
 @pytest.mark.parametrize(
@@ -120,13 +129,10 @@ def test_many_at_once_show_the_first(command: Command, storage: MemoryStorage) -
     assert [m["content"] for m in command.json("list")] == ["kept"]
 
 
-def test_what_stays_on_disk_is_reported(
-    command: Command, storage: MemoryStorage, root: Path
-) -> None:
+def test_what_stays_on_disk_is_reported(command: Command, storage: MemoryStorage) -> None:
     stored = command.json("store", "Kept by an earlier repair.")
-    database = storage.folder.database
-    kept = database.with_name("damaged-20260101-000000")
-    copy_sparse(database, kept)
+    kept = storage.folder.path / "damaged-1"
+    kept.mkdir()
     result = command.run("forget", stored["memory_id"], "--yes", code=1)
     assert f"rm -r {kept}" in result.stderr and "Deleted from the store" in result.stderr
     assert "Forgotten" not in result.stdout
@@ -134,7 +140,7 @@ def test_what_stays_on_disk_is_reported(
 
 
 def test_after_ctrl_c_all_are_gone_or_none(command: Command, storage: MemoryStorage) -> None:
-    """At any moment after they are shown, and no debris is left."""
+    """At any moment after they are shown."""
     for moment in range(4):
         asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
         memories = asyncio.run(storage.get_recent(100))
@@ -151,91 +157,165 @@ def test_after_ctrl_c_all_are_gone_or_none(command: Command, storage: MemoryStor
         is_gone(storage, memories if left == 0 else [])
 
 
-class TestMeanwhile:
-    """What others do while the files are rewritten. They wait only for a part of that."""
+async def linked(storage: MemoryStorage) -> list[Memory]:
+    """The memories of a store of `TEXTS`, of all of which vectors are gathered."""
+    ids = list[str]()
+    for text in TEXTS:
+        replaced = ids[-1] if text in TEXTS[1:3] else None
+        ids += [stored.id for stored in await storage.upsert([text], replaced)]
+    memories = [(await storage.with_ids([each]))[0] for each in ids]
+    add(await gathered(storage), ((memory.key, [0.5] * 4) for memory in memories))
+    return memories
 
-    @pytest.fixture
-    async def ids(self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """Enough memories to be copied in three parts."""
-        monkeypatch.setattr(copying, "_COPIED", 250)
-        ids = await storage.store_many([f"fact {number} of many" for number in range(600)])
-        await storage.close()
-        return ids
 
-    @pytest.fixture
-    def between(self, monkeypatch: pytest.MonkeyPatch) -> Between:
-        """Makes something happen before each part is written."""
-        write = copying.put
+async def gathered(storage: MemoryStorage) -> Path:
+    """Where vectors of another model are gathered."""
+    info = await storage.info()
+    assert info
+    other = info.model_copy(update={"model": EmbeddingModel("other", None, 4)})
+    return path_of(storage.folder.database, other)
 
-        def have(happen: Callable[[], Any]) -> None:
-            async def put(*arguments: Any) -> None:
-                await asyncio.to_thread(happen)
-                await write(*arguments)
 
-            monkeypatch.setattr(copying, "put", put)
+async def vectors_of(storage: MemoryStorage) -> dict[UUID, list[float]]:
+    return await storage.run(lambda store: {r.key: r.vector for p in store.scan() for r in p}, {})
 
-        return have
 
-    async def test_they_search_and_store(
-        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
-    ) -> None:
-        found: list[str] = []
+@pytest.mark.parametrize("doomed", [[0], [1], [2], [1, 2], [0, 2, 3], range(5)])
+async def test_no_byte_and_no_key_is_left_when_the_call_answers(
+    storage: MemoryStorage, doomed: Sequence[int]
+) -> None:
+    """Nor in the links of others, which lead to what holds instead, or in gathered vectors."""
+    memories = await linked(storage)
+    gone = [memories[number] for number in doomed]
+    path, before = await gathered(storage), await vectors_of(storage)
+    with path.open("ab") as file:
+        file.write(gone[0].key.bytes + bytes(15))  # a record that was interrupted
+    assert all(traces(storage.folder.path, [memory]) for memory in gone)
+    assert await storage.delete([memory.id for memory in gone]) == len(gone)
+    is_gone(storage, gone)
+    left = [memory for memory in memories if memory not in gone]
+    chain = [memory.key for memory in left if memory in memories[:3]]
+    later = dict(itertools.pairwise(chain))
+    assert {memory.key: memory for memory in await storage.get_recent(9)} == {
+        each.key: each.model_copy(update={"replaced_by": later.get(each.key)}) for each in left
+    }
+    assert await storage.check() == []
+    assert await vectors_of(storage) == {memory.key: before[memory.key] for memory in left}
+    info = await storage.info()
+    assert info and info.memories == len(left)
+    with closing(Vectors(path)) as vectors:
+        assert all(vectors[memory.key] == [0.5] * 4 for memory in left)
+    assert path.stat().st_size == len(left) * 32
 
-        def others() -> None:
-            if len(found) < 2:
-                found.append(run(root, SEARCHES, ids[0], len(found)))
 
-        between(others)
-        assert await storage.delete([ids[0]]) == 1
-        assert found == ["False 20\n"] * 2
-        contents = {memory.content for memory in await storage.get_recent(1_000)}
-        assert "stored meanwhile 0" in contents and "stored meanwhile 1" in contents
-        assert len(contents) == 601 and await storage.check() == []
+DONE = "It is done, but .* may still hold what was forgotten"
+FAILING = [
+    (disk, "sync", 1, "Nothing was changed"),  # the gathered vectors
+    (disk, "sync", 2, "Nothing was changed"),  # the new shard
+    (disk, "sync", 3, "may or may not be done"),  # the manifest
+    (disk, "sync", 4, DONE),
+    (os, "rename", 1, DONE),
+    (shutil, "rmtree", 1, DONE),
+]
 
-    async def test_another_forgets_and_waits_for_the_first(
-        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
-    ) -> None:
-        others: list[Any] = []
-        doomed = await storage.with_ids(ids[:2])
 
-        def another() -> None:
-            if not others:
-                process = start(root, FORGETS, ids[1])
-                assert process.stdout and process.stdout.readline() == "hidden\n"
-                others.append(process)
+@pytest.mark.parametrize(("module", "name", "nth", "said"), FAILING)
+async def test_an_error_says_what_became_of_it_and_the_next_call_removes_an_old_shard(
+    storage: MemoryStorage,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    nth: int,
+    said: str,
+) -> None:
+    """The n-th time that it is done to one of the store's folders, it fails."""
+    gone = (await linked(storage))[3]
+    database = storage.folder.database
+    folders = [storage.folder.path, database, database / "shard-1", database / "shard-1.tmp"]
+    call, number = getattr(module, name), itertools.count(1)
 
-        between(another)
-        assert await storage.delete([ids[0]]) == 1
-        assert finish(others[0]) == "1\n"
-        await storage.close()
-        is_gone(storage, doomed)
-        assert await storage.count() == 598 and await storage.check() == []
+    def fail(path: Path, *rest: Any, **options: Any) -> None:
+        if path in folders and next(number) == nth:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        call(path, *rest, **options)
 
-    async def test_cancelled_it_leaves_a_whole_store_and_the_next_one_finishes(
-        self, storage: MemoryStorage, root: Path, ids: list[str], between: Between
-    ) -> None:
-        first = asyncio.current_task()
-        assert first
-        loop = asyncio.get_running_loop()
-        doomed = await storage.with_ids(ids[:2])
-        between(lambda: loop.call_soon_threadsafe(first.cancel))
-        with pytest.raises(asyncio.CancelledError):
-            await storage.delete([ids[0]])
-        info = await storage.info()
-        assert isinstance(info, Manifest) and info.erasing
-        between(lambda: None)
-        assert await storage.delete([ids[0]]) == 0 and await storage.delete([ids[1]]) == 1
-        await storage.close()
-        is_gone(storage, doomed)
-        assert await storage.count() == 598 and await storage.check() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fail)
+        with pytest.raises(StorageError, match=said):
+            await storage.delete([gone.id])
+        assert traces(storage.folder.path, [gone])
+    changed = nth > 2 or module != disk
+    assert await storage.count() == 5 - changed
+    assert await storage.delete([gone.id]) == 1 - changed
+    is_gone(storage, [gone])
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Makes something happen while the new shard is made."""
+    settle = disk.settle
+
+    def have(happen: Callable[[], Any]) -> None:
+        def first(folder: Path) -> None:
+            monkeypatch.setattr(disk, "settle", settle)
+            happen()
+            settle(folder)
+
+        monkeypatch.setattr(disk, "settle", first)
+
+    return have
+
+
+@pytest.mark.parametrize("text", ["", "a fact of another session"])
+async def test_others_wait_and_lose_nothing(
+    storage: MemoryStorage, root: Path, meanwhile: Callable[..., None], text: str
+) -> None:
+    """They search and store, or forget as well."""
+    facts = [f"fact number {number} of some" for number in range(3)]
+    ids = await storage.store_many(facts)
+    doomed = await storage.with_ids(ids[: 1 if text else 2])
+    others: list[Any] = []
+
+    def begin() -> None:
+        others.append(start(root, OTHERS, ids[0] if text else ids[1], text))
+        assert others[0].stdout.readline() == "ready\n"
+        time.sleep(0.5)  # until it waits for the lock
+
+    meanwhile(begin)
+    assert await storage.delete([ids[0]]) == 1
+    assert finish(others[0]) == ("False\n" if text else "1\n")
+    assert {memory.content for memory in await storage.get_recent(9)} == (
+        {*facts[1:], text} if text else {facts[2]}
+    )
+    is_gone(storage, doomed)
+    assert await storage.check() == []
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_cancelled_all_are_gone_or_none(
+    storage: MemoryStorage, meanwhile: Callable[..., None], begun: bool
+) -> None:
+    ids = await storage.store_many([f"fact number {number} of some" for number in range(3)])
+    doomed = await storage.with_ids(ids[:2])
+    loop = asyncio.get_running_loop()
+    forgetting = asyncio.create_task(storage.delete(ids[:2]))
+    if begun:
+        meanwhile(lambda: loop.call_soon_threadsafe(forgetting.cancel))
+    else:
+        forgetting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await forgetting
+    assert await storage.count() == (1 if begun else 3)
+    is_gone(storage, doomed if begun else [])
 
 
 def test_the_look_into_the_files_sees_what_is_there(storage: MemoryStorage) -> None:
     """Else the tests here would show nothing."""
     texts = [f"{number} are{' repeated words' * (1 + number * 220)}" for number in range(4)]
     asyncio.run(storage.store_many([*texts, "Grüße aus Köln am Rhein"]))
-    memories = asyncio.run(storage.get_recent(100))
     folder = storage.folder.path
-    by_id = [memory.model_copy(update={"content": "?"}) for memory in memories]
-    by_text = [memory.model_copy(update={"id": "mem-none"}) for memory in memories]
-    assert [m for m in (*by_id, *by_text) if not traces(folder, [m])] == []
+    for memory in asyncio.run(storage.get_recent(100)):
+        by_id = memory.model_copy(update={"content": "?"})
+        by_text = memory.model_copy(update={"id": "mem-none", "content": memory.content[:16]})
+        assert traces(folder, [by_id]) and traces(folder, [by_text])
+        assert memory.key.bytes in bytes_of(folder)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 PLAIN = """
 import logging
 from plain_vectors import PlainVectors
-logging.disable()  # there is no room for a backup either
+logging.disable()  # there is no room for the journal either
 config = {"storage_root": root, "mask_secrets": False}  # much text, and nothing to mask in it
 storage = MemoryStorage("sam", config, embeddings=PlainVectors())
 """
@@ -72,7 +72,7 @@ def test_a_disk_that_fills_up_and_that_forgetting_needs_room_to_write_the_store_
     ballast = small_disk / "ballast"
     with ballast.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, free - 68_000_000)
-    told = run(root, FORGET)  # before anything is hidden
+    told = run(root, FORGET)  # before anything is changed
     assert "68.0 MB are free" in told and told.endswith("Nothing was changed.\n")
     assert re.search("67.1 MB to use a store on it safely, and [0-9.]+ MB to write the store", told)
     assert run(root, COUNT) == f"{stored} 0\n"

@@ -92,7 +92,7 @@ def test_an_import_and_reembeds(
         assert info and info.model.model == (model or "local")
         expected = sorted({*expected, *acknowledged})
         assert sorted(asyncio.run(everything(storage))) == expected
-        assert not storage.folder.rebuild.exists()
+        assert not storage.folder.gathered
         best = asyncio.run(storage.search(FACTS[7], limit=1))
         assert best[0].content == FACTS[7]  # with the vectors of the new model
     assert command.json("import", str(file))["unchanged"] == 2_000

@@ -1,5 +1,5 @@
 """What may not be read is reported, and never taken for missing; what may not be written to is read
-from its backup, as in a snapshot.
+from its journal, as in a snapshot.
 """
 
 import json
@@ -102,7 +102,7 @@ def test_a_root_that_is_a_file(root: Path) -> None:
         assert code == 1 and "Not a directory" in said
 
 
-def test_a_read_only_store_is_exported_from_its_backup_and_all_else_says_how(
+def test_a_read_only_store_is_exported_from_its_journal_and_all_else_says_how(
     command: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command.run("store", "in the snapshot")
@@ -110,9 +110,10 @@ def test_a_read_only_store_is_exported_from_its_backup_and_all_else_says_how(
     monkeypatch.setattr("memory_semantic.files.folder.os.access", lambda *_: False)
     result = command.run("export", "-")
     assert json.loads(result.stdout.splitlines()[1])["content"] == "in the snapshot"
-    assert "read-only" in result.stderr and "its backup of 20" in result.stderr
+    assert "read-only" in result.stderr and "its journal, which is whole" in result.stderr
     for words in (("list",), ("store", "x"), ("search", "x"), ("doctor",)):
         said = command.run(*words, code=1).output
         assert "agent-memory export" in said and "cp -a --sparse=always" in said
-    (root / "sam/backup.jsonl").unlink()
-    assert "cp -a --sparse=always" in command.run("export", "-", code=1).stderr
+    journal = root / "sam/memories.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-1])
+    assert "some cannot be read" in command.run("export", "-").stderr

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from functools import partial
+import os
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,53 +12,79 @@ from agent_memory.plan import sentence
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
-from memory_semantic.files import disk
-from memory_semantic.files.info import Manifest
-from memory_semantic.files.store import FileStore
+from memory_semantic import MemoryStorage, StorageError
+from memory_semantic.files import disk, info, journal, swap
+from memory_semantic.files import reembed as reembedding
+from memory_semantic.limits import EMBEDDED_AT_ONCE
 from memory_semantic.memory import Memory, utc_now
 from memory_semantic.store import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
-from store_files import OF_A_STORE, bytes_of
+from store_files import OF_A_STORE, bytes_of, traces
 
-PLAIN = EmbeddingModel("plain", None, 32)
-LOCAL = EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
+FACTS = [f"fact {number} of many" for number in range(2 * EMBEDDED_AT_ONCE + 40)]
+_RECORD_BYTES = 16 + 4 * 32  # of a text in a file of gathered vectors
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+async def killed() -> None:
+    raise Killed
+
+
+class Service(PlainVectors):
+    """A model at some address, which records what it embeds. Something happens before each part."""
+
+    def __init__(
+        self,
+        happenings: Iterable[Awaitable[Any]] = (),
+        address: str | None = None,
+        model: str = "plain",
+    ) -> None:
+        super().__init__()
+        self.model, self.embedded = model, list[str]()
+        self._address, self._happenings = address, iter(happenings)
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._address
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        for happening in self._happenings:
+            await happening
+            break
+        self.embedded += texts
+        return await super()._embed(texts)
 
 
 async def whole(storage: MemoryStorage) -> dict[str, Memory]:
     """All memories by their texts."""
-    return {memory.content: memory for memory in await storage.get_recent(10_000)}
+    return {memory.content: memory for memory in await storage.get_recent(None)}
 
 
-class Slowly(PlainVectors):
-    """Makes something happen before each embedding."""
-
-    def __init__(self, happenings: Iterator[Any]) -> None:
-        super().__init__()
-        self.happenings = happenings
-
-    async def _embed(self, texts: list[str]) -> list[list[float]]:
-        for happening in self.happenings:
-            await happening
-            break
-        return await super()._embed(texts)
+async def reembed(storage: MemoryStorage, service: Service) -> int:
+    wanted = StoreInfo(
+        agent="sam",
+        embedding=EmbeddingModel(service.model, None, 32),
+        endpoint=service.endpoint,
+        created=utc_now(),
+    )
+    return await storage.backend.reembed(wanted, service)
 
 
-async def rebuild_with(storage: MemoryStorage, generator: EmbeddingGenerator) -> int:
-    info = StoreInfo(agent="sam", embedding=PLAIN, created=utc_now())
-    return await storage.backend.rebuild(info, generator)
-
-
-def unfinished(storage: MemoryStorage) -> MemoryStorage:
-    """What an interrupted rebuild has made so far."""
-    config = {"storage_root": str(storage.folder.rebuild / "embedded")}
-    return MemoryStorage("sam", config, embeddings=PlainVectors())
-
-
-def using(storage: MemoryStorage) -> MemoryStorage:
-    """The same store, used with the new model."""
-    config = {"storage_root": storage.config.storage_root}
-    return MemoryStorage("sam", config, embeddings=PlainVectors())
+async def is_done(storage: MemoryStorage, service: Service) -> None:
+    """Assert that each vector is that of its text and of this service, and no debris is left."""
+    found = await storage.info()
+    assert found and found.embedder == (EmbeddingModel(service.model, None, 32), service.endpoint)
+    records = await storage.run(lambda store: [r for page in store.scan() for r in page], [])
+    vectors = await PlainVectors().generate_batch([r.payload["content"] for r in records])
+    for record, vector in zip(records, vectors, strict=True):
+        assert record.vector == pytest.approx(vector, abs=1e-3)
+    assert await storage.check() == []
+    await storage.close()
+    assert {path.name for path in storage.folder.path.iterdir()} == OF_A_STORE
+    assert len(list(storage.folder.database.iterdir())) == 4  # the shard, and no vectors
 
 
 class TestCommand:
@@ -90,8 +116,6 @@ class TestCommand:
         assert "Nothing is sent anywhere" in again.stderr
         assert asyncio.run(whole(storage)) == before
         assert asyncio.run(storage.check()) == []
-        left = {path.name for path in storage.folder.path.iterdir()}
-        assert left == OF_A_STORE
 
     def test_what_it_takes_is_said(self) -> None:
         assert sentence(1, 4_000_000, 75, "OpenAI") == (
@@ -176,129 +200,168 @@ class TestMeanwhile:
         self, make_storage: MakeStorage, clock: Clock
     ) -> None:
         storage = make_storage(lock_timeout=1)
-        await storage.store_many([(f"fact {number}", ["old"]) for number in range(200)])
+        facts = FACTS[: EMBEDDED_AT_ONCE + 60]
+        await storage.store_many([(fact, ["old"]) for fact in facts])
         before = await whole(storage)
-        gone = [before[text] for text in ("fact 3", "fact 4")]
+        gone: list[Memory] = []
+        tagged: list[str] = []
 
         async def others() -> None:
             clock.advance(hours=1)
             await storage.store("stored meanwhile", ["new"])
-            await storage.store("fact 7", ["more"])
-            for memory in gone:
-                with pytest.raises(StorageError, match=r"Another rebuild.*in no answer"):
-                    await storage.delete([memory.id])
-                assert await storage.get(memory.id) is None
-            with pytest.raises(StorageError, match=r"Another rebuild.*Nothing was changed"):
-                await rebuild_with(storage, PlainVectors())
-            await storage.store("fact 3", ["new"])
+            in_work = [fact for fact in facts if fact not in service.embedded]
+            for texts in (service.embedded, in_work):
+                gone.extend(before[text] for text in texts[:2])
+                tagged.append(texts[2])
+                await storage.store(texts[2], ["more"])
+            assert await storage.delete([memory.id for memory in gone]) == 4
+            assert traces(storage.folder.path, gone) == []
+            await storage.store(gone[0].content, ["again"])
 
-        nothing = asyncio.sleep(0)
-        assert await rebuild_with(storage, Slowly(iter([nothing, others()]))) == 200
+        async def look() -> None:  # what was in work is gathered, and what was forgotten is not
+            files = bytes_of(storage.folder.database)
+            assert not [memory for memory in gone[1:] if memory.key.bytes in files]
+
+        service = Service([asyncio.sleep(0), others(), look()])
+        assert await reembed(storage, service) == len(facts) - 4 + 2
+        await is_done(storage, service)
         after = await whole(storage)
-        assert after.keys() == before.keys() - {"fact 4"} | {"stored meanwhile"}
-        assert after["fact 7"].tags == ["old", "more"] and after["fact 7"].timestamp == clock.now
-        assert after["fact 3"].tags == ["new"] and after["fact 3"].id != gone[0].id
-        assert await using(storage).check() == []
-        left = bytes_of(storage.folder.path)
-        assert gone[0].id.encode() not in left and gone[1].key.bytes not in left
-        info = await storage.backend.info()
-        assert isinstance(info, Manifest) and not info.erasing
+        kept = before.keys() - {memory.content for memory in gone}
+        assert after.keys() == kept | {"stored meanwhile", gone[0].content}
+        for text in tagged:
+            assert after[text].tags == ["old", "more"] and after[text].timestamp == clock.now
+        again = after[gone[0].content]
+        assert again.tags == ["again"] and again.id != gone[0].id
+        assert traces(storage.folder.path, gone[1:]) == []
 
     async def test_many_stores_are_caught_up_with(self, storage: MemoryStorage) -> None:
-        await storage.store_many([f"fact {number}" for number in range(150)])
-        more = (storage.store_many([f"more {n} {i}" for i in range(100)]) for n in range(3))
-        assert await rebuild_with(storage, Slowly(more)) == 450
-        assert await using(storage).check() == []
+        await storage.store_many(FACTS[:50])
+        more = [storage.store_many([f"more {n} {i}" for i in range(100)]) for n in range(3)]
+        service = Service(more)
+        assert await reembed(storage, service) == 350 == len(set(service.embedded))
+        await is_done(storage, service)
 
     async def test_a_call_that_embedded_before_the_swap_embeds_again(
         self, storage: MemoryStorage
     ) -> None:
         await storage.store("first")
-
         config = {"storage_root": storage.config.storage_root}
         late = MemoryStorage("sam", config)  # takes the store's model, whatever it is
-        local = late.generator(await storage.info())
+        local, service = late.generator(await storage.info()), Service()
         embed = local._embed
 
         async def swap_first(texts: list[str]) -> list[list[float]]:
             vectors = await embed(texts)
-            if not swapped:
-                swapped.append(True)
-                await rebuild_with(storage, PlainVectors())
+            await reembed(storage, service)
             return vectors
 
-        swapped: list[bool] = []
         local._embed = swap_first
-        late.generator = lambda info: local if not swapped else PlainVectors()
+        late.generator = lambda info: local if not service.embedded else service
         await late.store("late")
-        assert await using(storage).check() == [] and await storage.count() == 2
+        assert sorted(service.embedded) == ["first", "late"]
+        await is_done(storage, service)
+
+    async def test_of_two_at_once_one_ends_and_the_other_says_so(
+        self, storage: MemoryStorage
+    ) -> None:
+        await storage.store_many(FACTS)
+        first = Service(model="first")
+        nothing = asyncio.sleep(0)
+        with pytest.raises(StorageError, match=r"another model meanwhile.*Nothing was changed"):
+            await reembed(storage, Service([nothing, reembed(storage, first)], model="second"))
+        await is_done(storage, first)
+
+
+AROUND_THE_SWAP = [
+    (swap.Shard, "create"),
+    (swap.Shard, "flush"),
+    (disk, "settle"),
+    (journal.Journal, "prepare"),
+    (info, "write"),
+    (journal.Journal, "replace"),
+    (swap, "clear_debris"),
+    (reembedding, "discard"),
+]
 
 
 class TestInterrupted:
-    @pytest.mark.parametrize("moment", ["before the manifest", "after the manifest", "removing"])
-    async def test_around_the_swap_nothing_gets_stuck(
-        self, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, moment: str
+    @pytest.mark.parametrize("after", [False, True])
+    @pytest.mark.parametrize(("where", "what"), AROUND_THE_SWAP)
+    async def test_around_the_swap_it_is_as_before_or_done(
+        self,
+        storage: MemoryStorage,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        where: Any,
+        what: str,
+        after: bool,
     ) -> None:
-        await storage.store_many([f"fact {number}" for number in range(50)])
+        await storage.store_many(FACTS[:50])
+        before = await whole(storage)
+        call = getattr(where, what)
 
-        class Killed(BaseException):
-            pass
-
-        def killed(*_: Any, **__: Any) -> None:
+        def kill(*arguments: Any, **options: Any) -> Any:
+            if after:
+                call(*arguments, **options)
             raise Killed
 
         with monkeypatch.context() as patch:
-            if moment == "before the manifest":
-                patch.setattr(FileStore, "_describe", killed)
-            elif moment == "after the manifest":
-                patch.setattr("memory_semantic.files.store.clear_debris", killed)
-            else:
-                patch.setattr(disk, "remove", killed)
+            patch.setattr(where, what, kill)
             with pytest.raises(Killed):
-                await rebuild_with(storage, PlainVectors())
-        assert await storage.count() == 50
+                await reembed(storage, Service())
+        assert await whole(storage) == before
         gone = (await storage.get_recent(1))[0]
-        root = Path(storage.config.storage_root)
-        process = Command(root).start("forget", gone.id, "--yes")
-        await asyncio.to_thread(process.communicate)
-        assert gone.id.encode() not in bytes_of(root)  # nor in what is unfinished
-        assert await rebuild_with(storage, PlainVectors()) == 49
-        assert await using(storage).check() == []
-        left = {path.name for path in storage.folder.path.iterdir()}
-        assert left == OF_A_STORE
+        await storage.delete([gone.id])
+        assert traces(root, [gone]) == []
+        again = Service()
+        assert await reembed(storage, again) == 49 and again.embedded == []
+        await is_done(storage, again)
 
-    async def test_one_with_another_model_can_be_discarded(
-        self, storage: MemoryStorage, command: Command, server: EmbeddingsServer
+    @pytest.mark.parametrize(
+        ("parts", "between"),
+        [(0, "nothing"), (1, "torn"), (1, "cut"), (1, "forgets"), (2, "nothing"), (2, "forgets")],
+    )
+    async def test_the_next_run_embeds_only_the_rest(
+        self, storage: MemoryStorage, parts: int, between: str
     ) -> None:
-        await storage.store_many([f"fact {number}" for number in range(60)])
-        await unfinished(storage).restore(await storage.get_recent(10))
-        options = ("--model", "m", "--base-url", server.base_url)
-        run = partial(asyncio.to_thread, command.run, "reembed")
-        assert "At most 60 memories to embed" in (await run(*options, input="n\n")).stderr
-        assert "60 memories of sam" in (await run("--model", "local")).stdout
-        assert not storage.folder.rebuild.exists()
-        await unfinished(storage).restore(await storage.get_recent(10))
-        await run(*options, "--yes")  # starts over
-        assert (await storage.info()).model.model == "m"  # type: ignore[union-attr]
-        assert await storage.check() == []
+        await storage.store_many(FACTS)
+        before = await whole(storage)
+        first, second = Service([*(asyncio.sleep(0) for _ in range(parts)), killed()]), Service()
+        with pytest.raises(Killed):
+            await reembed(storage, first)
+        assert await whole(storage) == before and await storage.check() == []
+        lost, gone = set[str](), set[str]()
+        for path in storage.folder.gathered:
+            assert path.stat().st_size == len(first.embedded) * _RECORD_BYTES
+            if between == "torn":
+                with path.open("ab") as file:
+                    file.write(bytes(20))
+            elif between == "cut":
+                os.truncate(path, path.stat().st_size - 1)
+                lost = {first.embedded[-1]}
+        if between == "forgets":
+            gone = {*first.embedded[:1], next(f for f in FACTS if f not in first.embedded)}
+            await storage.delete([before[text].id for text in gone])
+        assert await reembed(storage, second) == len(before.keys() - gone)
+        left = before.keys() - first.embedded - gone
+        assert sorted(second.embedded) == sorted(left | lost)
+        await is_done(storage, second)
 
-    async def test_it_resumes_where_it_ended(self, storage: MemoryStorage) -> None:
-        await storage.store_many([f"fact {number}" for number in range(300)])
-        embedded: list[str] = []
-
-        class Counting(PlainVectors):
-            async def _embed(self, texts: list[str]) -> list[list[float]]:
-                if stop_at is not None and len(embedded) >= stop_at:
-                    raise KeyboardInterrupt
-                embedded.extend(texts)
-                return await super()._embed(texts)
-
-        stop_at: int | None = 200
-        with pytest.raises(KeyboardInterrupt):
-            await rebuild_with(storage, Counting())
-        assert await storage.count() == 300 and await storage.check() == []
-        assert 0 < await unfinished(storage).count() < 300
-        stop_at = None
-        await rebuild_with(storage, Counting())
-        assert sorted(embedded) == sorted({f"fact {number}" for number in range(300)})
-        assert not storage.folder.rebuild.exists() and await using(storage).check() == []
+    async def test_another_service_embeds_everything_even_with_a_model_of_that_name(
+        self, storage: MemoryStorage
+    ) -> None:
+        await storage.store_many(FACTS)
+        first = Service([asyncio.sleep(0), killed()], "one:1")
+        with pytest.raises(Killed):
+            await reembed(storage, first)
+        for address in ("other:2", "one:1"):
+            service = Service(address=address)
+            assert await reembed(storage, service) == len(FACTS) == len(service.embedded)
+            await is_done(storage, service)
+        manifest = storage.folder.manifest()
+        with pytest.raises(Killed):
+            await reembed(storage, Service([asyncio.sleep(0), killed()], model="a third"))
+        again = Service(address="one:1")
+        assert await reembed(storage, again) == len(FACTS) and again.embedded == []
+        assert storage.folder.manifest() == manifest
+        await is_done(storage, again)  # and what was gathered for the third is discarded

@@ -38,28 +38,15 @@ async def _of_store(
     try:
         exists = folder.exists
         folder.require_writable()
-    except StorageError as error:
-        yield store_problem(error)
-        return
-    if not exists:
-        none = f"{folder.agent_id!r} has no store in {folder.root}."
-        yield Finding("ok", "store", none, NO_STORE)
-        return
-    try:
+        if not exists:
+            none = f"{folder.agent_id!r} has no store in {folder.root}."
+            yield Finding("ok", "store", none, NO_STORE)
+            return
         disk.require_space(folder.root)
-    except StorageError as error:
-        yield Finding("problem", "disk", str(error))
-        return
-    yield Finding("ok", "disk", f"{readable_size(shutil.disk_usage(folder.root).free)} free")
-
-    try:
+        yield Finding("ok", "disk", f"{readable_size(shutil.disk_usage(folder.root).free)} free")
         info = await run_blocking(lambda: folder.manifest())
-    except StorageError as error:
-        yield store_problem(error)
-        return
-    if info:
-        yield about_info(info, info.shard)
-    try:
+        if info:
+            yield about_info(info, info.shard)
         with progress("Comparing", 1):
             problems, number = await run_blocking(lambda: examined(access))
     except StorageError as error:

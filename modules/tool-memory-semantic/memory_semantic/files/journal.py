@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from uuid import UUID
@@ -101,18 +102,20 @@ class Journal:
         except (OSError, StorageError) as error:
             self._warn(error)
 
-    def add(self, memories: Iterable[tuple[Memory, int]]) -> None:
-        """Add memories, each with how many the store holds after it. They are on disk on return. If
-        that fails, a log says so, and the next opening writes the journal anew.
+    def tear(self) -> None:
+        """Cut off its last byte, before the shard is changed. If this process is killed before it
+        can `add` what it changed, the next opening writes the journal anew, even if the count is as
+        before.
         """
-        if not self.is_whole:
-            return
+        self._change(_tear)
+
+    def add(self, memories: Iterable[tuple[Memory, int]]) -> None:
+        """Add memories, each with how many the store holds after it, once the journal is torn. They
+        are on disk on return. If that fails, a log says so, and the next opening writes the journal
+        anew.
+        """
         lines = (numbered(line_of(memory.dict_for_storage()), n) for memory, n in memories)
-        try:
-            self._append(b"".join(lines))
-        except OSError as error:
-            self.is_whole = False
-            self._warn(error)
+        self._change(partial(_append, lines=b"".join(lines)))
 
     def memories(self) -> tuple[dict[UUID, Memory], bool]:
         """Those that can be read, by key, and whether these are all: every line reads, and there
@@ -165,20 +168,19 @@ class Journal:
                     return
             yield from file
 
-    def _append(self, lines: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    def _change(self, change: Callable[[int], None]) -> None:
+        if not self.is_whole:
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            size = os.fstat(descriptor).st_size
+            descriptor = os.open(self.path, flags)
             try:
-                if os.write(descriptor, lines) < len(lines):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(descriptor)
-            except OSError:
-                # Without its last byte, the next opening sees that it is not whole.
-                os.ftruncate(descriptor, size - 1)
-                raise
-        finally:
-            os.close(descriptor)
+                change(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self.is_whole = False
+            self._warn(error)
 
     def _warn(self, error: Exception) -> None:
         if self.path not in _failing:
@@ -188,6 +190,21 @@ class Journal:
                 self._agent,
                 type(error).__name__,
             )
+
+
+def _tear(descriptor: int) -> None:
+    os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
+
+
+def _append(descriptor: int, lines: bytes) -> None:
+    torn, size = b"\n" + lines, os.fstat(descriptor).st_size
+    try:
+        if os.write(descriptor, torn) < len(torn):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)  # so the next opening sees that it is not whole
+        raise
 
 
 def lines_of(records: Sequence[Record], agent: str) -> Lines:

@@ -5,7 +5,7 @@ Once no text lacks one, a new shard is made with them (`swap`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TypeVar
 from uuid import UUID
 
@@ -44,6 +44,7 @@ async def reembed(
         if store.info.embedder == info.embedder:
             if store.info.words != info.words:
                 store.swap(info, lambda record: record, len(keys))
+            discard(folder)  # what one that was interrupted, or killed after its swap, has left
             return len(keys), []
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
@@ -89,6 +90,7 @@ def batches(lacking: Sequence[T]) -> Iterator[tuple[int, Sequence[T]]]:
 
 
 def discard(folder: AgentFolder) -> None:
-    """Remove all vectors that are gathered."""
+    """Remove all vectors that are gathered; if that fails, the next run tries again."""
     for path in folder.gathered:
-        disk.remove(path)
+        with suppress(OSError):
+            disk.remove(path)

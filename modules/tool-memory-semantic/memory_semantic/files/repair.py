@@ -119,14 +119,15 @@ def _described(folder: AgentFolder) -> StoreInfo | None:
 
 
 def shard_that_counts(folder: AgentFolder) -> Path | None:
-    """The shard of the store, put aside or not: that of the manifest, else the newest that is not
-    older than the journal. Others may hold what was forgotten.
+    """The shard of the store, put aside or not: that of the manifest, or a newer one if it is
+    missing; without a manifest, the newest that is not older than the journal. Others may hold what
+    was forgotten.
     """
     header, manifest = folder.journal.ends()[0], _manifest(folder)
     least = number_of(manifest.shard if manifest else header and header.shard)
     found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
     if manifest:
-        found = [path for path in found if number_of(path.name) == least]
+        found = [path for path in found if number_of(path.name) == least] or found
     return max(found, key=lambda path: number_of(path.name), default=None)
 
 
@@ -207,8 +208,9 @@ def _finish(
     told = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
         # There, the next call removes it if this is interrupted.
-        aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
-        clear_debris(folder.database, new)
+        with explained(f"The store is repaired, but not all of {aside} could be removed."):
+            aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
+            clear_debris(folder.database, new)
     elif aside:
         told += f" What could not be read is in {aside}. When you no longer need it: "
         told += disk.removal(aside)

@@ -38,7 +38,7 @@ class FileStore:
         self.manifest_identity = manifests.identity(database)
         self.ends = False
         self._folder = folder
-        path = database / manifest.shard
+        self._path = path = database / manifest.shard
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         self._shard = Shard(path, bool(manifest.words))
@@ -76,6 +76,7 @@ class FileStore:
         changed, stored = merge_all(memories, known, self.info, merge)
         if changed:
             with explained(MAYBE_STORED):
+                self._folder.journal.tear()
                 self._shard.upsert(changed)
                 self._note(changed, known.keys())
         return stored
@@ -118,6 +119,7 @@ class FileStore:
         """See `Store`."""
         gone = {memory.key for memory in memories}
         payloads = {memory.key: memory.dict_for_storage() for memory in changed}
+        require_space(self._folder, self._path)
         for path in self._folder.gathered:
             forget(path, gone)
 
@@ -138,7 +140,7 @@ class FileStore:
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
-        require_space(self._folder, self._folder.database / self.info.shard)
+        require_space(self._folder, self._path)
         lasting = info.model_copy(update={"created": self.info.created})
         swap(self._folder, lasting, pages(), number)
 

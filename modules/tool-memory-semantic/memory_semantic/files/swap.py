@@ -22,7 +22,8 @@ from .info import Manifest
 from .journal import Lines, lines_of
 from .shard import Shard
 
-# How an error ends that comes after the swap.
+# How an error ends that comes from the swap itself, and one that comes after it.
+_MAYBE = "It may or may not be done; doing it again is safe."
 _DONE = (
     "It is done, but the files that it replaced could not all be removed, and may still hold what "
     "was forgotten. Any call on the store tries that again."
@@ -55,7 +56,8 @@ def swap(
     unfinished.rename(database / manifest.shard)
     disk.sync(database)
     folder.journal.prepare(manifest, lines)
-    manifests.write(database, manifest)
+    with explained(_MAYBE):
+        manifests.write(database, manifest)
     with explained(_DONE):
         folder.journal.replace()
         clear_debris(database, manifest)
