@@ -66,6 +66,18 @@ async def test_a_search_that_finds_no_vectors_is_damage_with_and_without_filters
     assert "its vector is not whole" in (await make_storage().check())[0]
 
 
+@pytest.mark.parametrize("lost", ["payload_index/*/tracker.dat", "payload_storage/tracker.dat"])
+@pytest.mark.parametrize("only", [{}, {"tags": ["tag"]}])
+async def test_a_list_that_has_lost_its_index_or_what_is_filtered_is_damage(
+    make_storage: MakeStorage, database: Path, only: dict[str, Any], lost: str
+) -> None:
+    await make_storage().store("one more")
+    for path in database.glob(f"shard-1/segments/*/{lost}"):
+        path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(StorageError, match=r"damaged.*doctor --repair"):
+        await make_storage().get_recent(None, **only)
+
+
 WHOLE = """{"format": 5, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "shard-1",
 "embedding": ["local", "wordllama 0.4", 256], "words": 1, "memories": 0,
 "created": "2026-06-15T12:00:00Z"}"""

@@ -85,17 +85,18 @@ class FileStore:
         """See `Store`. Raises DamagedStoreError if a search does not find all memories."""
         answers = self._shard.nearest(asked, limit)
         for answer, (_, where) in zip(answers, asked, strict=True):
-            if len(answer) < limit and len(answer) < self.count(where):
-                raise damage(self.info.agent, "a search does not find all memories")
+            self._require_all(len(answer), limit, where)
         return [
             self._memories(answer, where) for answer, (_, where) in zip(answers, asked, strict=True)
         ]
 
     def newest(self, limit: int, where: Where = EVERYWHERE) -> list[Memory]:
-        """See `Store`."""
+        """See `Store`. Raises DamagedStoreError if a search does not find all memories."""
         # The engine allocates room for as many as it is asked for.
         most = min(limit, max(1, self.info.memories))
-        found = self._memories(self._shard.newest(most, where), where)
+        records = self._shard.newest(most, where)
+        self._require_all(len(records), most, where)
+        found = self._memories(records, where)
         return sorted(found, key=lambda memory: memory.timestamp, reverse=True)
 
     def rarities(self, words: Sequence[int]) -> list[float]:
@@ -152,6 +153,12 @@ class FileStore:
         self._folder.journal.add(lines)
         self.info = self.info.model_copy(update={"memories": number})
         self.ends = not self._folder.journal.is_whole
+
+    def _require_all(self, found: int, limit: int, where: Where) -> None:
+        if found < limit and found < self.count(where):  # an index has lost some
+            raise damage(self.info.agent, "a search does not find all memories")
+        if not found:  # or what is compared with the filter is lost: then this raises
+            self._memories(next(self._shard.scan(False)), where)
 
     def _memories(self, records: Iterable[Record], where: Where) -> list[Memory]:
         return [memory for memory in map(self._memory, records) if where.admits(memory)]
