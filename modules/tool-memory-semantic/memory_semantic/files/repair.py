@@ -153,7 +153,8 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
         shard = readable(path, folder.agent_id, dimensions, gathered)
     journal, is_whole = folder.journal.memories()
     named, present = number_of(header and header.shard), number_of(path and path.name)
-    least = manifest.memories if manifest else 0
+    # How many the manifest's shard had at least; a newer one may have fewer.
+    least = manifest.memories if manifest and present <= number_of(manifest.shard) else 0
     if named == present:
         least = max(least, number or 0, len(journal))
     has_all = shard.whole and shard.stored >= least
