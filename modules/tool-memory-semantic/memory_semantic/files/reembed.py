@@ -49,7 +49,8 @@ async def reembed(
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
-                store.swap(info, lambda each: each._replace(vector=vectors[each.key]), len(keys))
+                number = len(keys)
+                store.swap(info, lambda r: r._replace(vector=vectors[r.key]), number, False)
                 discard(folder)
         return len(keys), lacking
 
@@ -59,11 +60,13 @@ async def reembed(
         if not lacking:
             return number
         for done, keys in batches(lacking):
-            memories = await run(lambda store, keys=keys: store.get(keys))
+            memories = await run(lambda store, keys=keys: store.get(keys, False))
             new = await embedded(list(memories.values()), generator)
 
             def gather(store: FileStore, new: list[tuple[UUID, list[float]]] = new) -> None:
-                there = store.get(key for key, _ in new)  # what was forgotten meanwhile is not
+                there = store.get(
+                    (key for key, _ in new), False
+                )  # what was forgotten meanwhile is not
                 add(path, ((key, vector) for key, vector in new if key in there))
 
             await run(gather)

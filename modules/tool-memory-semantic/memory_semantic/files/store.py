@@ -64,9 +64,10 @@ class FileStore:
         """See `Store`."""
         return self._shard.count(where)
 
-    def get(self, keys: Iterable[UUID]) -> dict[UUID, Memory]:
-        """See `Store`."""
-        return {record.key: self._memory(record) for record in self._shard.get(keys)}
+    def get(self, keys: Iterable[UUID], with_vectors: bool = True) -> dict[UUID, Memory]:
+        """See `Store`. Without the vectors it is twice as fast."""
+        records = self._shard.get(keys, with_vectors)
+        return {record.key: self._memory(record) for record in records}
 
     def update(self, memories: Sequence[Memory], merge: Merge) -> list[Stored]:
         """See `Store`. Nobody else can change anything meanwhile. The shard is the truth: what it
@@ -131,13 +132,19 @@ class FileStore:
 
         self.swap(self.info, left, self.info.memories - len(gone))
 
-    def swap(self, info: StoreInfo, change: Callable[[Record], Record | None], number: int) -> None:
+    def swap(
+        self,
+        info: StoreInfo,
+        change: Callable[[Record], Record | None],
+        number: int,
+        with_vectors: bool = True,
+    ) -> None:
         """Replace the shard by one as `info` describes it: what `change` makes of each record, or
         leaves out, which are a `number` of memories. Nothing more can be done with the store.
         """
 
         def pages() -> Iterator[list[Record]]:
-            for page in self._shard.scan():
+            for page in self._shard.scan(with_vectors):
                 yield [record for each in page if (record := change(each))]
             self.close()  # before its files are removed
 
