@@ -179,6 +179,16 @@ async def test_a_search_writes_it_anew_from_the_shard_where_it_is_not_whole(
     assert lines(path)[0]["shard"] == "shard-2" and lines(path)[0]["agent"] == "sam"
 
 
+async def test_what_a_killed_swap_has_left_of_a_new_one_goes(
+    plain: MemoryStorage, path: Path
+) -> None:
+    await fill(plain, 1)
+    left = path.with_name("memories.jsonl.tmp")
+    left.write_text(path.read_text())
+    await plain.search("fact")
+    assert not left.exists() and len(texts(path)) == 1
+
+
 @pytest.mark.parametrize("said", DAMAGE)
 async def test_what_would_lose_a_memory_is_an_error_and_changes_nothing(
     plain: MemoryStorage, path: Path, said: str

@@ -42,6 +42,11 @@ def replace(path: Path) -> None:
     sync(path.parent)
 
 
+def discard(path: Path) -> None:
+    """Remove what `prepare` has written for `path`, if it was interrupted before `replace`."""
+    remove(_temporary(path))
+
+
 def _temporary(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp")
 

@@ -31,6 +31,7 @@ from ..exchange import SHARD
 from ..limits import HERE
 from . import disk
 from . import info as manifests
+from .journal import NAME as JOURNAL
 from .journal import Journal
 from .vectors import path_of
 
@@ -232,6 +233,7 @@ class AgentFolder:
 
 def clear_debris(database: Path, manifest: manifests.Manifest) -> None:
     """Remove what interrupted work has left, and what the shard of `manifest` has replaced."""
+    disk.discard(database.parent / JOURNAL)
     done = path_of(database, manifest).name  # its vectors are in the shard
     for entry in list(database.iterdir()):
         debris = _SHARD_OR_DEBRIS.fullmatch(entry.name) or entry.name == done
