@@ -253,6 +253,16 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
     assert await plain.check() == []
 
 
+async def test_a_copy_that_is_taken_amid_a_store_is_whole_without_what_is_not_answered_yet(
+    plain: MemoryStorage, path: Path
+) -> None:
+    await fill(plain, 3)
+    for harm, whole in ((cut_the_end, True), (half, False)):
+        harm(path)
+        assert plain.folder.journal.memories()[1] == whole
+    assert len(await plain.get_recent(None)) == 3
+
+
 async def test_what_the_engine_refuses_is_not_in_it(
     plain: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ class Journal:
         """Those that can be read, by key, and whether these are all: every line reads, and there
         are as many as the last one says.
         """
-        found, last, whole = dict[UUID, Memory](), 0, self.ends()[1] is not None
+        found, last, whole = dict[UUID, Memory](), 0, self.ends()[0] is not None
         for line in self._lines():
             try:
                 memory, last = memory_of_line(line, self._agent)
