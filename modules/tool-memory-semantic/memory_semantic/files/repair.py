@@ -162,7 +162,7 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
         memories = journal
     elif has_all and (0 < named < present or (named == present and number is not None)):
         memories = shard.memories
-    elif is_whole and named == present:
+    elif is_whole and named == present and not has_all:
         memories = shard.memories | journal
     else:
         memories = journal | shard.memories
