@@ -243,7 +243,7 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
     fail.__wrapped__ = call  # type: ignore[attr-defined]
     with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
         patch.setattr(os, "fsync" if failing == "fsync" else "write", fail)
-        for text in ("text 1", "fact 0", "text 2"):  # the second is known: the count stays
+        for text in ("text 1", "text 2", "fact 0"):  # the last is known: the count stays
             await plain.store(text, ["again"])
             await plain.close()
     assert await plain.check() == []  # which compares the two, whatever their counts
