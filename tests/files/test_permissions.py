@@ -115,5 +115,5 @@ def test_a_read_only_store_is_exported_from_its_journal_and_all_else_says_how(
         said = command.run(*words, code=1).output
         assert "agent-memory export" in said and "cp -a --sparse=always" in said
     journal = root / "sam/memories.jsonl"
-    journal.write_bytes(journal.read_bytes()[:-1])
+    journal.write_bytes(journal.read_bytes()[:-3])
     assert "some cannot be read" in command.run("export", "-").stderr
