@@ -22,6 +22,7 @@ from memory_semantic.files import disk, journal
 from memory_semantic.files.shard import Shard
 from memory_semantic.limits import JOURNAL_SLACK
 from memory_semantic.memory import utc_now
+from memory_semantic.resources import readable_size
 from plain_vectors import PlainVectors
 from store_files import bytes_of, copy_sparse
 
@@ -319,7 +320,10 @@ async def test_without_room_the_store_works_and_a_forget_says_what_it_takes(
     path.unlink()
     assert await plain.count() == 2 and len(texts(path)) == 2
     doomed = (await plain.get_recent(1))[0]
-    with pytest.raises(StorageError, match=r"kB to write the store anew.*Nothing was changed"):
+    await plain.close()
+    [shard] = path.parent.glob("qdrant.db/shard-1")
+    takes = readable_size(2 * (disk.size(shard, holes=False) + path.stat().st_size))
+    with pytest.raises(StorageError, match=f"{takes} to write the store anew.*Nothing was changed"):
         await plain.delete([doomed.id])
     assert await plain.count() == 2 and len(list(path.parent.glob("qdrant.db/shard*"))) == 1
 
