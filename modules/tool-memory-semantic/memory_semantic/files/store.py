@@ -6,16 +6,7 @@ from uuid import UUID
 from ..errors import MAYBE_STORED, counted, damage, explained
 from ..memory import Memory
 from ..merging import merge_all
-from ..store import (
-    EVERYWHERE,
-    Merge,
-    Question,
-    Record,
-    Stored,
-    StoreInfo,
-    Where,
-    memory_of,
-)
+from ..store import EVERYWHERE, Merge, Question, Record, Stored, StoreInfo, Where, memory_of
 from . import info as manifests
 from .folder import AgentFolder, clear_debris
 from .info import Manifest
@@ -87,6 +78,8 @@ class FileStore:
         answers = self._shard.nearest(asked, limit)
         for answer, (_, where) in zip(answers, asked, strict=True):
             self._require_all(len(answer), limit, where)
+        if not any(answers):
+            self._require_payloads()
         return [
             self._memories(answer, where) for answer, (_, where) in zip(answers, asked, strict=True)
         ]
@@ -97,6 +90,8 @@ class FileStore:
         most = min(limit, max(1, self.info.memories))
         records = self._shard.newest(most, where)
         self._require_all(len(records), most, where)
+        if not records:
+            self._require_payloads()
         found = self._memories(records, where)
         return sorted(found, key=lambda memory: memory.timestamp, reverse=True)
 
@@ -164,8 +159,10 @@ class FileStore:
     def _require_all(self, found: int, limit: int, where: Where) -> None:
         if found < limit and found < self.count(where):  # an index has lost some
             raise damage(self.info.agent, "a search does not find all memories")
-        if not found:  # or what is compared with the filter is lost: then this raises
-            self._memories(next(self._shard.scan(False)), where)
+
+    def _require_payloads(self) -> None:
+        # If what filters compare is lost, none finds anything. Then reading a page raises.
+        self._memories(next(self._shard.scan(with_vectors=False)), EVERYWHERE)
 
     def _memories(self, records: Iterable[Record], where: Where) -> list[Memory]:
         return [memory for memory in map(self._memory, records) if where.admits(memory)]
