@@ -39,8 +39,7 @@ def read(folder: Path) -> Manifest | None:
         raise DamagedStoreError(
             f"The store's files were written by {manifest.engine[:40]!r}, with words of version "
             f"{manifest.words}; this version works only with {ENGINE!r} and words of version "
-            f"{INDEXED}. "
-            "`agent-memory doctor --repair` makes a new store from its texts."
+            f"{INDEXED}. `agent-memory doctor --repair` makes a new store from its texts."
         )
     return manifest
 

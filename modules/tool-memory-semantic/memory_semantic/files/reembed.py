@@ -49,8 +49,12 @@ async def reembed(
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
-                number = len(keys)
-                store.swap(info, lambda r: r._replace(vector=vectors[r.key]), number, False)
+                store.swap(
+                    info,
+                    lambda each: each._replace(vector=vectors[each.key]),
+                    len(keys),
+                    with_vectors=False,
+                )
                 discard(folder)
         return len(keys), lacking
 
@@ -60,13 +64,12 @@ async def reembed(
         if not lacking:
             return number
         for done, keys in batches(lacking):
-            memories = await run(lambda store, keys=keys: store.get(keys, False))
+            memories = await run(lambda store, keys=keys: store.get(keys, with_vectors=False))
             new = await embedded(list(memories.values()), generator)
 
             def gather(store: FileStore, new: list[tuple[UUID, list[float]]] = new) -> None:
-                there = store.get(
-                    (key for key, _ in new), False
-                )  # what was forgotten meanwhile is not
+                # What was forgotten meanwhile is not gathered.
+                there = store.get((key for key, _ in new), with_vectors=False)
                 add(path, ((key, vector) for key, vector in new if key in there))
 
             await run(gather)
