@@ -22,23 +22,25 @@ from .plaintext import one_line, plain
 from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
-    from . import exchange, times
+    from . import exchange, times, upkeep
     from .arguments import read_arguments
-    from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
+    from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
     from .memory import Memory, timestamp_text
+    from .merging import Stored
+    from .place import Place
+    from .points import StoreInfo
     from .settings import StorageConfig
     from .storage import MemoryStorage
-    from .store import Store, Stored, StoreInfo, memory_of
+    from .store import Store
     from .tokens import estimate_tokens
     from .usage import Search
     from .waiting import Waiting
 
 __all__ = [
     "AgentMemoryError",
-    "Backend",
     "DamagedStoreError",
     "EmbeddingError",
     "EmbeddingGenerator",
@@ -46,6 +48,7 @@ __all__ = [
     "InputError",
     "Memory",
     "MemoryStorage",
+    "Place",
     "RefusedTextError",
     "Search",
     "ShowProgress",
@@ -63,7 +66,6 @@ __all__ = [
     "limits",
     "mask",
     "mask_all",
-    "memory_of",
     "one_line",
     "overruled",
     "plain",
@@ -72,31 +74,32 @@ __all__ = [
     "shortage_of",
     "times",
     "timestamp_text",
+    "upkeep",
     "validate_agent_id",
 ]
 
 _HOMES = {
-    "Backend": "backend",
     "EmbeddingGenerator": "embeddings.generator",
-    "Finding": "backend",
+    "Finding": "findings",
     "Memory": "memory",
     "MemoryStorage": "storage",
+    "Place": "place",
     "Search": "usage",
-    "ShowProgress": "backend",
+    "ShowProgress": "findings",
     "StorageConfig": "settings",
     "Store": "store",
-    "StoreInfo": "store",
-    "Stored": "store",
+    "StoreInfo": "points",
+    "Stored": "merging",
     "Waiting": "waiting",
     "core_settings": "config",
     "estimate_tokens": "tokens",
     "exchange": "exchange",
     "mask": "masking",
     "mask_all": "masking",
-    "memory_of": "store",
     "read_arguments": "arguments",
     "times": "times",
     "timestamp_text": "memory",
+    "upkeep": "upkeep",
 }
 
 

@@ -161,8 +161,8 @@ class MemoryStoreTool(MemoryTool):
 
     def _told(self, stored: "Stored", content: str, pinned_by: Speaker | bool | None) -> str:
         """What the status adds on what was not replaced, and on a pin, if one was asked for."""
-        kept = f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
-        told = kept if stored.beside else ""
+        kept = f". {stored.refused} still holds: {_ONLY_USER} replace the user's"
+        told = kept if stored.refused else ""
         if pinned_by and pinned_by != "user":
             told += f". Not pinned: {_ONLY_USER} are pinned"
         elif pinned_by:
