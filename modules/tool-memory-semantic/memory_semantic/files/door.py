@@ -147,12 +147,13 @@ class Door:
                 return self._calls.get_nowait()
             return None
         end = time.monotonic() + LINGER_SECONDS
-        while time.monotonic() < turn_ends or not opened.wanted():
-            try:
-                return self._calls.get(timeout=POLL_SECONDS)
-            except Empty:
-                if time.monotonic() >= end or opened.wanted():
-                    break
+        with suppress(OSError):  # a file system that fails now is an error of the next call
+            while time.monotonic() < turn_ends or not opened.wanted():
+                try:
+                    return self._calls.get(timeout=POLL_SECONDS)
+                except Empty:
+                    if time.monotonic() >= end or opened.wanted():
+                        break
         return None
 
 
