@@ -295,7 +295,12 @@ async def burst(door: CountingDoor) -> None:
 async def test_the_store_stays_open_until_it_is_wanted_or_closed(
     door: CountingDoor, folder: Path, patient: None
 ) -> None:
-    for times in (1, 2):
+    """After a burst."""
+    await door.run(Counting.add, 5)
+    await until(lambda: is_free(folder))  # the first call is no burst yet
+    for _ in range(2):
+        await burst(door)
+        times = Counting.entered
         await burst(door)
         assert Counting.entered == times and not is_free(folder)
         assert "held" in run(folder, HOLD)  # whose input is at its end
@@ -316,9 +321,10 @@ async def test_an_error_ends_the_lingering_and_so_does_a_store_that_changed(
     door: CountingDoor, folder: Path, patient: None
 ) -> None:
     await burst(door)
+    times = Counting.entered
     Counting.is_valid = False
     assert await door.run(Counting.add, 5) == 4
-    assert Counting.entered == 2
+    assert Counting.entered == times + 1
     Counting.is_valid = True
     with pytest.raises(KeyError):
         await door.run(fail, 5)
