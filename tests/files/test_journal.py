@@ -284,7 +284,7 @@ async def test_a_kill_before_a_known_text_is_added_is_seen_by_the_next_opening(
 ) -> None:
     await plain.store("a fact")
     with monkeypatch.context() as patch:
-        patch.setattr(journal.Journal, "add", lambda *_: None)  # it is killed here
+        patch.setattr(journal, "_append", lambda *_: None)  # it is killed here
         await plain.store("a fact", ["again"])
         await plain.close()
     assert lines(path)[-1]["tags"] == []

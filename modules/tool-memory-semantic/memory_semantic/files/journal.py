@@ -10,8 +10,8 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
 from itertools import chain
 from pathlib import Path
 from uuid import UUID
@@ -93,27 +93,33 @@ class Journal:
             lost = len(self.memories()[0].keys() - keys)
             if lost:
                 raise damage(info.agent, f"its journal has {counted(lost)} that it has lost")
-        try:
+        with self._logged():
             disk.require_space(self.path.parent, sum(len(line) for _, line in lines))
             self.prepare(info, lines)
             self.replace()
-        except (OSError, StorageError) as error:
-            self._warn(error)
 
-    def tear(self) -> None:
-        """Cut off its last byte, before the shard is changed. If this process is killed before it
-        can `add` what it changed, the next opening writes the journal anew, even if the count is as
-        before.
-        """
-        self._change(_tear)
-
-    def add(self, points: Iterable[tuple[Point, int]]) -> None:
-        """Add points, each with how many the store holds after it, once the journal is torn. They
+    @contextmanager
+    def adding(self, points: Sequence[Point], number: int) -> Iterator[None]:
+        """Add `points`, which the block puts into the shard that holds a `number` of memories. They
         are on disk on return. If that fails, a log says so, and the next opening writes the journal
         anew.
+
+        Before the block the last byte is cut off: if this process is killed meanwhile, the next
+        opening writes the journal anew, too, even if the count is as before.
         """
-        lines = (numbered(line_of(point.payload), n) for point, n in points)
-        self._change(partial(_append, lines=b"".join(lines)))
+        lines, file = list[bytes](), None
+        for point in points:
+            number += point.changed is None
+            lines.append(numbered(line_of(point.payload), number))
+        with ExitStack() as opened:
+            if self.is_whole:
+                with self._logged():
+                    file = opened.enter_context(open(self.path, "ab", 0, opener=_not_a_link))
+                    file.truncate(file.tell() - 1)
+            yield
+            if file and self.is_whole:
+                with self._logged():
+                    _append(file, b"".join([b"\n", *lines]))
 
     def memories(self) -> tuple[dict[UUID, Memory], bool]:
         """Those that can be read, by key, and whether these are all: every line reads, and there
@@ -166,42 +172,33 @@ class Journal:
                     return
             yield from file
 
-    def _change(self, change: Callable[[int], None]) -> None:
-        if not self.is_whole:
-            return
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    @contextmanager
+    def _logged(self) -> Iterator[None]:
         try:
-            descriptor = os.open(self.path, flags)
-            try:
-                change(descriptor)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
+            yield
+        except (OSError, StorageError) as error:
             self.is_whole = False
-            self._warn(error)
-
-    def _warn(self, error: Exception) -> None:
-        if self.path not in _failing:
-            _failing.add(self.path)
-            logger.warning(
-                "The journal of agent %r was not written: %s. Its store works without.",
-                self._agent,
-                type(error).__name__,
-            )
+            if self.path not in _failing:
+                _failing.add(self.path)
+                logger.warning(
+                    "The journal of agent %r was not written: %s. Its store works without.",
+                    self._agent,
+                    type(error).__name__,
+                )
 
 
-def _tear(descriptor: int) -> None:
-    os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
+def _not_a_link(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_CREAT | os.O_NOFOLLOW)
 
 
-def _append(descriptor: int, lines: bytes) -> None:
-    torn, size = b"\n" + lines, os.fstat(descriptor).st_size
+def _append(file: FileIO, lines: bytes) -> None:
+    size = os.fstat(file.fileno()).st_size
     try:
-        if os.write(descriptor, torn) < len(torn):
+        if os.write(file.fileno(), lines) < len(lines):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(descriptor)
+        os.fsync(file.fileno())
     except OSError:
-        os.ftruncate(descriptor, size)  # so the next opening sees that it is not whole
+        file.truncate(size)  # so the next opening sees that it is not whole
         raise
 
 

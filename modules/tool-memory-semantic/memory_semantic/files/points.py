@@ -105,14 +105,9 @@ class FilePoints:
         """
         disk.require_space(self._folder.database)
         journal, number = self._folder.journal, self.info.memories
-        with explained(MAYBE_STORED):
-            journal.tear()
+        with explained(MAYBE_STORED), journal.adding(points, number):
             self._shard.upsert(points)
-            lines = list[tuple[Point, int]]()
-            for point in points:
-                number += point.changed is None
-                lines.append((point, number))
-            journal.add(lines)
+        number += sum(point.changed is None for point in points)
         self.info = self.info.model_copy(update={"memories": number})
         self._ends = not journal.is_whole
         grown = number - self._made_with
