@@ -19,7 +19,7 @@ from .errors import (
 )
 from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
-from .resources import readable_size, shortage_of
+from .resources import readable_size, shortage
 
 if TYPE_CHECKING:
     from . import exchange, times
@@ -69,7 +69,7 @@ __all__ = [
     "plain",
     "read_arguments",
     "readable_size",
-    "shortage_of",
+    "shortage",
     "times",
     "timestamp_text",
     "validate_agent_id",

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from .resources import explanation, named, shortage
+from .resources import named, shortage
 
 
 class AgentMemoryError(Exception):
@@ -89,10 +89,9 @@ def damage(agent: str, sign: str) -> DamagedStoreError:
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
-def exhausted(doing: str, number: int, outcome: str = "") -> ResourceError:
-    """The error for a `shortage` of this number; `doing` says what it prevented."""
-    cause = f"{explanation(number)} The store's files are not the cause."
-    return ResourceError(f"{doing}: {cause}", outcome)
+def exhausted(doing: str, lacking: str, outcome: str = "") -> ResourceError:
+    """The error for a `shortage`, the sentences `lacking`; `doing` says what it prevented."""
+    return ResourceError(f"{doing}: {lacking} The store's files are not the cause.", outcome)
 
 
 @contextmanager
@@ -107,9 +106,8 @@ def explained(outcome: str) -> Iterator[None]:
             raise
         raise type(error)(str(error), outcome) from error
     except (OSError, MemoryError) as error:
-        number = shortage(error)
-        if number:
-            raise exhausted("The store cannot be used now", number, outcome) from error
+        if lacking := shortage(error):
+            raise exhausted("The store cannot be used now", lacking, outcome) from error
         reason = named(error) or type(error).__name__
         raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error
 
@@ -122,8 +120,8 @@ def starting_a_thread() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if number := shortage(error):
-            raise exhausted("The store cannot be used now", number, UNCHANGED) from error
+        if lacking := shortage(error):
+            raise exhausted("The store cannot be used now", lacking, UNCHANGED) from error
         raise StorageError(
             "The store cannot be used any more: the program is ending.", UNCHANGED
         ) from error

@@ -6,7 +6,7 @@ Such a failure is reported as what it is, and not as damage, with what to do abo
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container
 
 # What was refused, and what to do about it.
 _ADVICE = {
@@ -32,60 +32,43 @@ def readable_size(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def shortage(error: BaseException) -> int | None:
-    """The error number of the resource that ran out, if that caused `error`; else None."""
-    numbers = (_number(each) for each in _causes(error))
-    return next((number for number in numbers if number in _ADVICE), None)
-
-
-def shortage_of(error: BaseException) -> tuple[str, str] | None:
-    """What ran out and what to do about it, if that caused `error`; else None. Neither has a full
-    stop.
-    """
-    number = shortage(error)
-    return _told(number) if number else None
+def shortage(error: BaseException) -> str:
+    """What ran out, if that caused `error`, and what to do about it, in two sentences; else ""."""
+    number = _number(error, _ADVICE)
+    what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
+    return f"{what} ({errno.errorcode[number]}). {_ADVICE[number]}." if number else ""
 
 
 def named(error: BaseException) -> str:
     """The system's error that caused `error`: `Input/output error (EIO)`; empty if none did."""
-    numbers = (_number(each) for each in _causes(error))
-    number = next((number for number in numbers if number), None)
-    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else ""
+    number = _number(error, errno.errorcode)
+    return f"{os.strerror(number)} ({errno.errorcode[number]})" if number else ""
 
 
 def denied(error: BaseException) -> bool:
     """Whether the cause of `error` is a file that this user may not read or write."""
-    return any(_number(each) in (errno.EACCES, errno.EPERM) for each in _causes(error))
+    return bool(_number(error, (errno.EACCES, errno.EPERM)))
 
 
-def explanation(number: int) -> str:
-    """What a `shortage` of this number is and what to do about it, for a person to read."""
-    what, advice = _told(number)
-    return f"{what}. {advice}."
-
-
-def _told(number: int) -> tuple[str, str]:
-    what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
-    return f"{what} ({errno.errorcode[number]})", _ADVICE[number]
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _number(error: BaseException | None, known: Container[int]) -> int:
+    """The first number that is `known`, of `error` and what caused it; 0 if there is none."""
     while error:
-        yield error
+        if (number := _own_number(error)) in known:
+            return number
         error = error.__cause__ or error.__context__
+    return 0
 
 
-def _number(error: BaseException) -> int | None:
+def _own_number(error: BaseException) -> int:
     if isinstance(error, OSError):
-        return error.errno
+        return error.errno or 0
     if isinstance(error, MemoryError):
         return errno.ENOMEM
     text = str(error)
     if text == "can't start new thread":
         return errno.EAGAIN
-    found = _NUMBER.findall(text)
-    if found:
+    if found := _NUMBER.findall(text):
         return int(found[-1][0] or found[-1][1])
     if isinstance(error, ImportError):  # it quotes the loader
-        return next((number for name, number in _NAMES.items() if name in text), None)
-    return None
+        return next((number for name, number in _NAMES.items() if name in text), 0)
+    return 0

@@ -17,7 +17,7 @@ from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, r
 from .limits import DEFAULT_RESULTS, FITS, MAX_ANSWER_CHARS
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
 from .plaintext import without_tags
-from .resources import explanation, shortage
+from .resources import shortage
 
 if TYPE_CHECKING:
     from amplifier_core import ToolResult
@@ -250,8 +250,8 @@ def failure(error: Exception, what: str) -> str:
     """
     if isinstance(error, AgentMemoryError):
         return str(error)
-    if number := shortage(error):
-        return f"{what} failed: {explanation(number)}"
+    if lacking := shortage(error):
+        return f"{what} failed: {lacking}"
     kind = type(error).__name__
     logger.error("%s failed: %s", what, kind)
     return f"{what} failed unexpectedly ({kind})."

@@ -29,7 +29,7 @@ from ..limits import (
 )
 from ..memory import point_id
 from ..network import obstacle, proxied, redirection
-from ..resources import explanation, shortage
+from ..resources import shortage
 from .generator import SET_KEY, unusable
 
 _SERVICE = "The embeddings service"
@@ -224,9 +224,8 @@ def _silence(error: Exception) -> str:
     if not isinstance(error, _SILENT):
         kind = type(error).__name__
         return f"{_SERVICE} could not be asked ({kind}). {UNCHANGED} Check its address."
-    number = shortage(error)
-    if number:
-        return f"{_SERVICE} was not reached: {explanation(number)} {UNCHANGED}"
+    if lacking := shortage(error):
+        return f"{_SERVICE} was not reached: {lacking} {UNCHANGED}"
     late = isinstance(error, openai.APITimeoutError | TimeoutError)
     failure = "did not answer in time" if late else "could not be reached"
     return (
