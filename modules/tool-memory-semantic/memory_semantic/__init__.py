@@ -75,33 +75,28 @@ __all__ = [
     "validate_agent_id",
 ]
 
-_HOMES = {
-    "Backend": "backend",
-    "EmbeddingGenerator": "embeddings.generator",
-    "Finding": "backend",
-    "Memory": "memory",
-    "MemoryStorage": "storage",
-    "Search": "usage",
-    "ShowProgress": "backend",
-    "StorageConfig": "settings",
-    "Store": "store",
-    "StoreInfo": "store",
-    "Stored": "store",
-    "Waiting": "waiting",
-    "core_settings": "config",
-    "estimate_tokens": "tokens",
-    "exchange": "exchange",
-    "mask": "masking",
-    "mask_all": "masking",
-    "memory_of": "store",
-    "read_arguments": "arguments",
-    "times": "times",
-    "timestamp_text": "memory",
+# The module of each name that is loaded at first use, or the name is that module.
+_LATER = {
+    "arguments": ["read_arguments"],
+    "backend": ["Backend", "Finding", "ShowProgress"],
+    "config": ["core_settings"],
+    "embeddings.generator": ["EmbeddingGenerator"],
+    "exchange": ["exchange"],
+    "masking": ["mask", "mask_all"],
+    "memory": ["Memory", "timestamp_text"],
+    "settings": ["StorageConfig"],
+    "storage": ["MemoryStorage"],
+    "store": ["Store", "StoreInfo", "Stored", "memory_of"],
+    "times": ["times"],
+    "tokens": ["estimate_tokens"],
+    "usage": ["Search"],
+    "waiting": ["Waiting"],
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{_HOMES[name]}", __name__)
-    return module if name == _HOMES[name] else getattr(module, name)
+    for home, names in _LATER.items():
+        if name in names:
+            module = import_module(f".{home}", __name__)
+            return module if name == home else getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,8 +61,6 @@ _MACHINE = re.compile(
     | \b(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b | \w(?:Error|Exception)\b | ^(?:\ {4}|\t)""",
     re.MULTILINE | re.VERBOSE,
 )
-
-
 _PARAGRAPH = re.compile(r"(?:[^\n]|\n(?!\s*\n))+")
 # A dot ends no sentence after these or a single letter, nor does a line if the next one goes on in
 # lower case, or with a quotation, a bracket, emphasis or what was cut.
@@ -103,26 +101,21 @@ def paragraphs(prompt: str) -> list[list[Sentence]]:
     if len(own) > MAX_PROMPT_CHARS or own.startswith(SKILL_PROMPT) or _GIVEN.search(own):
         return []
     own = _QUOTES.sub(_without_quote, _BLOCKS.sub(_without_block, own))
-    found = []
-    for paragraph in _PARAGRAPH.finditer(own):
-        text = paragraph[0].strip()
-        if len(text) <= MAX_PARAGRAPH_CHARS and not _MACHINE.search(text):
-            sentences = [
-                Sentence(said[slice(*each.span())].rstrip(), each[0].replace("\n", " ").rstrip())
-                for each in _split(own, paragraph)
-            ]
-            found.append(sentences)
-    return found
+    return [
+        [
+            Sentence(said[slice(*each.span())].rstrip(), each[0].replace("\n", " ").rstrip())
+            for each in _SENTENCE.finditer(own, *paragraph.span())
+        ]
+        for paragraph in _PARAGRAPH.finditer(own)
+        if len(text := paragraph[0].strip()) <= MAX_PARAGRAPH_CHARS and not _MACHINE.search(text)
+    ]
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of `text`, whoever wrote it, split as those of a prompt are."""
     own = text.replace("\u2019", "'")
-    return [each[0] for paragraph in _PARAGRAPH.finditer(own) for each in _split(own, paragraph)]
-
-
-def _split(own: str, paragraph: re.Match[str]) -> list[re.Match[str]]:
-    return [*_SENTENCE.finditer(own, *paragraph.span())]
+    spans = [paragraph.span() for paragraph in _PARAGRAPH.finditer(own)]
+    return [each[0] for span in spans for each in _SENTENCE.finditer(own, *span)]
 
 
 def human_words(prompt: str) -> str:
@@ -138,7 +131,6 @@ def _without_block(block: re.Match[str]) -> str:
 
 def _without_quote(quote: re.Match[str]) -> str:
     text = quote[0]
-    long = (
-        len(text) - 2 >= _QUOTED_CHARS if text[0] in "「『" else len(text.split()) >= _QUOTED_WORDS
-    )
+    blanks = text[0] not in "「『"
+    long = len(text.split()) >= _QUOTED_WORDS if blanks else len(text) - 2 >= _QUOTED_CHARS
     return (_CODE if text[0] == "`" else _CUT) * len(text) if long else text

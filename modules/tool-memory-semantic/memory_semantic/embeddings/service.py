@@ -177,21 +177,19 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _asked_seconds(error: BaseException | None) -> float:
-    """How long the service asks to wait, in Retry-After; -1 if it does not say."""
+    """How long the service asks to wait, in Retry-After; below 0 or nan if it does not say."""
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
-    seconds = -1.0
-    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
-        seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
     with suppress(ValueError):
-        seconds = float(asked)
-    return seconds if seconds >= 0 else -1.0  # also if it is nan
+        return float(asked)
+    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
+        return (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+    return -1.0
 
 
 def _seconds_to_wait(state: RetryCallState) -> float:
     """What the service asks for, within reason; else 0.5 s, then 1 s."""
-    seconds = _asked_seconds(state.outcome.exception() if state.outcome else None)
-    if seconds < 0:
-        seconds = 0.5 * 2 ** (state.attempt_number - 1)
+    asked = _asked_seconds(state.outcome.exception() if state.outcome else None)
+    seconds = asked if asked >= 0 else 0.5 * 2 ** (state.attempt_number - 1)
     return min(seconds, EMBEDDING_MAX_WAIT_SECONDS)
 
 
