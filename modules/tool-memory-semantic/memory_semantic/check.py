@@ -22,11 +22,11 @@ from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal
 from .times import moment
 
-# A text to remember: alone, with tags, or with tags and metadata.
 Tags = Sequence[str] | None
+# A text to remember: alone, with tags, or with tags and metadata.
+Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 # What masks a text, tags or metadata, and says how many credentials it masked.
 Mask = Callable[[Any], tuple[Any, int]]
-Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
 class NewMemory(Memory):
@@ -91,15 +91,15 @@ def clean_metadata(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping) or len(value) > MAX_METADATA:
         raise InputError(f"metadata must be a dict of at most {MAX_METADATA} texts.")
-    cleaned: dict[str, str] = {}
-    for name, text in value.items():
-        name, text = clean_text(name, "a name in metadata"), clean_text(text, "a text in metadata")
-        if len(name) > MAX_TAG_CHARS or len(text) > MAX_METADATA_CHARS:
-            raise InputError(
-                f"In metadata, a name may have up to {MAX_TAG_CHARS} characters, a text up to "
-                f"{MAX_METADATA_CHARS}."
-            )
-        cleaned[name] = text
+    cleaned = {
+        clean_text(name, "a name in metadata"): clean_text(text, "a text in metadata")
+        for name, text in value.items()
+    }
+    if any(len(n) > MAX_TAG_CHARS or len(t) > MAX_METADATA_CHARS for n, t in cleaned.items()):
+        raise InputError(
+            f"In metadata, a name may have up to {MAX_TAG_CHARS} characters, a text up to "
+            f"{MAX_METADATA_CHARS}."
+        )
     return cleaned
 
 
@@ -123,10 +123,8 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
         new = _new_memory(agent, mask, memory.content, memory.tags, memory.metadata)
         new.id, new.timestamp = clean_id(memory.id), memory.timestamp
         new.dated = "timestamp" in memory.model_fields_set
-        new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
-        new.expires, new.said_by = memory.expires, memory.said_by
-        if new.replaced_by == new.key:
-            new.replaced_by = None
+        new.pinned, new.expires, new.said_by = memory.pinned, memory.expires, memory.said_by
+        new.replaced_by = None if memory.replaced_by == new.key else memory.replaced_by
         cleaned.append(new.model_copy(update=clean_added(memory.model_extra)))
     return _batch(cleaned)
 

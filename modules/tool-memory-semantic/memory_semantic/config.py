@@ -22,13 +22,11 @@ def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -
         from memory_server.settings import ServerConfig  # otherwise needed only with a server
 
         known |= ServerConfig.model_fields.keys()
-    wrong = [_no_setting(name, known) for name in given if name not in known]
+    wrong = []
+    for name in (each for each in given if each not in known):
+        near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
+        hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists all settings."
+        wrong.append(f"There is no setting {name!r:.60}. {hint}")
     if wrong:
         raise InputError(f"{' '.join(wrong)} {UNCHANGED}")
     return {name: value for name, value in given.items() if name not in own}
-
-
-def _no_setting(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
-    hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists all settings."
-    return f"There is no setting {name!r:.60}. {hint}"

@@ -195,13 +195,13 @@ def mask_all(value: Any, name: str = "") -> tuple[Any, int]:
     """
     if isinstance(value, dict):
         pairs = [(mask_all(key), mask_all(each, str(key))) for key, each in value.items()]
-        kept = {key: each for (key, _), (each, _) in pairs}
-        return kept, sum(in_key + number for (_, in_key), (_, number) in pairs)
+        masked = {key: each for (key, _), (each, _) in pairs}
+        return masked, sum(in_key + number for (_, in_key), (_, number) in pairs)
     if isinstance(value, list):
         items = [mask_all(each, name) for each in value]
         return [each for each, _ in items], sum(number for _, number in items)
     if not isinstance(value, str):
         return value, 0
     text, label = without_tags(value), name and f"{name}: "  # tags could split a credential
-    both, masked = mask(label + text)
-    return (both.removeprefix(label), masked) if both.startswith(label) else mask(text)
+    both, number = mask(label + text)
+    return (both.removeprefix(label), number) if both.startswith(label) else mask(text)

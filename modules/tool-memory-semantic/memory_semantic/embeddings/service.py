@@ -62,8 +62,8 @@ _CAUSES = {
         "Check embedding_model: it must be a model for embeddings.",
     ),
 }
-# The longest wait that a person is told, two weeks; more is a mistake of the service.
-_TOLD_SECONDS = 14 * 86_400
+# The longest wait that an error repeats, two weeks; more is a mistake of the service.
+_LONGEST_ASKED_SECONDS = 14 * 86_400
 # How long a connection is kept for the next call. Routers forget an idle one after four minutes or
 # more, and a request on a forgotten one would wait for its time-out.
 _IDLE_SECONDS = 60.0
@@ -263,7 +263,7 @@ def _failure(error: openai.APIStatusError, with_key: bool) -> str:
         reason = f"still failed after {EMBEDDING_TRIES} tries"
         remedy = "Try again later; if it keeps failing, look into the service's own log."
         asked = _asked_seconds(error)
-        if EMBEDDING_MAX_WAIT_SECONDS < asked <= _TOLD_SECONDS:
+        if EMBEDDING_MAX_WAIT_SECONDS < asked <= _LONGEST_ASKED_SECONDS:
             long = f"{asked:.0f} seconds" if asked < 120 else f"{asked / 60:,.0f} minutes"
             wait, remedy = f" It asks to wait {long}.", "Try again then."
     else:
