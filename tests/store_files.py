@@ -27,14 +27,14 @@ REPAIR = (
     """
 import asyncio, json, sys
 from contextlib import nullcontext
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, upkeep
 async def main():
     storage = MemoryStorage("sam", {"storage_root": sys.argv[1], "embedding_model": "local"})
-    examined = storage.backend.findings(storage.config, lambda *_: nullcontext())
+    examined = upkeep.findings(storage.place, storage.config, lambda *_: nullcontext())
     findings = [finding async for finding in examined]
     found = "all well"
     if any(finding.repairable for finding in findings):
-        repair = await storage.backend.repair(storage.config)
+        repair = await upkeep.repair(storage.place, storage.config)
         found = repair.found
         await repair.run(lambda done, of: None)
     texts = [memory.content for memory in await storage.get_recent(None)]

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from dict_backend import DictBackend
+from dict_place import DictPlace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from memory_semantic import DamagedStoreError, InputError, Memory, MemoryStorage
+from memory_semantic import DamagedStoreError, InputError, Memory, MemoryStorage, upkeep
 from memory_semantic.check import clean_text
 from memory_semantic.limits import LOCAL_MODEL
 from memory_semantic.plaintext import normal
@@ -89,7 +89,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.model = LOCAL_MODEL
-        self.oracle = DictBackend()
+        self.oracle = DictPlace()
         self.ids: dict[str, str] = {}
         self.forgotten: set[str] = set()
         self.links = False  # whether any memory is replaced
@@ -105,15 +105,15 @@ class AnyOrder(RuleBasedStateMachine):
     @property
     def files(self) -> MemoryStorage:
         """Another session each time."""
-        return self.beside(None)
+        return self.with_place(None)
 
-    def beside(self, oracle: DictBackend | None) -> MemoryStorage:
+    def with_place(self, oracle: DictPlace | None) -> MemoryStorage:
         return MemoryStorage(
             "sam",
             {"storage_root": str(self.root), "embedding_model": LOCAL_MODEL, **WORDS},
             embeddings=None if self.model == LOCAL_MODEL else PlainVectors(),
             clock=lambda: self.now,
-            backend=oracle,
+            place=oracle,
         )
 
     def both(self, call: Call) -> tuple[Any, Any]:
@@ -125,7 +125,7 @@ class AnyOrder(RuleBasedStateMachine):
             except InputError as error:
                 return str(error)
 
-        return done(answer(self.files)), done(answer(self.beside(self.oracle)))
+        return done(answer(self.files)), done(answer(self.with_place(self.oracle)))
 
     @rule(items=st.lists(st.tuples(TEXTS, TAGS), min_size=1, max_size=5))
     def store(self, items: list[tuple[str, list[str]]]) -> None:
@@ -238,13 +238,16 @@ class AnyOrder(RuleBasedStateMachine):
             model=model, version=generator.version, dimensions=generator.dimensions or 0
         )
         wanted = info.model_copy(update={"model": info.model if same else chosen})
-        await storage.backend.reembed(wanted, generator)
+        if isinstance(storage.place, DictPlace):
+            await storage.place.reembed(wanted, generator)
+        else:
+            await upkeep.reembed(storage.place, wanted, generator, lambda done, of: None)
 
     def _done(self, call: Call) -> None:
         before = self.model
         done(call(self.files))
         self.model = before
-        done(call(self.beside(self.oracle)))
+        done(call(self.with_place(self.oracle)))
 
     @rule(
         items=st.lists(st.tuples(TEXTS, TAGS.map(lambda tags: tags[:1])), min_size=1, max_size=5),
@@ -273,15 +276,15 @@ class AnyOrder(RuleBasedStateMachine):
             self.model = info.model.model
             done(self._reembed(self.files, other))
             self.model = model
-            done(self._reembed(self.beside(self.oracle), other))
+            done(self._reembed(self.with_place(self.oracle), other))
             self.model = other
             return
         before, after = copy.deepcopy(self.oracle), copy.deepcopy(self.oracle)
         with suppress(InputError):
-            done(calls[what](self.beside(after)))
+            done(calls[what](self.with_place(after)))
         there = self.kept(self.files)
-        self.oracle = after if there == self.kept(self.beside(after)) else before
-        assert there == self.kept(self.beside(self.oracle))
+        self.oracle = after if there == self.kept(self.with_place(after)) else before
+        assert there == self.kept(self.with_place(self.oracle))
         assert self.oracle is after or not acknowledged
         if what == "forget" and acknowledged:
             self.forgotten |= self.ids.keys() & texts
@@ -332,7 +335,7 @@ class AnyOrder(RuleBasedStateMachine):
             shutil.rmtree(aside)
 
     async def _repair(self) -> None:
-        repair = await self.files.backend.repair(self.files.config)
+        repair = await upkeep.repair(self.files.place, self.files.config)
         await repair.run(lambda done, of: None)
 
     @staticmethod
@@ -353,7 +356,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def is_the_same(self) -> None:
         storage = self.files
-        assert self.kept(storage) == self.kept(self.beside(self.oracle))
+        assert self.kept(storage) == self.kept(self.with_place(self.oracle))
         ids = {memory.content: memory.id for memory in done(storage.get_recent(None))}
         assert len(set(ids.values())) == len(ids)
         assert all(ids[text] == id for text, id in self.ids.items() if text in ids)

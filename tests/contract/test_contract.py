@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -23,21 +23,22 @@ from zlib import crc32
 import numpy as np
 import pytest
 from conftest import Clock, MakeStorage, MakeTools
-from dict_backend import DictBackend
+from dict_place import DictPlace
 from memory_semantic import (
-    Backend,
     EmbeddingGenerator,
     InputError,
     Memory,
     MemoryStorage,
+    Place,
     StorageError,
     ranking,
 )
-from memory_semantic.files import query
+from memory_semantic.files import edge
 from memory_semantic.memory import point_id
-from memory_semantic.store import EVERYWHERE, EmbeddingModel, Store, Where
+from memory_semantic.points import EmbeddingModel, pages
+from memory_semantic.store import Store
 from memory_server import connection
-from memory_server import requests as server_requests
+from memory_server import points as server_points
 from memory_server.settings import TRY_SECONDS
 from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
@@ -58,7 +59,7 @@ SAME = 3e-5
 
 
 @dataclass
-class Place:
+class Home:
     """Where a store is kept: the settings that say so, how vectors are rounded there, and whether
     deleted memories count for how rare a word is.
     """
@@ -66,13 +67,13 @@ class Place:
     config: dict[str, Any]
     rounding: type[np.floating[Any]] = np.float16
     counts_deleted: bool = False
-    dictionaries: dict[str, DictBackend] | None = None
+    dictionaries: dict[str, DictPlace] | None = None
 
-    def backend(self, agent: str) -> Backend | None:
+    def place(self, agent: str) -> Place | None:
         """The one to use; None if the settings name it."""
         if self.dictionaries is None:
             return None
-        return self.dictionaries.setdefault(agent, DictBackend(agent))
+        return self.dictionaries.setdefault(agent, DictPlace(agent))
 
     def ask(self, request: Callable[[QdrantClient], T]) -> T:
         key = self.config.get("qdrant_api_key", "")
@@ -82,7 +83,7 @@ class Place:
         """What exists: folders of agents, or collections on the server."""
         root = Path(self.config["storage_root"])
         if self.dictionaries is not None:
-            return [name for name, kept in self.dictionaries.items() if kept.store]
+            return [name for name, each in self.dictionaries.items() if each.points]
         if "qdrant_url" not in self.config:
             return [path.name for path in root.iterdir()] if root.exists() else []
         names = [each.name for each in self.ask(lambda c: c.get_collections()).collections]
@@ -91,14 +92,14 @@ class Place:
     def give(self, agent: str, to: str) -> None:
         """Put what `agent` has where `to` looks for its own."""
         if self.dictionaries is not None:
-            self.dictionaries[to] = DictBackend(to, self.dictionaries[agent].store)
+            self.dictionaries[to] = DictPlace(to, self.dictionaries[agent].points)
             return
         if "qdrant_url" not in self.config:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
             return
         theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
-        alias = m.CreateAlias(collection_name=f"{theirs}.memories", alias_name=ours)
+        alias = m.CreateAlias(collection_name=theirs, alias_name=ours)
         change = m.CreateAliasOperation(create_alias=alias)
         self.ask(lambda client: client.update_collection_aliases([change]))
 
@@ -114,42 +115,40 @@ def no_lingering() -> None:
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterator[Place]:
+def home(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterator[Home]:
     config = {"storage_root": str(root), "embedding_model": "local"}
     if request.param == "files":
-        yield Place(config)
+        yield Home(config)
         return
     if request.param == "dict":
-        yield Place(config, np.float64, dictionaries={})
+        yield Home(config, np.float64, dictionaries={})
         return
     config |= {"qdrant_url": URL, "qdrant_prefix": f"contract-{secrets.token_hex(6)}"}
-    place = Place(config, np.float16 if URL else np.float32, counts_deleted=bool(URL))
+    home = Home(config, np.float16 if URL else np.float32, counts_deleted=bool(URL))
     stand_in = QdrantServer() if request.param == "http" else nullcontext()
     if request.param == "server":
         config["qdrant_api_key"] = KEY
     with stand_in as running:
         if running:
             config["qdrant_url"] = running.url
-        with closing(place.ask(lambda client: client)):
-            yield place
-            for name in place.there():
-                place.ask(lambda client, name=name: client.delete_collection(name))
+        with closing(home.ask(lambda client: client)):
+            yield home
+            for name in home.there():
+                home.ask(lambda client, name=name: client.delete_collection(name))
     connection.connect.cache_clear()
     assert not root.exists()
 
 
 @pytest.fixture
-def make(place: Place, clock: Clock) -> MakeStorage:
+def make(home: Home, clock: Clock) -> MakeStorage:
     """A store in this place, by default of `sam` and with the built-in model."""
 
     def make(
         agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
     ) -> MemoryStorage:
-        settings = {**place.config, **config}
-        backend = place.backend(agent_id)
-        return MemoryStorage(
-            agent_id, settings, embeddings=embeddings, clock=clock, backend=backend
-        )
+        settings = {**home.config, **config}
+        place = home.place(agent_id)
+        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock, place=place)
 
     return make
 
@@ -166,7 +165,7 @@ async def write(storage: MemoryStorage, text: str, id: str, key: UUID) -> None:
     memory = Memory(id=id, agent_id="sam", content=text, embedding=vector)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Memory, "key", key)
-        await storage.run(lambda store: store.update([memory], lambda new, known: new), None)
+        await storage.run(lambda store: store.put([memory], lambda new, known: new), None)
 
 
 async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
@@ -184,14 +183,14 @@ def are_the_best(found: list[Memory], scores: Mapping[str, float], limit: int) -
 
 
 async def test_an_empty_place_finds_nothing_and_creates_nothing(
-    make: MakeStorage, place: Place
+    make: MakeStorage, home: Home
 ) -> None:
     assert await make().search("anything") == await make().get_recent() == []
     assert await make().count() == await make().delete(["mem-000000000000"]) == 0
     assert await make().get("mem-000000000000") is None
     assert await make().info() is None
     assert await make().check() == []
-    assert place.there() == []
+    assert home.there() == []
 
 
 async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
@@ -256,7 +255,7 @@ async def test_the_newest_come_first(plain: MemoryStorage, clock: Clock) -> None
 
 
 async def test_a_search_finds_the_same_best_as_a_full_scan(
-    plain: MemoryStorage, place: Place, clock: Clock
+    plain: MemoryStorage, home: Home, clock: Clock
 ) -> None:
     source = random.Random(1)
 
@@ -273,7 +272,7 @@ async def test_a_search_finds_the_same_best_as_a_full_scan(
         *((20, None, ["red"]), (5, None, ["red", "blue"]), (20, 20, ["green"])),
     ]
     for question, (limit, days, tags) in product(("one", "two", "three"), cases):
-        cosines = place.cosines(await PlainVectors().generate(question), vectors)
+        cosines = home.cosines(await PlainVectors().generate(question), vectors)
         since = clock.now - timedelta(days=days) if days else None
         scores = {
             memory.content: ranking.score(cosine, memory.timestamp, clock.now)
@@ -305,7 +304,7 @@ def overlaps(rarity: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
 
 
 async def test_shared_words_count_as_the_formula_says(
-    make: MakeStorage, place: Place, clock: Clock
+    make: MakeStorage, home: Home, clock: Clock
 ) -> None:
     subjects = ["pool", "retry", "index", "cache", "queue", "token", "replica", "lock"]
     source = random.Random(5)
@@ -317,12 +316,12 @@ async def test_shared_words_count_as_the_formula_says(
     deleted = [f"A zebra in the queue {i}" for i in range(9)]
     await storage.delete(await storage.store_many(deleted))
     question = "why is the Cache of T-7 a QUEUE, and not a zebra?"
-    rarity = rarities(question, texts, deleted if place.counts_deleted else ())
+    rarity = rarities(question, texts, deleted if home.counts_deleted else ())
     common = {word for word, each in rarity.items() if each < math.log(3)}
     assert {"the", "queue"} <= common and "zebra" not in common
     kept = ranking.without_common(question, [crc32(word.encode()) for word in common])
     vectors = await EmbeddingGenerator("local").generate_batch([kept, *texts])
-    cosines = place.cosines(vectors[0], vectors[1:])
+    cosines = home.cosines(vectors[0], vectors[1:])
     similarity = np.maximum(0, (cosines + 0.3 * overlaps(rarity, texts) ** 2) / 1.3)
     scores = {text: similarity[i] * (1.2 if i >= 40 else 1) for i, text in enumerate(texts)}
     for limit in (1, 20):
@@ -332,15 +331,15 @@ async def test_shared_words_count_as_the_formula_says(
 
 
 async def test_finds_memories_that_share_only_words(
-    make: MakeStorage, place: Place, monkeypatch: pytest.MonkeyPatch
+    make: MakeStorage, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (query, server_requests):
+    for module in (edge, server_points):
         monkeypatch.setattr(module, "CANDIDATES", 20)
     question, notes = "e0502 again", [f"note {i}" for i in range(100)]
     vectors = await PlainVectors().generate_batch([question, *notes])
-    cosines = place.cosines(vectors[0], vectors[1:])
+    cosines = home.cosines(vectors[0], vectors[1:])
     names = [f"E0502 {i}" for i in range(30)]
-    of_names = place.cosines(vectors[0], await PlainVectors().generate_batch(names))
+    of_names = home.cosines(vectors[0], await PlainVectors().generate_batch(names))
     far = int(np.abs(of_names).argmin())
     assert of_names[far] < sorted(cosines)[-20]
     storage = make(embeddings=PlainVectors(), lexical_weight=1)
@@ -434,9 +433,9 @@ async def test_no_way_of_reading_crosses_over(make: MakeStorage) -> None:
     assert await sam.count() == 1 and await alice.count() == 2
 
 
-async def test_the_store_of_another_agent_is_refused(make: MakeStorage, place: Place) -> None:
+async def test_the_store_of_another_agent_is_refused(make: MakeStorage, home: Home) -> None:
     await make().store("private")
-    place.give("sam", to="bob")
+    home.give("sam", to="bob")
     bob = make("bob")
     for call in (bob.search("x"), bob.get_recent(), bob.store("x"), bob.info(), bob.count()):
         with pytest.raises(StorageError, match=r"belongs to 'sam'.*Nothing was changed\."):
@@ -476,8 +475,8 @@ async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> N
             await read
 
 
-async def test_the_tools_work_in_every_place(make_tools: MakeTools, place: Place) -> None:
-    tools = await make_tools(**place.config)
+async def test_the_tools_work_in_every_place(make_tools: MakeTools, home: Home) -> None:
+    tools = await make_tools(**home.config)
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored["memory_id"]
     assert re.fullmatch(r"mem-[0-9a-f]{12}", memory_id)
@@ -509,20 +508,22 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
     ids = {text: memory.id for text, memory in (await whole(make())).items()}
 
     def work(store: Store) -> None:
-        records = {r.payload["content"]: r for page in store.scan() for r in page}
-        assert records.keys() == set(texts)
-        for text, record in records.items():
-            assert (record.key, record.words) == (point_id(text), ranking.indexed(text))
-            assert len(record.vector) == 256
-            assert math.hypot(*record.vector) == pytest.approx(1, abs=2e-3)
-        for tags, number in (("a",), 2), (("b",), 1), (("a", "b"), 2), (("c",), 0), ((), 3):
-            assert store.count(Where(tags=tags)) == number
-        of_ids = store.newest(5, Where(ids=(ids["?!"], ids[texts[0]], "mem-000000000000")))
-        assert {memory.content for memory in of_ids} == {"?!", texts[0]}
-        assert len(store.newest(2, EVERYWHERE)) == 2
+        points = {p.payload["content"]: p for p in chain(*pages(store.points, vectors=True))}
+        assert points.keys() == set(texts)
+        for text, point in points.items():
+            assert (point.key, point.words) == (point_id(text), ranking.indexed(text))
+            assert len(point.vector) == 256
+            assert math.hypot(*point.vector) == pytest.approx(1, abs=2e-3)
+        for tags, number in (["a"], 2), (["b"], 1), (["a", "b"], 2), (["c"], 0):
+            assert store.points.count([("tags", "any", tags)]) == number
+        assert {memory.content for memory in store.with_ids([ids["?!"], ids[texts[0]], "mem"])} == {
+            "?!",
+            texts[0],
+        }
+        assert len(store.newest(2)) == 2 and store.count() == 3
         assert store.get([point_id("unknown")]) == store.get([]) == {}
-        [known] = store.get([point_id("unknown"), point_id("?!")]).values()
-        assert (known.content, known.embedding) == ("?!", records["?!"].vector)
+        [known] = store.get([point_id("unknown"), point_id("?!")], vectors=True).values()
+        assert (known.content, known.embedding) == ("?!", points["?!"].vector)
 
     await make().run(work, None)
 
@@ -612,7 +613,7 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
     [memory] = await storage.get_recent(pinned=True)
     assert memory.id == x and memory.pinned and memory.tags == ["again"]
     [z] = await storage.upsert(["z"], x, said_by="agent")
-    assert (z.beside, z.replaced) == (x, "") and not await storage.get_recent(replaced=True)
+    assert (z.refused, z.replaced) == (x, "") and not await storage.get_recent(replaced=True)
     [z] = await storage.upsert(["z"], x)
     assert z.replaced == x
     [rule] = await storage.get_recent(pinned=True, holding=True)

@@ -14,7 +14,7 @@ from command import Command
 from conftest import MakeStorage
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.files import disk
-from memory_semantic.files.shard import Shard
+from memory_semantic.files.edge import Shard
 from store_files import copy_sparse, cut, empty, garble, remove, zero
 
 FACTS = [f"fact number {i}" for i in range(20)]

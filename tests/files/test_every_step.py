@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, upkeep
 from memory_semantic.files import info, vectors
 from memory_semantic.memory import point_id
-from memory_semantic.store import StoreInfo
+from memory_semantic.points import StoreInfo
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, REPAIR, bytes_of, copy_sparse
 
@@ -38,13 +38,13 @@ IN_MEMORY = 10**9  # bytes that must be free there: some ten stores at once
 CHILD = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, upkeep
 from plain_vectors import PlainVectors
 storage = MemoryStorage("sam", {"storage_root": sys.argv[2]}, embeddings=PlainVectors())
 async def reembed(model):
     info = await storage.info()
     wanted = info.model_copy(update={"model": info.model._replace(model=model)})
-    return await storage.backend.reembed(wanted, PlainVectors())
+    return await upkeep.reembed(storage.place, wanted, PlainVectors(), lambda done, of: None)
 async def tag(text):
     return await storage.store(text, ["killed"])
 operation, argument = sys.argv[3:]
@@ -138,7 +138,8 @@ def verify(root: Path, operation: str, answer: Any) -> str:
         assert kept == set(BASE)
         changed = model_of(root) == "other"
         wanted = with_model(root, "other")
-        assert asyncio.run(storage(root).backend.reembed(wanted, PlainVectors())) == len(BASE)
+        done = upkeep.reembed(storage(root).place, wanted, PlainVectors(), lambda done, of: None)
+        assert asyncio.run(done) == len(BASE)
         assert asyncio.run(texts(root)) == kept and model_of(root) == "other"
         assert not storage(root).folder.gathered
     else:

@@ -20,7 +20,7 @@ from conftest import Clock
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.files import disk
 from memory_semantic.files.vectors import Vectors, add, path_of
-from memory_semantic.store import EmbeddingModel
+from memory_semantic.points import EmbeddingModel
 from processes import finish, start
 from store_files import OF_A_STORE, bytes_of, traces
 

@@ -19,7 +19,7 @@ from command import Command
 from conftest import MakeStorage
 from memory_semantic import DamagedStoreError, Memory, MemoryStorage, StorageError
 from memory_semantic.files import disk, journal
-from memory_semantic.files.shard import Shard
+from memory_semantic.files.edge import Shard
 from memory_semantic.limits import JOURNAL_SLACK
 from memory_semantic.memory import utc_now
 from memory_semantic.resources import readable_size

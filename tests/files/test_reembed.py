@@ -12,12 +12,12 @@ from agent_memory.plan import sentence
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.files import disk, info, journal, swap
 from memory_semantic.files import reembed as reembedding
 from memory_semantic.limits import EMBEDDED_AT_ONCE
 from memory_semantic.memory import Memory, utc_now
-from memory_semantic.store import EmbeddingModel, StoreInfo
+from memory_semantic.points import EmbeddingModel, StoreInfo
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, bytes_of, traces
 
@@ -70,7 +70,7 @@ async def reembed(storage: MemoryStorage, service: Service) -> int:
         endpoint=service.endpoint,
         created=utc_now(),
     )
-    return await storage.backend.reembed(wanted, service)
+    return await upkeep.reembed(storage.place, wanted, service, lambda done, of: None)
 
 
 async def is_done(storage: MemoryStorage, service: Service) -> None:

@@ -73,11 +73,10 @@ class LocalMode:
             f"PUT {one}": (m.CreateCollection, self._create),
             f"DELETE {one}": (None, self._delete),
             f"PUT {one}/index": (m.CreateFieldIndex, self._index),
-            f"PUT {one}/points": (m.PointInsertOperations, self._upsert),
             f"POST {one}/points": (m.PointRequest, self._retrieve),
             f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
             f"POST {one}/points/count": (m.CountRequest, self._count),
-            f"POST {one}/points/delete": (m.PointsSelector, local.delete),
+            f"POST {one}/points/batch": (m.UpdateOperations, self._batch),
             f"POST {one}/points/query/batch": (m.QueryRequestBatch, self._query_batch),
         }
 
@@ -146,10 +145,8 @@ class LocalMode:
         self._indexes[self._real(name)][asked.field_name] = index
         return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
 
-    def _upsert(self, name: str, asked: m.PointsBatch | m.PointsList) -> m.UpdateResult:
-        points = asked.batch if isinstance(asked, m.PointsBatch) else asked.points
-        how = {"update_filter": asked.update_filter, "update_mode": asked.update_mode}
-        return self.client.upsert(name, points, **how)
+    def _batch(self, name: str, asked: m.UpdateOperations) -> list[m.UpdateResult]:
+        return self.client.batch_update_points(name, asked.operations)
 
     def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
         payload = asked.with_payload is None or asked.with_payload

@@ -18,6 +18,7 @@ from memory_semantic import (
     Waiting,
     limits,
     overruled,
+    upkeep,
 )
 
 from .settings import Settings, files
@@ -48,7 +49,7 @@ async def findings(
         yield finding
     if storage is None:
         return
-    async for finding in storage.backend.findings(storage.config, progress):
+    async for finding in upkeep.findings(storage.place, storage.config, progress):
         if finding.says_no_store:  # perhaps there is one elsewhere
             try:
                 await storage.info()

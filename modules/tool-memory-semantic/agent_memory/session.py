@@ -13,7 +13,7 @@ from . import settings as amplifier
 from .output import Output
 
 if TYPE_CHECKING:
-    from memory_semantic import Backend, Memory, MemoryStorage
+    from memory_semantic import Memory, MemoryStorage, Place
 
 T = TypeVar("T")
 FIRST_STORE = 'The first memory makes one: agent-memory store "TEXT"'
@@ -42,7 +42,7 @@ class Session:
             return validate_agent_id(self._agent)
         if named := self.settings.named_agent():
             return named[0]
-        agents = self.settings.backend.agents()
+        agents = self.settings.place.agents()
         if len(agents) > 1:
             there = f"Whose memories? There are stores of {', '.join(agents)}."
             raise click.UsageError(f"{there} Name the agent with --agent.")
@@ -60,17 +60,17 @@ class Session:
     @property
     def existing(self) -> "MemoryStorage":
         """The agent's storage, which must exist."""
-        if run(self.storage.info()) is None and not run(self.backend.exists()):
-            agents, why = self.backend.agents(), "" if self._agent else overruled(self.agent)
+        if run(self.storage.info()) is None and not run(self.storage.run(lambda _: True, False)):
+            agents, why = self.place.agents(), "" if self._agent else overruled(self.agent)
             others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE
-            none = f"The agent {self.agent!r} has no store in {self.backend.where}."
+            none = f"The agent {self.agent!r} has no store in {self.place.where}."
             fail(f"{none} {others} {why}".rstrip())
         return self.storage
 
     @property
-    def backend(self) -> "Backend":
-        """Where the agent's store is kept."""
-        return self.storage.backend
+    def place(self) -> "Place":
+        """Where the agent's store is."""
+        return self.storage.place
 
 
 def fail(message: str) -> NoReturn:

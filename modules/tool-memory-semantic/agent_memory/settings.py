@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import InputError, configured_agent, limits
 
 if TYPE_CHECKING:
-    from memory_semantic import Backend, MemoryStorage
+    from memory_semantic import MemoryStorage, Place
 
 MODULE = "tool-memory-semantic"
 # The settings that name the agent; they say nothing about its store.
@@ -48,9 +48,9 @@ class Settings:
         return MemoryStorage(agent, {**core_settings(self.config, own=_IDENTITY), **changes})
 
     @property
-    def backend(self) -> "Backend":
+    def place(self) -> "Place":
         """Where the stores of all agents are kept."""
-        return self.storage().backend
+        return self.storage().place
 
     def named_agent(self) -> tuple[str, str] | None:
         """The identity that sessions have here, if any, and what sets it."""

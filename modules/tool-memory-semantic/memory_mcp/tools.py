@@ -26,9 +26,9 @@ class StoreTool(MemoryStoreTool):
         from memory_hooks.cues import found
 
         said, of_agent = "", f"--agent {self._config['agent_identity']}"
-        if stored.beside:
-            command = f'agent-memory store "TEXT" --replaces {stored.beside} {of_agent}'
-            said += f". {stored.beside} still holds, as the user said it. To correct it: {command}"
+        if stored.refused:
+            command = f'agent-memory store "TEXT" --replaces {stored.refused} {of_agent}'
+            said += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
         if pinned_by or any(each.kind == "rule" for each in found(content)):
             rule = "Not pinned. If" if pinned_by else "If"
             command = f"agent-memory pin {stored.id} {of_agent}"

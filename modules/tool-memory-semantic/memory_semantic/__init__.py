@@ -22,23 +22,25 @@ from .plaintext import one_line, plain
 from .resources import readable_size, shortage
 
 if TYPE_CHECKING:
-    from . import exchange, times
+    from . import exchange, times, upkeep
     from .arguments import read_arguments
-    from .backend import Backend, Finding, ShowProgress
     from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
+    from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
     from .memory import Memory, timestamp_text
+    from .merging import Stored
+    from .place import Place
+    from .points import StoreInfo
     from .settings import StorageConfig
     from .storage import MemoryStorage
-    from .store import Store, Stored, StoreInfo, memory_of
+    from .store import Store
     from .tokens import estimate_tokens
     from .usage import Search
     from .waiting import Waiting
 
 __all__ = [
     "AgentMemoryError",
-    "Backend",
     "DamagedStoreError",
     "EmbeddingError",
     "EmbeddingGenerator",
@@ -46,6 +48,7 @@ __all__ = [
     "InputError",
     "Memory",
     "MemoryStorage",
+    "Place",
     "RefusedTextError",
     "Search",
     "ShowProgress",
@@ -63,7 +66,6 @@ __all__ = [
     "limits",
     "mask",
     "mask_all",
-    "memory_of",
     "one_line",
     "overruled",
     "plain",
@@ -72,23 +74,28 @@ __all__ = [
     "shortage",
     "times",
     "timestamp_text",
+    "upkeep",
     "validate_agent_id",
 ]
 
 # The module of each name that is loaded at first use, or the name is that module.
 _LATER = {
     "arguments": ["read_arguments"],
-    "backend": ["Backend", "Finding", "ShowProgress"],
     "config": ["core_settings"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
+    "findings": ["Finding", "ShowProgress"],
     "masking": ["mask", "mask_all"],
     "memory": ["Memory", "timestamp_text"],
+    "merging": ["Stored"],
+    "place": ["Place"],
+    "points": ["StoreInfo"],
     "settings": ["StorageConfig"],
     "storage": ["MemoryStorage"],
-    "store": ["Store", "StoreInfo", "Stored", "memory_of"],
+    "store": ["Store"],
     "times": ["times"],
     "tokens": ["estimate_tokens"],
+    "upkeep": ["upkeep"],
     "usage": ["Search"],
     "waiting": ["Waiting"],
 }

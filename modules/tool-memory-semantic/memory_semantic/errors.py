@@ -69,8 +69,9 @@ class DamagedStoreError(StorageError):
     """The store is damaged: a person has to look at it."""
 
 
+REPAIR_COMMAND = "agent-memory doctor --repair"
 # How a DamagedStoreError ends.
-REPAIR = "Run `agent-memory doctor --repair`, or restore it from a backup."
+REPAIR = f"Run `{REPAIR_COMMAND}`, or restore it from a backup."
 
 # How other errors of a store end: what became of the call.
 UNCHANGED = "Nothing was changed."

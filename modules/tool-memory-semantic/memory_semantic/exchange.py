@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
 from .memory import Memory, timestamp_text
-from .store import EmbeddingModel
+from .points import EmbeddingModel
 
 FORMAT = "agent-memory"
 VERSION = 1

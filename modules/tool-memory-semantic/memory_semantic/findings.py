@@ -1,15 +1,49 @@
-"""What an examination says about a store, wherever it is kept."""
+"""What an examination says about a store, wherever it is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Literal, NamedTuple, Protocol
 
-from .backend import REPAIR_COMMAND, Finding
 from .embeddings.choice import lexical_weight
-from .errors import REPAIR, DamagedStoreError, StorageError, counted
+from .errors import REPAIR, REPAIR_COMMAND, DamagedStoreError, StorageError, counted
+from .points import StoreInfo
 from .settings import StorageConfig
-from .store import StoreInfo
 
 NO_STORE = "The first memory makes one. To see who has one: agent-memory list --agents"
 _SHOWN = 10
+
+
+class Bar(Protocol):
+    """A progress display."""
+
+    def done(self, number: float) -> None:
+        """`number` of the total are done."""
+        ...
+
+
+# Opens a display, given what is being done and how much there is to do.
+ShowProgress = Callable[[str, int], AbstractContextManager[Bar]]
+
+
+class Finding(NamedTuple):
+    """One thing that was examined. `mend` is what to do about it; if that is
+    `agent-memory doctor --repair`, the finding is `repairable`.
+    """
+
+    state: Literal["ok", "warning", "problem"]
+    subject: str
+    text: str
+    mend: str = ""
+
+    @property
+    def repairable(self) -> bool:
+        """Whether a repair of the store would mend it."""
+        return self.mend == REPAIR_COMMAND
+
+    @property
+    def says_no_store(self) -> bool:
+        """Whether it is that there is no store, which may be well: `mend` says how to make one."""
+        return self.state == "ok" and bool(self.mend)
 
 
 def about_info(info: StoreInfo, shard: str) -> Finding:

@@ -27,6 +27,8 @@ MAX_RESULTS = 20  # results of any search
 MAX_ANSWER_CHARS = 10_000  # characters of content in one answer
 # More than any store holds: all of them.
 ALL = 2**31
+# Points read or written at once, so that going through a large store takes little memory.
+PAGE = 500
 
 # Rules that the user gave, which come before the first prompt of every conversation. They are paid
 # for in each, and 9 to 13 rules fit.

@@ -7,21 +7,20 @@ replaced by none, so links never form a circle.
 from collections.abc import Sequence
 
 from .errors import UNCHANGED, InputError
-from .limits import ALL
 from .memory import Memory
 from .merging import relink, repin
-from .store import Store, Where, current, with_ids
+from .store import Store
 
 
 def to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
     """The memory that `new` is to replace: the one with this id, or what has replaced it since;
     None if that is `new` itself. Raises InputError if there is none.
     """
-    found = with_ids(store, [memory_id])
+    found = store.with_ids([memory_id])
     if not found or found[0].key == new.key:
         what = "It is this text's own" if found else "No memory has it"
         raise InputError(f"The id to replace is {memory_id}. {what}. {UNCHANGED}")
-    old = current(store, found[0])
+    old = store.current(found[0])
     return None if old.key == new.key else old
 
 
@@ -29,20 +28,20 @@ def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:
     """Let `new` replace all of `olds`; with None, nothing replaces them, and they hold again."""
     if olds:
         change = {"replaced_by": new.key if new else None, "embedding": []}
-        store.update([old.model_copy(update=change) for old in olds], relink)
+        store.put([old.model_copy(update=change) for old in olds], relink)
 
 
 def pin(store: Store, memories: Sequence[Memory], pinned: bool = True) -> None:
     """Pin these memories, or no longer."""
     if memories:
         change = {"pinned": pinned, "embedding": []}
-        store.update([memory.model_copy(update=change) for memory in memories], repin)
+        store.put([memory.model_copy(update=change) for memory in memories], repin)
 
 
 def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
     """What these memories replace, newest first."""
-    keys = tuple(memory.key for memory in memories)
-    return store.newest(ALL, Where(replaced_by=keys)) if keys else []
+    keys = [str(memory.key) for memory in memories]
+    return store.newest(where=[("replaced_by", "any", keys)]) if keys else []
 
 
 def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
@@ -53,7 +52,7 @@ def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
     changed = []
     for memory in replaced(store, doomed):
         if memory.key not in gone:
-            last = current(store, memory, gone)
+            last = store.current(memory, gone)
             later = None if last is memory else last.key
             changed.append(memory.model_copy(update={"replaced_by": later, "embedding": []}))
     return changed

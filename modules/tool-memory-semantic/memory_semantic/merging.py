@@ -1,13 +1,16 @@
-"""What happens to a new memory if the store already knows its text or its id."""
+"""What happens to a new memory if the store already knows its text."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from .check import NewMemory
 from .errors import UNCHANGED, InputError, StorageError
 from .limits import CAPTURED, MAX_TAGS
-from .memory import Memory, new_memory_id
-from .store import Merge, Store, Stored, StoreInfo, Where
+from .memory import Memory
+from .points import Point, point_of
+
+# What a store holds of a text, given what is stored now and what is known of it.
+Merge = Callable[[Memory, Memory | None], Memory]
 
 # From the weakest to the strongest. What a page said stays so, even if the agent says it again; a
 # person's command, which leaves no speaker, vouches for a text.
@@ -73,10 +76,29 @@ def repin(new: Memory, known: Memory | None) -> Memory:
     return known.model_copy(update={"pinned": new.pinned}) if known else new
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What became of one stored text. `known` means that the memory existed and was merged;
+    `changed` is False if that made no difference. `model` is the store's embedding model.
+    `replaced` is the id of the memory that it now replaces; `refused`, of the one that it does not
+    replace, because that is the user's. `masked` is how many credentials were masked in it;
+    `new_store` means that there was no store before.
+    """
+
+    id: str
+    known: bool
+    changed: bool
+    model: str
+    replaced: str = ""
+    refused: str = ""
+    masked: int = 0
+    new_store: bool = False
+
+
 def merge_all(
-    new: Sequence[Memory], known: Mapping[UUID, Memory], info: StoreInfo, merge: Merge
-) -> tuple[list[Memory], list[Stored]]:
-    """The memories to write when `new` are stored in order and some texts are `known`, and what
+    new: Sequence[Memory], known: Mapping[UUID, Memory], model: str, merge: Merge
+) -> tuple[list[Point], list[Stored]]:
+    """The points to write when `new` are stored in order and some texts are `known`, and what
     becomes of each. Raises StorageError for a memory that is not known and has no vector.
     """
     keys = [memory.key for memory in new]  # once, because each is worked out from the text
@@ -85,34 +107,16 @@ def merge_all(
         merged[key] = merge(memory, merged.get(key) or known.get(key))
     if not all(memory.embedding for memory in merged.values()):
         raise StorageError("A memory was deleted while this call was running.")
-    changed = {
-        key
-        for key, memory in merged.items()
-        if key not in known or memory.dict_for_storage() != known[key].dict_for_storage()
-    }
-    stored = [
-        Stored(merged[key].id, key in known, key in changed, info.model.model) for key in keys
-    ]
-    return [memory for key, memory in merged.items() if key in changed], stored
+    points = [point_of(memory, _changed(memory, known.get(key))) for key, memory in merged.items()]
+    points = [point for point in points if point.changed is None or point.changed]
+    changed = {point.key for point in points}
+    stored = [Stored(merged[key].id, key in known, key in changed, model) for key in keys]
+    return points, stored
 
 
-def adopt(store: Store, memories: Sequence[NewMemory]) -> Collection[UUID]:
-    """Adapt the ids and times of memories that are being restored to what the store already holds.
-    Returns the keys of the texts that it knows.
-    """
-    _rename_taken(store, memories)
-    known = store.get(memory.key for memory in memories)
-    for memory in memories:
-        if not memory.dated and memory.key in known:
-            memory.timestamp = known[memory.key].timestamp
-    return known.keys()
-
-
-def _rename_taken(store: Store, memories: Sequence[Memory]) -> None:
-    """Give a new id to each memory whose id belongs to another text, in the store or among them."""
-    ids = tuple(memory.id for memory in memories)
-    there = [] if not ids else store.newest(2 * len(ids), Where(ids=ids))
-    owners = {memory.id: memory.key for memory in there}
-    for memory in memories:
-        if owners.setdefault(memory.id, memory.key) != memory.key:
-            memory.id = new_memory_id()
+def _changed(memory: Memory, known: Memory | None) -> set[str] | None:
+    if known is None:
+        return None
+    fields, before = memory.dict_for_storage(), known.dict_for_storage()
+    names = fields.keys() | before.keys()
+    return {name for name in names if fields.get(name) != before.get(name)}

@@ -10,22 +10,23 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from . import check, links, usage
-from .backend import Backend
 from .check import Item, NewMemory, Tags
 from .config import core_settings
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
 from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
-from .files.backend import FileBackend
 from .files.folder import AgentFolder
+from .files.place import FilePlace
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE, LEAST_FIT, LEXICAL_WEIGHT, LOCAL_MODEL
-from .memory import Memory, Speaker, utc_now
-from .merging import adopt, merge, restate
+from .memory import Memory, Speaker, new_memory_id, timestamp_text, utc_now
+from .merging import Stored, merge, restate
+from .place import Place
+from .points import Condition, StoreInfo
 from .ranking import unreadable
 from .settings import StorageConfig
-from .store import Store, Stored, StoreInfo, Where, search, with_ids
+from .store import Store
 from .times import named
 from .usage import Search
 from .workers import run_blocking
@@ -41,9 +42,9 @@ class MemoryStorage:
     """The memories of one agent.
 
     `config` may hold the settings of `StorageConfig` and `ServerConfig`, and no others.
-    `embeddings` replaces the model that they name, `clock` the system's clock, `backend` the place
-    where they keep the store. The constructor creates and contacts nothing. Safe to use from many
-    tasks, threads and processes.
+    `embeddings` replaces the model that they name, `clock` the system's clock, `place` where
+    the store is. The constructor creates and contacts nothing. Safe to use from many tasks, threads
+    and processes.
 
     Raises InputError for invalid arguments, EmbeddingError and StorageError for other failures.
     """
@@ -55,7 +56,7 @@ class MemoryStorage:
         *,
         embeddings: EmbeddingGenerator | None = None,
         clock: Callable[[], datetime] = utc_now,
-        backend: Backend | None = None,
+        place: Place | None = None,
     ) -> None:
         self.agent_id = validate_agent_id(agent_id)
         settings = core_settings(config)
@@ -63,16 +64,16 @@ class MemoryStorage:
         self._embeddings = embeddings
         self._clock = clock
         self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)
-        self.backend = backend or self._named_backend(settings)
-        if self.backend.agent != self.agent_id:
-            raise InputError(f"This is the store of {self.backend.agent!r}, not {agent_id!r}.")
+        self.place = place or self._named_place(settings)
+        if self.place.agent != self.agent_id:
+            raise InputError(f"This is the store of {self.place.agent!r}, not {agent_id!r}.")
 
-    def _named_backend(self, settings: Mapping[str, Any]) -> Backend:
+    def _named_place(self, settings: Mapping[str, Any]) -> Place:
         if self.config.qdrant_url == HERE:
-            return FileBackend(self.folder, self.config.lock_timeout)
-        from memory_server.backend import ServerBackend
+            return FilePlace(self.folder, self.config.lock_timeout)
+        from memory_server.place import ServerPlace
 
-        return ServerBackend(self.agent_id, self.config.qdrant_url, settings)
+        return ServerPlace(self.agent_id, self.config.qdrant_url, settings)
 
     async def store(
         self, content: str, tags: Tags = None, metadata: Mapping[str, str] | None = None
@@ -116,11 +117,11 @@ class MemoryStorage:
 
         def work(store: Store) -> list[Stored]:
             old = links.to_replace(store, old_id, memories[0]) if old_id else None
-            stored = store.update(memories, restate)
+            stored = store.put(memories, restate)
             if old is None:
                 return stored
             if old.of_user and not memories[0].by_user:
-                return [replace(stored[0], beside=old.id)]
+                return [replace(stored[0], refused=old.id)]
             links.link(store, [old], memories[0])
             links.pin(store, [memories[0]] if old.pinned else [])
             return [replace(stored[0], replaced=old.id)]
@@ -136,8 +137,8 @@ class MemoryStorage:
         """
         clean = partial(check.clean_memories, memories, self.agent_id, self.masked)
         restored = await run_blocking(clean)
-        known = await self.run(lambda store: adopt(store, restored), ())
-        return await self._put(restored, known, lambda store: store.update(restored, merge))
+        known = await self.run(lambda store: _fit(restored, store), ())
+        return await self._put(restored, known, lambda store: store.put(restored, merge))
 
     def memory_from(
         self, fields: object, tags: Tags = None, *, newer: bool = False
@@ -187,7 +188,7 @@ class MemoryStorage:
             ask = await prepare(query, self.generator(info), info, weight, run)
 
             def answer(store: Store) -> list[Memory]:
-                found = search(store, ask(store), where, limit, self._clock(), span)
+                found = store.search(ask(store), where, limit, self._clock(), span)
                 for memory in found if known else ():
                     memory.fit = memory.similarity
                 found = select(found)
@@ -211,7 +212,7 @@ class MemoryStorage:
     async def with_ids(self, ids: Iterable[str]) -> list[Memory]:
         """The memories with these ids, newest first; two may share one, though hardly ever."""
         asked = check.clean_ids(ids)
-        return await self.run(lambda store: with_ids(store, asked), [])
+        return await self.run(lambda store: store.with_ids(asked), [])
 
     async def get_recent(
         self,
@@ -233,10 +234,15 @@ class MemoryStorage:
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         now = self._clock()
-        flags = {"replaced": replaced, "pinned": pinned}
-        flags |= {"expired": now if expired else None, "holding": now if holding else None}
-        where = _where(since, until, tags, **flags)
-        return await self.run(lambda store: store.newest(limit, where), [])
+        where = _where(since, until, tags)
+        if replaced:
+            where.append(("replaced_by", "set", None))
+        if expired:
+            where.append(("expires", "to", timestamp_text(now)))
+        if pinned:
+            where.append(("pinned", "set", None))
+        held = now if holding else None
+        return await self.run(lambda store: store.newest(limit, where, held), [])
 
     async def replaced(self, memories: Sequence[Memory]) -> list[Memory]:
         """What these memories replaced, newest first."""
@@ -254,7 +260,7 @@ class MemoryStorage:
         asked = check.clean_ids(ids)
 
         def work(store: Store) -> list[Memory]:
-            found = with_ids(store, asked)
+            found = store.with_ids(asked)
             links.pin(store, [memory for memory in found if memory.pinned != pinned], pinned)
             return found
 
@@ -267,7 +273,7 @@ class MemoryStorage:
         asked = check.clean_id(memory_id)
 
         def work(store: Store) -> Memory | None:
-            found = with_ids(store, [asked])
+            found = store.with_ids([asked])
             links.link(store, [memory for memory in found if memory.replaced_by], None)
             return found[0] if found else None
 
@@ -280,9 +286,9 @@ class MemoryStorage:
         doomed = check.clean_ids(ids)
 
         def work(store: Store) -> int:
-            memories = with_ids(store, doomed)
+            memories = store.with_ids(doomed)
             if memories:
-                store.delete(memories, links.release(store, memories))
+                store.forget(memories, links.release(store, memories))
             return len(memories)
 
         return await self.run(work, 0)
@@ -297,26 +303,26 @@ class MemoryStorage:
 
     async def check(self) -> list[str]:
         """Examine everything in the store; returns a sentence for each fault."""
-        from .examine import examine
+        from .upkeep import faults
 
-        return await self.run(examine, [])
+        return await faults(self.place)
 
     async def close(self) -> None:
         """Close what a burst of calls may have left open; the next call opens it again."""
-        await self.backend.close()
+        await self.place.close()
 
     async def info(self) -> StoreInfo | None:
         """What the store is, if there is one."""
-        found = await self.backend.info()
+        found = await self.place.info()
         if found is None:
-            self.folder.require_none_elsewhere(self.backend.url)
+            self.folder.require_none_elsewhere(self.place.url)
         return found
 
     async def run(self, work: Callable[[Store], T], without_store: T) -> T:
         """Run `work` on the open store, off the event loop; returns `without_store` without one."""
-        done = await self.backend.run(lambda store: (work(store),))
+        done = await self.place.run(lambda store: (work(store),))
         if done is None:
-            self.folder.require_none_elsewhere(self.backend.url)
+            self.folder.require_none_elsewhere(self.place.url)
         return done[0] if done else without_store
 
     def generator(self, info: StoreInfo | None) -> EmbeddingGenerator:
@@ -340,7 +346,7 @@ class MemoryStorage:
                 stored = await self._run_at(info, work)
             else:
                 created = new_info(self.agent_id, self.config, generator, self._clock())
-                stored = await self.backend.run(work, create=created) or []
+                stored = await self.place.run(work, create=created) or []
             return [
                 replace(each, masked=memory.masked, new_store=info is None)
                 for memory, each in zip(memories, stored, strict=True)
@@ -349,7 +355,7 @@ class MemoryStorage:
         return await self._with_info(attempt) if memories else []
 
     async def _run_at(self, info: StoreInfo, work: Callable[[Store], T]) -> T:
-        done = await self.backend.run(work, expect=info)
+        done = await self.place.run(work, expect=info)
         if done is None:
             raise StorageError("The store was deleted while this call was running.", UNCHANGED)
         return done
@@ -361,6 +367,27 @@ class MemoryStorage:
         raise StorageError("The store's embedding model keeps changing.", UNCHANGED)
 
 
-def _where(since: object, until: object, tags: object, **flags: Any) -> Where:
-    times = check.clean_time(since, "since"), check.clean_time(until, "until", end=True)
-    return Where(*times, tuple(check.clean_tags(tags)), **flags)
+def _where(first: object, last: object, tags: object) -> list[Condition]:
+    start, end = check.clean_time(first, "since"), check.clean_time(last, "until", end=True)
+    names = check.clean_tags(tags)
+    where: list[Condition] = [("tags", "any", names)] if names else []
+    if start:
+        where.append(("timestamp", "from", timestamp_text(start)))
+    if end:
+        where.append(("timestamp", "to", timestamp_text(end)))
+    return where
+
+
+def _fit(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
+    """Give memories that are restored the times that `store` has for texts without one, and new ids
+    where theirs belong to other texts, in the store or among them. Returns the keys of the texts
+    that the store knows.
+    """
+    owners = {memory.id: memory.key for memory in store.with_ids([each.id for each in memories])}
+    known = store.get(memory.key for memory in memories)
+    for memory in memories:
+        if owners.setdefault(memory.id, memory.key) != memory.key:
+            memory.id = new_memory_id()
+        if not memory.dated and memory.key in known:
+            memory.timestamp = known[memory.key].timestamp
+    return known.keys()

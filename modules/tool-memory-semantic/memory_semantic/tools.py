@@ -157,8 +157,8 @@ class MemoryStoreTool(MemoryTool):
 
     def remarks(self, stored: "Stored", content: str, pinned_by: Speaker | bool | None) -> str:
         """What the status adds on what was not replaced, and on a pin, if one was asked for."""
-        still = f". {stored.beside} still holds: {_ONLY_USER} replace the user's"
-        said = still if stored.beside else ""
+        still = f". {stored.refused} still holds: {_ONLY_USER} replace the user's"
+        said = still if stored.refused else ""
         if not pinned_by:
             return said
         if pinned_by != "user":

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack, suppress
-from threading import Event
 from typing import TYPE_CHECKING
 
 from .check import Item
@@ -104,7 +103,7 @@ class Waiting:
             memory.id = its.id
 
     def _lock(self, seconds: float = LOCK_SECONDS) -> Lock:
-        return take_lock(self._storage.folder.path, time.monotonic() + seconds, Event())
+        return take_lock(self._storage.folder.path, time.monotonic() + seconds)
 
     def _write(self, memories: Iterable[Memory]) -> None:
         lines = (json.dumps(memory.dict_for_storage()) + "\n" for memory in memories)

@@ -168,6 +168,8 @@ def _refusal(server: str, url: str, error: UnexpectedResponse) -> StorageError:
         reason = f"is out of disk space (HTTP {status}). Give it more space."
     elif status in (401, 403):
         reason = f"does not accept the API key for this (HTTP {status}). Check {KEY_VARIABLE}."
+    elif status == 404 and b"No point with id" in error.content:
+        server, reason = "A memory was deleted", "while this call was running."
     elif status == 404 and b"doesn't exist" not in error.content:
         reason = _NONSENSE
     elif status == 404:

@@ -1,135 +1,209 @@
 """The points of a store on a Qdrant server, which others read and write at the same time.
 
-Every point has a `revision`, a random number that changes with each write. A write takes effect
-only on points that are new or still have the revision that was read before; whether it did is then
-read back. (This is Qdrant's conditional update, `update_filter`.)
+A new text is inserted by a write that only inserts, and of a known one only those fields are
+written that changed. So what two clients change in one memory at the same moment is kept of both,
+unless it is the same field.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeVar
+import json
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
-from memory_semantic.errors import StorageError
-from memory_semantic.memory import Memory
-from memory_semantic.store import Record, Where
-from qdrant_client import QdrantClient, models
+from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, explained
+from memory_semantic.points import Condition, How, Point, Question, StoreInfo
+from memory_semantic.ranking import CANDIDATES, NO_COSINE, indexed
+from qdrant_client import models
 
 from .connection import Connection
-from .info import ServerInfo
-from .requests import any_of, condition, point_of, record_of
 
-T = TypeVar("T")
+WORDS = "words"  # the name of a memory's sparse vector; `vector_name` is that of the dense one
 
-# Points in a request: 128 vectors of 1,536 numbers are 4 MB of JSON, and the server accepts 32.
+# Points in a write: 128 vectors of 1,536 numbers are 4 MB of JSON, and the server accepts 32.
 _BATCH = 128
-# A delete is repeated if others have brought the memory back meanwhile, as an import does.
-_DELETES = 3
 # All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
+# Only a point without a vector has a lower similarity.
+_LOWEST = -1.5
 
 
-class Points:
-    """The points of the store `info`, which the alias `name` stands for; `ask` sends any other
-    request.
+def vector_name(info: StoreInfo) -> str:
+    """The name of the vector in each point. That of another model has another name: the server
+    refuses a call that began before the store was removed and made again with another model.
+    """
+    return sha256(json.dumps([*info.model, info.endpoint]).encode()).hexdigest()[:12]
+
+
+class ServerPoints:
+    """The `Points` in the collection `name`, which `info` describes; its `memories` may be out of
+    date.
     """
 
-    def __init__(self, name: str, info: ServerInfo, connection: Connection) -> None:
-        self.name = name
-        self.ask = connection.ask
-        self._info = info
-        # A node cut off from the others would acknowledge a write that only it has, and lose it on
-        # rejoining. What is read back must be on this many copies.
-        self._copies = info.write_consistency
+    def __init__(self, name: str, info: StoreInfo, connection: Connection) -> None:
+        self.info = info
+        self._name = name
+        self._ask = connection.ask
+        self._vector = vector_name(info)
+        self._vectors = [self._vector, *([WORDS] if info.words else [])]
 
-    def read(self, keys: Collection[UUID], to_write: bool = False) -> list[Record]:
-        """The points under these keys, as far as they exist, with their vectors. With `to_write`,
-        raises StorageError if a write could not be read back from enough copies.
+    def upsert(self, points: Sequence[Point]) -> None:
+        """See `Points`. Durable means that the server has applied it to more than half of the
+        copies. Of a text that another client inserts at the same moment, only that one's is kept.
         """
-        if to_write and self._copies > 1:
-            self._agreed(keys)
-        found = [self._retrieve(some, with_vectors=True) for some in _batches(list(keys))]
-        return [record_of(point, self._info) for points in found for point in points]
+        with explained(MAYBE_STORED):
+            for start in range(0, len(points), _BATCH):
+                some = points[start : start + _BATCH]
+                new = [self._struct(point) for point in some if point.changed is None]
+                insert = models.PointsList(points=new, update_mode=models.UpdateMode.INSERT_ONLY)
+                inserts = [models.UpsertOperation(upsert=insert)] if new else []
+                self._write([*inserts, *(change for each in some for change in _changes(each))])
 
-    def pages(self, where: Where, with_vectors: bool = False) -> Iterator[list[Record]]:
-        """All points, some at a time. Those written meanwhile may or may not be included."""
-        filter, offset = condition(where), None
-        while True:
-            points, offset = self.ask(
-                lambda client, offset=offset: client.scroll(
-                    self.name, filter, _BATCH, offset=offset, with_vectors=with_vectors
-                )
+    def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
+        """See `Points`."""
+        names, found = self._vectors if vectors else False, list[Any]()
+        for start in range(0, len(keys), _BATCH):
+            ids = [str(key) for key in keys[start : start + _BATCH]]
+            found += self._ask(
+                lambda client, ids=ids: client.retrieve(self._name, ids, with_vectors=names)
             )
-            yield [record_of(point, self._info) for point in points]
-            if offset is None:
-                return
+        return [self._point(each) for each in found]
 
-    def write(self, memories: Sequence[Memory], before: Sequence[Record]) -> set[UUID]:
-        """Replace the points read `before` with `memories`. Returns the keys of those that others
-        have changed meanwhile; these are left alone.
-        """
-        unchanged = models.Filter(must=[any_of("revision", [_revision(each) for each in before])])
-        lost: set[UUID] = set()
-        for some in _batches(memories):
-            points = [point_of(memory, self._info) for memory in some]
-            self.ask(
-                lambda client, points=points: client.upsert(
-                    self.name, points, wait=True, ordering=_ORDER, update_filter=unchanged
-                )
-            )
-            written = {_revision(point) for point in points}
-            agreed = self._agreed([memory.key for memory in some])
-            lost |= {memory.key for memory in some if agreed.get(memory.key) not in written}
-        return lost
-
-    def delete(self, memories: Sequence[Memory]) -> None:
-        """Delete these memories; texts that were deleted and stored again meanwhile stay."""
-        for some in _batches(memories):
-            self._delete(some)
-
-    def _delete(self, memories: Sequence[Memory]) -> None:
-        # Deleting a memory and storing its text again gives another memory, with another id.
-        keys = models.HasIdCondition(has_id=[str(memory.key) for memory in memories])
-        doomed = models.Filter(must=[keys, any_of("id", [memory.id for memory in memories])])
-        selected = models.FilterSelector(filter=doomed)
-
-        def delete(client: QdrantClient) -> bool:
-            """Whether some are left. If that cannot be read, they are deleted once more."""
-            client.delete(self.name, selected, wait=True, ordering=_ORDER)
-            found, _ = client.scroll(
-                self.name,
-                doomed,
-                limit=len(memories),
-                with_payload=False,
-                consistency=self._copies,
-            )
-            return bool(found)
-
-        for _ in range(_DELETES):
-            if not self.ask(delete):
-                return
-        raise StorageError("Memories were restored while they were being deleted.")
-
-    def _agreed(self, keys: Collection[UUID]) -> dict[UUID, str]:
-        """The revisions on which as many copies agree as a write must reach. Raises StorageError if
-        so many cannot be read.
-        """
-        found = [
-            self._retrieve(some, ["revision"], consistency=self._copies)
-            for some in _batches(list(keys))
+    def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:
+        """See `Points`."""
+        requests = [_request(question, self._vector, limit) for question in asked]
+        answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
+        return [
+            [self._point(each) for each in answer.points if each.score >= _LOWEST]
+            for answer in answers
         ]
-        return {UUID(str(point.id)): _revision(point) for points in found for point in points}
 
-    def _retrieve(
-        self, keys: Sequence[UUID], payload: bool | list[str] = True, **how: Any
-    ) -> list[models.Record]:
-        ids = [str(key) for key in keys]
-        return self.ask(lambda client: client.retrieve(self.name, ids, payload, **how))
+    def page(
+        self,
+        where: Sequence[Condition],
+        limit: int,
+        *,
+        after: UUID | None = None,
+        newest: bool = False,
+        vectors: bool = False,
+    ) -> list[Point]:
+        """See `Points`. Those written meanwhile may or may not be included."""
+        latest = models.OrderBy(key="timestamp", direction=models.Direction.DESC)
+        found, _ = self._ask(
+            lambda client: client.scroll(
+                self._name,
+                _filter(where),
+                limit,
+                latest if newest else None,
+                str(UUID(int=after.int + 1)) if after else None,
+                with_vectors=self._vectors if vectors else False,
+            )
+        )
+        return [self._point(each) for each in found]
+
+    def count(self, where: Sequence[Condition] = ()) -> int:
+        """See `Points`."""
+        return self._ask(lambda client: client.count(self._name, _filter(where))).count
+
+    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
+        """See `Points`. The server removes the bytes when it next rewrites its files. The links are
+        written first: if the call ends between the two, none leads to nothing.
+        """
+        ids = models.PointIdsList(points=[str(key) for key in keys])
+        with explained(MAYBE_DELETED):
+            links = [change for each in changed for change in _changes(each)]
+            self._write([*links, models.DeleteOperation(delete=ids)])
+
+    def _write(self, operations: Sequence[Any]) -> None:
+        self._ask(
+            lambda client: client.batch_update_points(self._name, operations, ordering=_ORDER)
+        )
+
+    def _struct(self, point: Point) -> models.PointStruct:
+        vectors: dict[str, Any] = {self._vector: point.vector}
+        if self.info.words:
+            vectors[WORDS] = _sparse(indexed(point.payload["content"]))
+        return models.PointStruct(id=str(point.key), vector=vectors, payload=point.payload)
+
+    def _point(self, found: Any) -> Point:
+        vectors, words = found.vector or {}, None
+        if self.info.words:  # a text may have none
+            words = vectors[WORDS].indices if WORDS in vectors else []
+        vector, score = vectors.get(self._vector) or [], getattr(found, "score", None)
+        return Point(UUID(str(found.id)), found.payload or {}, vector, words, score)
 
 
-def _revision(found: Record | models.Record | models.PointStruct) -> str:
-    return (found.payload or {}).get("revision", "")
+def _changes(point: Point) -> Iterator[Any]:
+    """What writes the fields of a known point that changed, and takes away those that are gone."""
+    names, ids = set(point.changed or ()), [str(point.key)]
+    if there := {name: value for name, value in point.payload.items() if name in names}:
+        yield models.SetPayloadOperation(set_payload=models.SetPayload(payload=there, points=ids))
+    if gone := sorted(names - there.keys()):
+        yield models.DeletePayloadOperation(
+            delete_payload=models.DeletePayload(keys=gone, points=ids)
+        )
 
 
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), _BATCH):
-        yield items[start : start + _BATCH]
+def _request(question: Question, vector: str, limit: int) -> models.QueryRequest:
+    """The `limit` points with the highest score, as `ranking` defines it."""
+    words, filter = _sparse(question.words), _filter(question.where)
+    if not (question.vector and question.words and question.rarity):
+        query, using = (list(question.vector), vector) if question.vector else (words, WORDS)
+        return models.QueryRequest(
+            query=query, using=using, filter=filter, limit=limit, with_payload=True
+        )
+    meaning: dict[str, Any] = {"query": list(question.vector), "using": vector}
+    by_words = models.Prefetch(query=words, using=WORDS, filter=filter, limit=CANDIDATES)
+    return models.QueryRequest(
+        prefetch=[
+            models.Prefetch(**meaning, filter=filter, limit=CANDIDATES),
+            by_words,
+            models.Prefetch(**meaning, limit=CANDIDATES, prefetch=[by_words]),
+        ],
+        query=_formula(question.weight, question.rarity),
+        limit=limit,
+        with_payload=True,
+    )
+
+
+def _sparse(words: Sequence[int]) -> models.SparseVector:
+    return models.SparseVector(indices=list(words), values=[1.0] * len(words))
+
+
+def _empty(field: str) -> models.IsEmptyCondition:
+    return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
+
+
+_CONDITIONS: dict[How, Callable[[str, Any], models.Condition]] = {
+    "any": lambda f, v: models.FieldCondition(key=f, match=models.MatchAny(any=list(v))),
+    "from": lambda f, v: models.FieldCondition(key=f, range=models.DatetimeRange(gte=v)),
+    "to": lambda f, v: models.FieldCondition(key=f, range=models.DatetimeRange(lte=v)),
+    "set": lambda field, _: models.Filter(must_not=[_empty(field)]),
+    "unset": lambda field, _: _empty(field),
+}
+
+
+def _filter(where: Sequence[Condition]) -> models.Filter | None:
+    must = [_CONDITIONS[how](field, value) for field, how, value in where]
+    return models.Filter(must=must) if must else None
+
+
+def _formula(weight: float, rarity: float) -> models.FormulaQuery:
+    """The similarity of `ranking`, from the scores of three prefetches: cosines of the nearest,
+    added rarities of the words that a text contains, cosines of those texts.
+    """
+    nearest, contained, cosine = (f"$score[{i}]" for i in range(3))
+    # The larger of the two is half the sum of them and their distance; Max is newer than 1.19.
+    distance = models.AbsExpression(
+        abs=models.SumExpression(sum=[nearest, models.NegExpression(neg=cosine)])
+    )
+    larger = models.MultExpression(
+        mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
+    )
+    overlap = models.MultExpression(mult=[weight / rarity**2, contained, contained])
+    total = models.SumExpression(sum=[larger, overlap])
+    no_cosine = NO_COSINE * (1 + weight)  # whatever the words add
+    return models.FormulaQuery(
+        formula=models.MultExpression(mult=[1 / (1 + weight), total]),
+        defaults={nearest: no_cosine, contained: 0.0, cosine: no_cosine},
+    )

@@ -53,7 +53,7 @@ class Sharing:
         before stays copied.
         """
         keys = [memory.key for memory in memories]
-        present = await self.source.run(lambda store: store.get(keys), {})
+        present = await self.source.run(lambda store: store.get(keys, vectors=True), {})
         pairs = await asyncio.to_thread(
             self._pairs, [present[key] for key in keys if key in present]
         )
@@ -69,7 +69,7 @@ class Sharing:
         def add(store: Store) -> list[Copied]:
             there = store.get([pair.copy.key for pair in pairs])
             new = [pair.copy for pair in pairs if pair.copy.key not in there]
-            stored = store.update(new, lambda copy, known: known or copy) if new else []
+            stored = store.put(new, lambda copy, known: known or copy) if new else []
             ids = {key: memory.id for key, memory in there.items()}
             ids |= {copy.key: each.id for copy, each in zip(new, stored, strict=True)}
             return [
@@ -77,7 +77,7 @@ class Sharing:
                 for pair in pairs
             ]
 
-        return await self.target.backend.run(add, create=self.info) or [] if pairs else []
+        return await self.target.place.run(add, create=self.info) or [] if pairs else []
 
     def _pairs(self, memories: Sequence[Memory]) -> list[_Pair]:
         return [self._pair(memory) for memory in memories]

@@ -80,7 +80,9 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
 
 
 def _repair(session: Session, yes: bool) -> None:
-    repair = run(session.backend.repair(session.storage.config))
+    from memory_semantic import upkeep
+
+    repair = run(upkeep.repair(session.place, session.storage.config))
     session.out.note(f"\n{repair.found}")
     if repair.generator:
         session.out.note(f"At most {run(plan(repair.texts, repair.generator))}")

@@ -105,7 +105,7 @@ def _forget(
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         again = _delete(session, doomed)
-        sentence = session.backend.forgotten
+        sentence = session.place.forgotten
     result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
@@ -120,6 +120,8 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
     """Delete the memories for good; returns the ids of those that hold again. The first Ctrl-C has
     no effect: a deletion that has begun is completed, and told.
     """
+    from memory_semantic import upkeep
+
     storage, before = session.storage, signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
     try:
@@ -127,7 +129,7 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
         run(storage.delete([memory.id for memory in doomed]))
     finally:
         signal.signal(signal.SIGINT, before)
-    if remove := session.backend.kept:
+    if remove := upkeep.removal_of_damaged(session.place):
         fail(
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "
             f"them. When you no longer need these: {remove}"

@@ -202,15 +202,17 @@ def list_(
 
 
 def _list_agents(session: Session) -> None:
-    backend = session.settings.backend
-    rows = [_agent(session, agent) for agent in backend.agents()]
+    place = session.settings.place
+    rows = [_agent(session, agent) for agent in place.agents()]
     session.out.json(rows)
     session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     if not rows:
-        session.out.note(f"No agent has a store in {backend.where} yet. {FIRST_STORE} --agent NAME")
+        session.out.note(f"No agent has a store in {place.where} yet. {FIRST_STORE} --agent NAME")
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
+    from memory_semantic import upkeep
+
     def facts(store: "Store") -> tuple[int, str | None, list["Memory"]]:
         return store.count(), store.info.model.model, store.newest(1)
 
@@ -220,7 +222,7 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         return {
             "agent": agent,
             "memories": memories,
-            "bytes": storage.backend.size(),
+            "bytes": upkeep.size(storage.place),
             "model": model,
             "last_stored": newest[0].timestamp if newest else None,
         }

@@ -1,6 +1,7 @@
 """Change the embedding model: `reembed`."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 import click
@@ -46,16 +47,16 @@ def reembed(
     an interruption. With the model that the store already has, nothing is embedded, unless
     --base-url names another service; the words of its texts are added if it lacks them.
     """
-    from memory_semantic import EmbeddingGenerator
+    from memory_semantic import EmbeddingGenerator, upkeep
 
-    storage, backend = session.existing, session.backend
+    storage, place = session.existing, session.place
     config = storage.config
     service, base_url = base_url, base_url or config.base_url
     if model == config.embedding_model:
         dimensions = dimensions or config.dimensions
     generator = EmbeddingGenerator(model, base_url=base_url, dimensions=dimensions)
     model = generator.model
-    info, wanted = run(storage.info()), run(backend.info_with(config, generator))
+    info, wanted = run(storage.info()), run(upkeep.info_with(place, config, generator))
     if service:
         wanted = wanted.model_copy(update={"endpoint": generator.endpoint})
     if info and info.embedder != wanted.embedder:
@@ -65,7 +66,8 @@ def reembed(
             f"At most {run(plan(memories, generator))}"
         )
         confirm("Start?", yes)
-    number = with_progress(session, lambda show: backend.reembed(wanted, generator, show), _WHOLE)
+    work = partial(upkeep.reembed, place, wanted, generator)
+    number = with_progress(session, work, _WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:

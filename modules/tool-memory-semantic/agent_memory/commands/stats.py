@@ -33,13 +33,15 @@ def stats(session: Session, html: str | None) -> None:
     if html:
         _write_page(session, html)
         return
+    from memory_semantic import upkeep
+
     storage = session.existing
     memories = run(storage.get_recent(None))
     numbers = charts.count(memories)
     searches = storage.searches()
     usage = recalled.statistics(searches, memories) if searches else None
     info = run(storage.info())
-    size = session.backend.size()
+    size = upkeep.size(session.place)
     model = info.model._asdict() if info else None
     facts = {"agent": session.agent, "bytes": size, "embedding": model}
     facts |= {"usage": usage} if usage else {}
@@ -48,7 +50,7 @@ def stats(session: Session, html: str | None) -> None:
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {counted(numbers.characters, 'character')}"),
         ("stored", charts.span(numbers)),
-        ("server", session.backend.where) if size is None else ("on disk", readable_size(size)),
+        ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
         *([("searches", _searches(usage))] if usage else []),
     ):
@@ -96,11 +98,9 @@ def _write_page(session: Session, file: str) -> None:
 def _contents(store: "Store") -> tuple[str, list["Memory"], Any]:
     """The model of a store, its memories, and their vectors as rows."""
     import numpy as np
-    from memory_semantic import memory_of
 
     memories, rows = [], []
-    for records in store.scan():
-        rows += [np.array(record.vector, dtype=np.float32) for record in records]
-        bare = (record._replace(vector=[]) for record in records)
-        memories += [memory_of(record, store.info.agent) for record in bare]
+    for memory in store.scan(vectors=True):
+        rows.append(np.array(memory.embedding, dtype=np.float32))
+        memories.append(memory.model_copy(update={"embedding": []}))
     return store.info.model.model, memories, np.array(rows).reshape(len(rows), -1)

@@ -38,12 +38,12 @@ def export(
     Of a read-only store, such as one in a snapshot, it is written from the store's journal,
     memories.jsonl, which `import` reads as well.
     """
-    from memory_semantic import exchange
+    from memory_semantic import exchange, upkeep
 
     agent = session.existing.agent_id
     memories = [
         memory
-        for memory in session.backend.memories(session.out.note)
+        for memory in run(upkeep.memories(session.place, session.out.note))
         if (not since or memory.timestamp >= since) and (not until or memory.timestamp <= until)
     ]
     header = exchange.Header(agent=agent, exported=datetime.now(UTC), memories=len(memories))

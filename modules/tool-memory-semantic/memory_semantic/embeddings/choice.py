@@ -6,13 +6,17 @@ from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL
+from ..memory import utc_now
+from ..points import EmbeddingModel, StoreInfo
 from ..ranking import INDEXED
 from ..settings import StorageConfig
-from ..store import EmbeddingModel, StoreInfo
 from .generator import EmbeddingGenerator
 from .optional import is_optional
 
 logger = logging.getLogger(__name__)
+
+# The text to try a model with: it says nothing about anybody.
+_SAMPLE = "How long does one text take?"
 
 
 def choose(
@@ -91,6 +95,14 @@ def new_info(
         words=INDEXED if lexical_weight(config, generator.model) else 0,
         created=created,
     )
+
+
+async def info_for(agent: str, config: StorageConfig, generator: EmbeddingGenerator) -> StoreInfo:
+    """What a store of `agent` made now will be; `generator` embeds a sample to show that it
+    works.
+    """
+    await generator.generate(_SAMPLE)
+    return new_info(agent, config, generator, utc_now())
 
 
 def _default(agent: str, config: StorageConfig) -> str:

@@ -7,7 +7,8 @@ first. If the model can embed at once, the store is opened once for both; else t
 from collections.abc import Awaitable, Callable
 
 from .. import ranking
-from ..store import Question, Store, StoreInfo
+from ..points import Question, StoreInfo
+from ..store import Store
 from .choice import vectors_of
 from .generator import EmbeddingGenerator
 from .optional import english_only

@@ -19,12 +19,15 @@ from uuid import UUID
 from .. import errors
 from ..errors import REPAIR, UNCHANGED, DamagedStoreError, StorageError, explained
 from ..examine import examine, is_whole
+from ..limits import PAGE
 from ..memory import Memory
-from ..store import Record, memory_of
+from ..points import Point
+from ..store import Store, memory_of
 from . import disk, vectors
-from .access import FileAccess
+from .edge import Shard
 from .folder import AgentFolder
-from .shard import Shard
+from .place import FilePlace
+from .points import FilePoints
 
 # The slowest work here, the full check, takes 4 ms for a memory of 4 kB on disk. After four times
 # that, and these, it hangs.
@@ -36,7 +39,6 @@ _BYTES = 4 * 2**30
 # What the engine does if this ends its process. Any other end is not the store's fault.
 _CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 _ENDS: dict[int, str] = {signal.SIGALRM: "hangs", **dict.fromkeys(_CRASHES, "crashes")}
-_PAGE = 500  # memories read at once
 _START = "import sys; sys.path[:] = {!r}; from memory_semantic.files.child import main; main()"
 
 
@@ -49,12 +51,12 @@ class Readable(NamedTuple):
     whole: bool
 
 
-def examined(access: FileAccess) -> tuple[list[str], int]:
+def examined(place: FilePlace) -> tuple[list[str], int]:
     """The faults of a store, a sentence each, and how many memories it holds. Raises StorageError
     as a call on the store does, and DamagedStoreError if the engine crashes or hangs.
     """
-    folder = access.folder
-    arguments = str(folder.root), folder.agent_id, str(access.lock_seconds)
+    folder = place.folder
+    arguments = str(folder.root), folder.agent_id, str(place.lock_seconds)
     code, output = _run("examine", *arguments, folder=folder.database)
     if what := _ENDS.get(-code):
         raise DamagedStoreError(f"The vector engine {what} on the store's files. {REPAIR}")
@@ -84,6 +86,11 @@ def readable(shard: Path, agent: str, dimensions: int, gathered: Path | None) ->
             memories[memory.key] = memory
             embedded |= {memory.key} if fields["embedded"] else set()
     return Readable(stored, memories, embedded, not code and len(memories) == stored)
+
+
+def examined_points(points: FilePoints) -> tuple[list[str], int]:
+    """The faults of an open store, a sentence each, and how many memories it holds."""
+    return examine(Store(points), points.second_copy()), points.info.memories
 
 
 def _run(task: str, *arguments: str, folder: Path) -> tuple[int, bytes]:
@@ -127,10 +134,10 @@ def _end_with_parent() -> None:
 
 
 def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
-    access = FileAccess(AgentFolder(Path(root), agent), float(lock_seconds))
+    place = FilePlace(AgentFolder(Path(root), agent), float(lock_seconds))
     try:
         with explained(UNCHANGED):
-            found = asyncio.run(access.run(lambda store: (examine(store), store.count())))
+            found = asyncio.run(place.on_points(examined_points))
         problems, number = found or ([], 0)
         yield {"problems": problems, "number": number}
     except StorageError as error:
@@ -141,17 +148,17 @@ def _read(path: str, agent: str, dimensions: str, gathered: str) -> Iterator[Any
     with closing(Shard(Path(path), words=False)) as shard:
         keys = shard.keys()
         yield len(keys)
-        for start in range(0, len(keys), _PAGE):
-            records = shard.readable(keys[start : start + _PAGE])
-            there = [record for record in records if _is_memory(record, agent)]
+        for start in range(0, len(keys), PAGE):
+            points = shard.readable(keys[start : start + PAGE])
+            there = [point for point in points if _is_memory(point, agent)]
             whole = [each for each in there if is_whole(each.vector, int(dimensions))]
             if gathered:
                 vectors.add(Path(gathered), ((each.key, each.vector) for each in whole))
-            embedded = {record.key for record in whole}
-            yield from ({"payload": r.payload, "embedded": r.key in embedded} for r in there)
+            embedded = {point.key for point in whole}
+            yield from ({"payload": p.payload, "embedded": p.key in embedded} for p in there)
 
 
-def _is_memory(record: Record, agent: str) -> bool:
+def _is_memory(point: Point, agent: str) -> bool:
     with suppress(StorageError):
-        return memory_of(record, agent).agent_id == agent
+        return memory_of(point, agent).agent_id == agent
     return False

@@ -6,33 +6,40 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..backend import REPAIR_COMMAND, Finding, ShowProgress
-from ..errors import StorageError
-from ..findings import NO_STORE, about_info, about_memories, about_words, store_problem
+from ..errors import REPAIR_COMMAND, StorageError
+from ..findings import (
+    NO_STORE,
+    Finding,
+    ShowProgress,
+    about_info,
+    about_memories,
+    about_words,
+    store_problem,
+)
 from ..resources import readable_size
 from ..settings import StorageConfig
 from ..workers import run_blocking
 from . import disk
-from .access import FileAccess
 from .child import examined
 from .folder import AgentFolder
+from .place import FilePlace
 from .repair import shard_that_counts
 
 
 async def findings(
-    access: FileAccess, config: StorageConfig, progress: ShowProgress
+    place: FilePlace, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
     """All findings, each after those it depends on."""
-    async for finding in _of_store(access, config, progress):
+    async for finding in _of_store(place, config, progress):
         yield finding
-    for finding in _leftovers(access.folder):
+    for finding in _leftovers(place.folder):
         yield finding
 
 
 async def _of_store(
-    access: FileAccess, config: StorageConfig, progress: ShowProgress
+    place: FilePlace, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
-    folder = access.folder
+    folder = place.folder
     # Before anything else: opening a store tightens the rights of its folder.
     was_open = _is_open_to_others(folder.path)
     try:
@@ -44,11 +51,11 @@ async def _of_store(
             return
         disk.require_space(folder.root)
         yield Finding("ok", "disk", f"{readable_size(shutil.disk_usage(folder.root).free)} free")
-        info = await run_blocking(lambda: folder.manifest())
+        info = await run_blocking(folder.manifest)
         if info:
             yield about_info(info, info.shard)
         with progress("Comparing", 1):
-            problems, number = await run_blocking(lambda: examined(access))
+            problems, number = await run_blocking(lambda: examined(place))
     except StorageError as error:
         yield store_problem(error)
         return

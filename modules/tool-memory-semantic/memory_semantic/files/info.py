@@ -9,8 +9,8 @@ from pydantic import Field
 from ..errors import DamagedStoreError, NewerStoreError, StorageError
 from ..exchange import SHARD
 from ..limits import ENGINE
+from ..points import StoreInfo
 from ..ranking import INDEXED
-from ..store import StoreInfo
 from . import disk
 
 NAME = "manifest.json"

@@ -20,7 +20,7 @@ from ..errors import StorageError, counted, damage
 from ..exchange import NUMBER, Header, line_of, memory_of_line, numbered
 from ..limits import JOURNAL_SLACK
 from ..memory import Memory, utc_now
-from ..store import Record, fits_its_key
+from ..points import Point
 from . import disk
 from .info import Manifest, number_of
 
@@ -69,9 +69,7 @@ class Journal:
             return header, number if last.endswith(b"\n") or not last else None
         return header, None
 
-    def check(
-        self, info: Manifest, count: int, pages: Callable[[], Iterable[list[Record]]]
-    ) -> None:
+    def check(self, info: Manifest, count: int, pages: Callable[[], Iterable[list[Point]]]) -> None:
         """Compare it with the shard that `info` describes, which counts so many memories, and write
         it anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
         says so. Raises DamagedStoreError if the shard lacks memories, or is older.
@@ -87,7 +85,7 @@ class Journal:
             return
         keys, lines = set[UUID](), Lines()
         for page in pages():
-            keys |= {record.key for record in page}
+            keys |= {point.key for point in page}
             lines += lines_of(page, info.agent)
         if len(keys) != count:
             raise damage(info.agent, f"{len(keys)} of {counted(count)} can be read")
@@ -109,12 +107,12 @@ class Journal:
         """
         self._change(_tear)
 
-    def add(self, memories: Iterable[tuple[Memory, int]]) -> None:
-        """Add memories, each with how many the store holds after it, once the journal is torn. They
+    def add(self, points: Iterable[tuple[Point, int]]) -> None:
+        """Add points, each with how many the store holds after it, once the journal is torn. They
         are on disk on return. If that fails, a log says so, and the next opening writes the journal
         anew.
         """
-        lines = (numbered(line_of(memory.dict_for_storage()), n) for memory, n in memories)
+        lines = (numbered(line_of(point.payload), n) for point, n in points)
         self._change(partial(_append, lines=b"".join(lines)))
 
     def memories(self) -> tuple[dict[UUID, Memory], bool]:
@@ -207,8 +205,8 @@ def _append(descriptor: int, lines: bytes) -> None:
         raise
 
 
-def lines_of(records: Sequence[Record], agent: str) -> Lines:
-    """The lines of these `records`. Raises DamagedStoreError if one is not what was stored."""
-    if not all(map(fits_its_key, records)):
+def lines_of(points: Sequence[Point], agent: str) -> Lines:
+    """The lines of these `points`. Raises DamagedStoreError if one is not what was stored."""
+    if not all(point.fits_its_key for point in points):
         raise damage(agent, "a memory in it is not what was stored")
-    return [(record.payload["timestamp"], line_of(record.payload)) for record in records]
+    return [(point.payload["timestamp"], line_of(point.payload)) for point in points]

@@ -3,9 +3,9 @@
 import errno
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from threading import Event
 
 from ..errors import StorageError
 from ..posix import fcntl
@@ -62,11 +62,11 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def take_lock(folder: Path, deadline: float, cancelled: Event) -> Lock:
+def take_lock(folder: Path, deadline: float, cancelled: Callable[[], bool] = lambda: False) -> Lock:
     """Wait for the lock of the store in `folder`.
 
-    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` is
-    set, the folder was deleted or replaced meanwhile, or its file system has no locks, and OSError.
+    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` says
+    so, the folder was deleted or replaced meanwhile, or its file system has no locks, and OSError.
     """
     seconds = max(0.0, deadline - time.monotonic())
 
@@ -76,8 +76,9 @@ def take_lock(folder: Path, deadline: float, cancelled: Event) -> Lock:
             while not _try(lock.descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= deadline:
                     raise InUseError(in_use(folder, seconds))
-                if cancelled.wait(POLL_SECONDS):
+                if cancelled():
                     raise StorageError("The call was cancelled while waiting for the store.")
+                time.sleep(POLL_SECONDS)
             if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
                 raise StorageError(_REPLACED)
             os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)

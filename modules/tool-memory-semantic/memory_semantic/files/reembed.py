@@ -6,55 +6,55 @@ Once no text lacks one, a new shard is made with them (`swap`).
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
-from ..backend import Progress
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, StorageError
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
-from ..store import StoreInfo
+from ..points import Point, StoreInfo
+from ..store import Store
 from . import disk
-from .access import FileAccess
 from .folder import AgentFolder
-from .store import FileStore
+from .place import FilePlace
+from .points import FilePoints
 from .vectors import Vectors, add, path_of
 
 T = TypeVar("T")
+# Called with how many are done, and of how many.
+Progress = Callable[[int, int], None]
 
 
 async def reembed(
-    access: FileAccess, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
+    place: FilePlace, info: StoreInfo, generator: EmbeddingGenerator, progress: Progress
 ) -> int:
-    """See `Backend.reembed`."""
-    folder = access.folder
-    present = await access.info()
+    """See `upkeep.reembed`."""
+    folder = place.folder
+    present = await place.info()
     path = path_of(folder.database, info)
 
-    async def run(work: Callable[[FileStore], T]) -> T:
-        done = await access.run(lambda store: (work(store),), expect=present)
+    async def run(work: Callable[[FilePoints], T]) -> T:
+        done = await place.on_points(lambda points: (work(points),), expect=present)
         if done is None:
             raise StorageError(f"The agent {folder.agent_id!r} has no store here.", UNCHANGED)
         return done[0]
 
-    def swap_or_lack(store: FileStore) -> tuple[int, list[UUID]]:
+    def swap_or_lack(points: FilePoints) -> tuple[int, list[UUID]]:
         """How many memories there are, and those that lack a vector; if none does, swaps."""
-        keys = store.keys()
-        if store.info.embedder == info.embedder:
-            if store.info.words != info.words:
-                store.swap(info, lambda record: record, len(keys))
+        keys = points.keys()
+        if points.info.embedder == info.embedder:
+            if points.info.words != info.words:
+                points.swap(info, lambda point: point, len(keys))
             discard(folder)  # what one that was interrupted, or killed after its swap, has left
             return len(keys), []
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
-                store.swap(
-                    info,
-                    lambda each: each._replace(vector=vectors[each.key]),
-                    len(keys),
-                    with_vectors=False,
-                )
+                new = partial(_with_vector, vectors)
+                points.swap(info, new, len(keys), vectors=False)
                 discard(folder)
         return len(keys), lacking
 
@@ -64,16 +64,20 @@ async def reembed(
         if not lacking:
             return number
         for done, keys in batches(lacking):
-            memories = await run(lambda store, keys=keys: store.get(keys, with_vectors=False))
-            new = await embedded(list(memories.values()), generator)
-
-            def gather(store: FileStore, new: list[tuple[UUID, list[float]]] = new) -> None:
-                # What was forgotten meanwhile is not gathered.
-                there = store.get((key for key, _ in new), with_vectors=False)
-                add(path, ((key, vector) for key, vector in new if key in there))
-
-            await run(gather)
+            there = await run(lambda points, keys=keys: Store(points).get(keys))
+            new = await embedded(list(there.values()), generator)
+            await run(partial(_gather, path, new))
             progress(number - len(lacking) + done, number)
+
+
+def _with_vector(vectors: Vectors, point: Point) -> Point:
+    return point._replace(vector=vectors[point.key])
+
+
+def _gather(path: Path, new: Sequence[tuple[UUID, list[float]]], points: FilePoints) -> None:
+    # What was forgotten meanwhile is not gathered.
+    there = {point.key for point in points.get([key for key, _ in new])}
+    add(path, ((key, vector) for key, vector in new if key in there))
 
 
 async def embedded(

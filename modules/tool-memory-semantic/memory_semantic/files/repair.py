@@ -7,32 +7,32 @@ is removed in the end.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-from ..backend import Progress, Repair, info_for
-from ..embeddings.choice import choose
+from ..embeddings.choice import choose, info_for
 from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
+from ..points import StoreInfo, point_of
 from ..ranking import INDEXED
 from ..settings import StorageConfig
-from ..store import Record, StoreInfo
 from ..workers import run_cancellable
 from . import disk
 from . import info as manifests
-from .access import FileAccess
 from .child import Readable, readable
 from .folder import AgentFolder, clear_debris
 from .info import Manifest, number_of
 from .lock import take_lock
-from .reembed import batches, embedded
+from .place import FilePlace
+from .reembed import Progress, batches, embedded
 from .swap import require_space, swap
 from .vectors import Vectors, add, path_of
 
@@ -43,6 +43,19 @@ T = TypeVar("T")
 _AGAIN = "Nothing is lost, but the store is out of use until a repair is complete: run it again."
 
 
+@dataclass(frozen=True)
+class Repair:
+    """What a repair would do: `found` is what to know before agreeing to it. Nothing changes before
+    `run`, which returns what it has done. `generator` has to embed `texts`, and is None if there is
+    nothing to embed.
+    """
+
+    found: str
+    run: Callable[[Progress], Awaitable[str]]
+    texts: Sequence[Memory] = ()
+    generator: EmbeddingGenerator | None = None
+
+
 class _Left(NamedTuple):
     """What is left of a store: its `memories`, what was read of its shard, and a sentence on it."""
 
@@ -51,9 +64,9 @@ class _Left(NamedTuple):
     found: str
 
 
-async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
-    """See `Backend.repair`. Raises StorageError if nothing is left."""
-    folder = access.folder
+async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
+    """See `upkeep.repair`. Raises StorageError if nothing is left."""
+    folder = place.folder
     folder.database.mkdir(mode=0o700, exist_ok=True)  # it may be lost
     info = _described(folder)
     if info:  # its model counts, whatever the settings name for new stores
@@ -61,7 +74,7 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
     generator = choose(folder.agent_id, config, info)
     keeps = info is not None and not generator.on_this_machine  # whose vectors cost something
     dimensions = info.model.dimensions if info else 0
-    left = await _locked(access, lambda: _read(folder, dimensions, None))
+    left = await _locked(place, lambda: _read(folder, dimensions, None))
     if not left.memories:
         raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
@@ -74,23 +87,23 @@ async def plan_repair(access: FileAccess, config: StorageConfig) -> Repair:
 
     async def run(progress: Progress) -> str:
         gathered = path_of(folder.database, wanted)
-        manifest = await _locked(access, lambda: _put_aside(folder))
+        manifest = await _locked(place, lambda: _put_aside(folder))
         from_shard = gathered if keeps else None
-        again = await _locked(access, lambda: _read(folder, dimensions, from_shard), _AGAIN)
+        again = await _locked(place, lambda: _read(folder, dimensions, from_shard), _AGAIN)
         if len(again.memories) < len(left.memories):
             raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
-        await _gather(access, again.memories, gathered, generator, progress)
+        await _gather(place, again.memories, gathered, generator, progress)
         finish = partial(_finish, folder, wanted, again, gathered, manifest)
-        return await _locked(access, finish, _AGAIN)
+        return await _locked(place, finish, _AGAIN)
 
     found = f"{left.found}\nA new store will be made, with {wanted.model}."
     return Repair(found, run, texts, generator if texts else None)
 
 
-async def _locked(access: FileAccess, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
+async def _locked(place: FilePlace, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
     def locked(cancelled: Event) -> T:
-        end = time.monotonic() + access.lock_seconds
-        with explained(outcome), take_lock(access.folder.database, end, cancelled):
+        end = time.monotonic() + place.lock_seconds
+        with explained(outcome), take_lock(place.folder.database, end, cancelled.is_set):
             return work()
 
     return await run_cancellable(locked)
@@ -178,7 +191,7 @@ def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
 
 
 async def _gather(
-    access: FileAccess,
+    place: FilePlace,
     memories: Sequence[Memory],
     gathered: Path,
     generator: EmbeddingGenerator,
@@ -188,10 +201,10 @@ async def _gather(
         with closing(Vectors(gathered)) as vectors:
             return [memory for memory in memories if memory.key not in vectors]
 
-    left = await _locked(access, lacking, _AGAIN)
+    left = await _locked(place, lacking, _AGAIN)
     for done, some in batches(left):
         new = await embedded(some, generator)
-        await _locked(access, lambda new=new: add(gathered, new), _AGAIN)
+        await _locked(place, lambda new=new: add(gathered, new), _AGAIN)
         progress(len(memories) - len(left) + done, len(memories))
 
 
@@ -203,8 +216,8 @@ def _finish(
     aside, number = shard_that_counts(folder), len(left.memories)
     require_space(folder, aside or folder.database)
     with closing(Vectors(gathered)) as vectors:
-        records = (Record(m.key, m.dict_for_storage(), vectors[m.key]) for m in left.memories)
-        pages = iter(lambda: list(islice(records, EMBEDDED_AT_ONCE)), [])
+        points = (point_of(m)._replace(vector=vectors[m.key]) for m in left.memories)
+        pages = iter(lambda: list(islice(points, EMBEDDED_AT_ONCE)), [])
         new = swap(folder, info, pages, number)
     told = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:

@@ -14,13 +14,13 @@ from contextlib import closing
 from pathlib import Path
 
 from ..errors import StorageError, counted, explained
-from ..store import Record, StoreInfo
+from ..points import Point, StoreInfo
 from . import disk
 from . import info as manifests
+from .edge import Shard
 from .folder import UNFINISHED, AgentFolder, clear_debris
 from .info import Manifest
 from .journal import Lines, lines_of
-from .shard import Shard
 
 # How an error ends that comes from the swap itself, and one that comes after it.
 _MAYBE = "It may or may not be done; doing it again is safe."
@@ -31,7 +31,7 @@ _DONE = (
 
 
 def swap(
-    folder: AgentFolder, info: StoreInfo, pages: Iterable[Sequence[Record]], number: int
+    folder: AgentFolder, info: StoreInfo, pages: Iterable[Sequence[Point]], number: int
 ) -> Manifest:
     """Replace the shard in `folder` by a new one, as `info` describes it, with the `number` of
     memories in `pages`; returns its manifest. Use it under the lock; the present shard must not be

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 from uuid import UUID
 
-from ..store import StoreInfo
+from ..points import StoreInfo
 from . import disk
 
 _KEY_BYTES = 16

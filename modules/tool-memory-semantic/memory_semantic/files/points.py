@@ -1,0 +1,179 @@
+"""The points of a store on this machine while its lock is held: its shard, and the journal."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from uuid import UUID
+
+from ..errors import MAYBE_STORED, counted, damage, explained
+from ..limits import PAGE
+from ..memory import Memory
+from ..points import Condition, Point, Question, StoreInfo, pages
+from . import disk
+from . import info as manifests
+from .edge import Shard
+from .folder import AgentFolder, clear_debris
+from .info import Manifest
+from .journal import lines_of
+from .lock import Lock
+from .swap import require_space, swap
+from .vectors import forget
+
+
+class FilePoints:
+    """The `Points` in `folder`, as `manifest` describes them, under the `lock`, which they release
+    when they are closed. They must be closed; twice is harmless.
+
+    Raises DamagedStoreError if shard, journal and manifest do not agree, or if a search does not
+    find all that there is.
+    """
+
+    def __init__(self, folder: AgentFolder, manifest: Manifest, lock: Lock) -> None:
+        database = folder.database
+        self.info: StoreInfo = manifest
+        self._folder = folder
+        self._lock = lock
+        self._identity = manifests.identity(database)
+        self._path = path = database / manifest.shard
+        self._ends = False
+        if not path.is_dir():
+            raise damage(manifest.agent, f"its {manifest.shard} is missing")
+        with ExitStack() as on_error:
+            self._shard = Shard(path, bool(manifest.words))
+            on_error.callback(self._shard.close)
+            count = self._shard.count()
+            if count < manifest.memories:
+                least = counted(manifest.memories)
+                raise damage(manifest.agent, f"it holds {count} of at least {least}")
+            self.info = manifest.model_copy(update={"memories": count})
+            folder.journal.check(manifest, count, lambda: pages(self))
+            clear_debris(database, manifest)
+            on_error.pop_all()
+
+    def close(self) -> None:
+        """Release the shard's files and the lock."""
+        self._ends = True
+        with self._lock:
+            self._shard.close()
+            with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
+                disk.make_private(self._path)
+
+    def wanted(self) -> bool:
+        """Whether anyone else is waiting for the lock."""
+        with suppress(FileNotFoundError):
+            return self._lock.wanted()
+        # The folder is being deleted. Closing the store now would write into it.
+        return False
+
+    def valid(self) -> bool:
+        """Whether the store still exists, and more can be done with it: not after a swap, nor if
+        the journal is not whole any more.
+        """
+        with suppress(FileNotFoundError):
+            return not self._ends and self._identity == manifests.identity(self._folder.database)
+        return False
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """See `Points`. The shard is the truth: what it has is stored, even if the journal cannot
+        be written.
+        """
+        disk.require_space(self._folder.database)
+        journal, number = self._folder.journal, self.info.memories
+        with explained(MAYBE_STORED):
+            journal.tear()
+            self._shard.upsert(points)
+            lines = list[tuple[Point, int]]()
+            for point in points:
+                number += point.changed is None
+                lines.append((point, number))
+            journal.add(lines)
+        self.info = self.info.model_copy(update={"memories": number})
+        self._ends = not journal.is_whole
+
+    def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
+        """See `Points`."""
+        return self._shard.get(keys, vectors)
+
+    def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:
+        """See `Points`."""
+        answers = self._shard.query(asked, limit)
+        if any(question.vector for question in asked):  # words may be in no text
+            for question, answer in zip(asked, answers, strict=True):
+                self._require_all(answer, limit, question.where)
+            if not any(answers):
+                self._require_payloads()
+        return answers
+
+    def page(
+        self,
+        where: Sequence[Condition],
+        limit: int,
+        *,
+        after: UUID | None = None,
+        newest: bool = False,
+        vectors: bool = False,
+    ) -> list[Point]:
+        """See `Points`."""
+        most = min(limit, max(1, self.info.memories))  # the engine allocates room for as many
+        found = self._shard.page(where, most, after=after, newest=newest, vectors=vectors)
+        if newest:
+            self._require_all(found, most, where)
+        if not (found or after):
+            self._require_payloads()
+        return found
+
+    def count(self, where: Sequence[Condition] = ()) -> int:
+        """See `Points`."""
+        return self._shard.count(where)
+
+    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
+        """See `Points`. A new shard without them takes the place of this one."""
+        payloads = {point.key: point.payload for point in changed}
+        gone = set(keys)
+        require_space(self._folder, self._path)
+        for path in self._folder.gathered:
+            forget(path, gone)
+
+        def left(point: Point) -> Point | None:
+            if point.key in payloads:
+                return point._replace(payload=payloads[point.key])
+            return None if point.key in gone else point
+
+        self.swap(self.info, left, self.info.memories - len(gone))
+
+    def swap(
+        self,
+        info: StoreInfo,
+        change: Callable[[Point], Point | None],
+        number: int,
+        vectors: bool = True,
+    ) -> None:
+        """Replace the shard by one as `info` describes it: what `change` makes of each point, or
+        leaves out, which are a `number` of memories. Nothing more can be done afterwards.
+        """
+
+        def new() -> Iterator[list[Point]]:
+            for page in pages(self, vectors=vectors):
+                yield [point for each in page if (point := change(each))]
+            self._ends = True
+            self._shard.close()  # before its files are removed
+
+        require_space(self._folder, self._path)
+        lasting = info.model_copy(update={"created": self.info.created})
+        swap(self._folder, lasting, new(), number)
+
+    def keys(self) -> list[UUID]:
+        """The keys of all points."""
+        return self._shard.keys()
+
+    def second_copy(self) -> dict[UUID, Memory] | None:
+        """The journal's memories, without vectors; None if it could not be written."""
+        journal = self._folder.journal
+        return journal.memories()[0] if journal.is_whole else None
+
+    def _require_all(self, found: Sequence[Point], limit: int, where: Sequence[Condition]) -> None:
+        if len(found) < limit and len(found) < self.count(where):  # an index has lost some
+            raise damage(self.info.agent, "a search does not find all memories")
+
+    def _require_payloads(self) -> None:
+        # If what conditions compare is lost, none finds anything.
+        lines_of(self._shard.page((), PAGE), self.info.agent)

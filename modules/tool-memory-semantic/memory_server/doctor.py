@@ -1,0 +1,67 @@
+"""What an examination finds about a store on a server, and what its operator does there."""
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+from memory_semantic.errors import UNCHANGED, StorageError
+from memory_semantic.examine import examine
+from memory_semantic.findings import (
+    NO_STORE,
+    Finding,
+    ShowProgress,
+    about_info,
+    about_memories,
+    about_words,
+    store_problem,
+)
+from memory_semantic.points import StoreInfo
+from memory_semantic.settings import StorageConfig
+
+from .place import ServerPlace
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+async def findings(
+    place: ServerPlace, config: StorageConfig, progress: ShowProgress
+) -> AsyncIterator[Finding]:
+    """The server's version, the way to it, and the collection."""
+    try:
+        version = await place.on_server(
+            lambda connection: connection.ask(lambda c: c.info()).version
+        )
+        yield Finding("ok", "server", f"{place.where} answers: Qdrant {version}")
+        url, key = urlsplit(place.where), place.config.qdrant_api_key
+        if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
+            text = "the API key and all texts go there unencrypted"
+            yield Finding("warning", "server", text, "Use https.")
+        info = await place.info()
+        if info is None:
+            none = f"{place.agent!r} has no store at {place.where}."
+            yield Finding("ok", "store", none, NO_STORE)
+            return
+        yield about_info(info, place.collection)
+        with progress("Comparing", info.memories) as bar:
+            problems, number = await place.run(
+                lambda store: (examine(store, progress=bar.done), store.count())
+            ) or ([], 0)
+    except StorageError as error:
+        yield store_problem(error)
+        return
+    mend = "Restore the collection from a snapshot."
+    for finding in about_memories(problems, number, "hashes and vectors", mend):
+        yield finding
+    for finding in about_words(config, info):
+        yield finding
+
+
+def no_reembed(place: ServerPlace, info: StoreInfo) -> StorageError:
+    """The error for a reembed to the model of `info`: how an export and an import do it."""
+    return StorageError(
+        "A store on a server cannot be given another model in place. Set embedding_model to "
+        f"{info.model.model!r} on every machine, so that nobody stores meanwhile. Then "
+        f"`agent-memory export memories.jsonl --agent {place.agent}`, remove the collection "
+        f"{place.collection!r} from the server (or set another qdrant_prefix), and "
+        f"`agent-memory import memories.jsonl --agent {place.agent}`.",
+        UNCHANGED,
+    )

@@ -1,0 +1,160 @@
+"""A store in a dictionary, which does what every store promises in the simplest way there is: all
+memories are compared with a question, by the formula of `ranking`. What others do is held to it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+import numpy as np
+from memory_semantic.embeddings.generator import EmbeddingGenerator
+from memory_semantic.errors import UNCHANGED, ReplacedStoreError, StorageError
+from memory_semantic.limits import HERE
+from memory_semantic.place import Place
+from memory_semantic.points import Condition, Point, Question, StoreInfo
+from memory_semantic.ranking import indexed
+from memory_semantic.store import Store
+
+T = TypeVar("T")
+
+
+class DictPlace(Place):
+    """The `Place` of one agent, for one caller at a time."""
+
+    url = HERE  # nowhere else, as far as a session is concerned
+    where = "a dictionary"
+    forgotten = "Gone from the dictionary."
+
+    def __init__(self, agent: str = "sam", points: "DictPoints | None" = None) -> None:
+        self.agent = agent
+        self.points = points
+
+    async def run(
+        self,
+        work: Callable[[Store], T],
+        *,
+        create: StoreInfo | None = None,
+        expect: StoreInfo | None = None,
+    ) -> T | None:
+        if self.points is None and create:
+            self.points = DictPoints(create)
+        if self.points is None:
+            return None
+        await self.info()
+        if (asked := create or expect) and asked.model != self.points.info.model:
+            raise ReplacedStoreError("It has another model.")
+        return work(Store(self.points))
+
+    async def close(self) -> None:
+        pass
+
+    async def info(self) -> StoreInfo | None:
+        if self.points and self.points.info.agent != self.agent:
+            raise StorageError(f"It belongs to {self.points.info.agent!r}.", UNCHANGED)
+        return self.points and self.points.info
+
+    def agents(self) -> list[str]:
+        return [self.agent] if self.points else []
+
+    async def reembed(self, info: StoreInfo, generator: EmbeddingGenerator) -> None:
+        assert self.points
+        points = list(self.points.points.values())
+        vectors = await generator.generate_batch([point.payload["content"] for point in points])
+        self.points = DictPoints(info)
+        self.points.upsert(
+            [p._replace(vector=vector) for p, vector in zip(points, vectors, strict=True)]
+        )
+
+
+class DictPoints:
+    """The `Points` in it."""
+
+    def __init__(self, info: StoreInfo) -> None:
+        self.present = info
+        self.points: dict[UUID, Point] = {}
+
+    @property
+    def info(self) -> StoreInfo:
+        return self.present.model_copy(update={"memories": len(self.points)})
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        for point in points:
+            words = indexed(point.payload["content"]) if self.present.words else None
+            self.points[point.key] = point._replace(words=words, changed=None)
+
+    def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
+        return [_read(self.points[key], vectors) for key in keys if key in self.points]
+
+    def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:
+        answers = []
+        for question in asked:
+            scored = [
+                _read(point)._replace(score=score)
+                for point in self._those(question.where)
+                if (score := self._score(point, question)) is not None
+            ]
+            scored.sort(key=lambda point: point.score or 0, reverse=True)
+            answers.append(scored[:limit])
+        return answers
+
+    def page(
+        self,
+        where: Sequence[Condition],
+        limit: int,
+        *,
+        after: UUID | None = None,
+        newest: bool = False,
+        vectors: bool = False,
+    ) -> list[Point]:
+        points = [p for p in self._those(where) if after is None or p.key > after]
+        if newest:
+            points.sort(key=lambda point: point.payload["timestamp"], reverse=True)
+        else:
+            points.sort(key=lambda point: point.key)
+        return [_read(point, vectors) for point in points[:limit]]
+
+    def count(self, where: Sequence[Condition] = ()) -> int:
+        return len(self._those(where))
+
+    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
+        for point in changed:
+            self.points[point.key] = self.points[point.key]._replace(payload=point.payload)
+        for key in keys:
+            del self.points[key]
+
+    def _those(self, where: Sequence[Condition]) -> list[Point]:
+        return [
+            point for point in self.points.values() if all(_meets(point, each) for each in where)
+        ]
+
+    def _score(self, point: Point, question: Question) -> float | None:
+        shared = set(indexed(point.payload["content"])) & set(question.words)
+        rarities = sum(map(self._rarity, sorted(shared)))
+        if not question.vector:
+            return rarities if shared else None
+        a, b = np.array(point.vector), np.array(question.vector)
+        cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+        if not (question.words and question.rarity):
+            return cosine
+        overlap = rarities / question.rarity
+        return (cosine + question.weight * overlap**2) / (1 + question.weight)
+
+    def _rarity(self, word: int) -> float:
+        texts = [set(indexed(point.payload["content"])) for point in self.points.values()]
+        having, with_words = sum(word in text for text in texts), sum(map(bool, texts))
+        return math.log(1 + (with_words - having + 0.5) / (having + 0.5))
+
+
+def _read(point: Point, vectors: bool = False) -> Point:
+    return point if vectors else point._replace(vector=[], words=None)
+
+
+def _meets(point: Point, condition: Condition) -> bool:
+    field, how, value = condition
+    found = point.payload.get(field)
+    if how in ("set", "unset"):
+        return (found is not None) == (how == "set")
+    if how == "any":
+        return any(each in value for each in (found if isinstance(found, list) else [found]))
+    return found is not None and (found >= value if how == "from" else found <= value)
