@@ -60,7 +60,7 @@ USERS = {
         "agent_memory.commands.share",
         "amplifier_module_tool_memory_semantic_sharing",
     },
-    "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
+    "memory_models": {"embeddings.generator", "agent_memory.commands.model"},
     "fastembed": {"memory_models"},
     "huggingface_hub": {"memory_models"},
     "amplifier_core": {"tools", "memory_hooks"},
