@@ -20,7 +20,7 @@ LAYERS = (
     ("files",),
     ("examine", "findings"),
     ("backend",),
-    ("config", "embeddings", "exchange", "links", "merging"),
+    ("embeddings", "exchange", "links", "merging"),
     ("store",),
     ("ranking",),
     (
@@ -54,7 +54,7 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.shard", "files.query"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "config"},
+    "memory_server": {"storage", "settings"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
         "agent_memory.commands.share",

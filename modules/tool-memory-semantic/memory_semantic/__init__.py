@@ -24,7 +24,6 @@ from .resources import readable_size, shortage
 if TYPE_CHECKING:
     from . import exchange, times, upkeep
     from .arguments import read_arguments
-    from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from .merging import Stored
     from .place import Place
     from .points import StoreInfo
-    from .settings import StorageConfig
+    from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store
     from .tokens import estimate_tokens
@@ -81,7 +80,6 @@ __all__ = [
 # The module of each name that is loaded at first use, or the name is that module.
 _LATER = {
     "arguments": ["read_arguments"],
-    "config": ["core_settings"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
     "findings": ["Finding", "ShowProgress"],
@@ -90,7 +88,7 @@ _LATER = {
     "merging": ["Stored"],
     "place": ["Place"],
     "points": ["StoreInfo"],
-    "settings": ["StorageConfig"],
+    "settings": ["StorageConfig", "core_settings"],
     "storage": ["MemoryStorage"],
     "store": ["Store"],
     "times": ["times"],

@@ -80,7 +80,7 @@ class MemoryTool:
         """The output of a call. Raises any failure; `failure` says what a model may read of it."""
         if not isinstance(input, dict):
             raise InputError(f"{self.name} takes an object with its arguments.")
-        from .config import core_settings
+        from .settings import core_settings
 
         settings = core_settings(self._config, own=SETTINGS)
         agent_id = resolve_agent_id(self._coordinator, self._config)
