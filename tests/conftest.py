@@ -16,6 +16,7 @@ from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
+from memory_semantic.files.place import FilePlace
 
 if TYPE_CHECKING:
     from qdrant_server import QdrantServer
@@ -72,7 +73,14 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close stores at once: tests inspect and damage their files right after a call."""
-    monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 0)
+    run = FilePlace.on_points
+
+    async def run_and_close(place: FilePlace, *args: Any, **options: Any) -> Any:
+        result = await run(place, *args, **options)  # an error has closed it
+        await place.close()
+        return result
+
+    monkeypatch.setattr(FilePlace, "on_points", run_and_close)
 
 
 @pytest.fixture(autouse=True)

@@ -162,7 +162,7 @@ def test_two_memories_with_one_id_are_shown_and_forgotten_together(
     [two] = asyncio.run(storage.with_ids([ids[1]]))
     asyncio.run(storage.delete([two.id]))
     shared = two.model_copy(update={"id": ids[0], "embedding": [1.0] * 256})
-    asyncio.run(storage.run(lambda store: store.update([shared], merge), []))
+    asyncio.run(storage.run(lambda store: store.put([shared], merge), []))
     assert {memory["content"] for memory in command.json("show", ids[0])} == {"one", "two"}
     shown = command.run("forget", "--tag", "a", input="y\n").stderr
     assert "Delete 2 memories of sam" in shown

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -229,7 +228,7 @@ class TestFolder:
 
     def test_a_store_in_use(self, doctor: Doctor) -> None:
         settings(agent_identity="sam", lock_timeout="0.2")
-        with take_lock(doctor.database, time.monotonic(), Event()):  # as another process may
+        with take_lock(doctor.database, time.monotonic()):  # as another process may
             found = doctor.findings(code=1)
         assert "in use" in found["store"][0]["text"]  # once
         assert all(finding["mend"] != REPAIR for finding in found["store"])  # nothing is damaged
@@ -381,7 +380,7 @@ class TestRepair:
         assert problem in found[0]["text"] and all(each["mend"] == REPAIR for each in found)
         assert not any("Run `agent-memory doctor`" in each["text"] for each in found)
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # in kB
-        with take_lock(doctor.database, time.monotonic(), Event()):  # the child has ended
+        with take_lock(doctor.database, time.monotonic()):  # the child has ended
             pass
         result = doctor.run("doctor", "--repair", input="y\n")
         assert "Of at least 12 that were stored, 12 will be there" in said(result)

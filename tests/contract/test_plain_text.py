@@ -44,7 +44,7 @@ async def test_tag_characters_that_another_program_stored_do_not_reach_the_model
     await storage.store("Coffee at ten.")
     [vector] = await storage.generator(None).generate_batch(["Tea at four."])
     memory = Memory(agent_id="sam", content=f"Tea{HIDDEN} at four.", embedding=vector)
-    await storage.run(lambda store: store.update([memory], merge), [])
+    await storage.run(lambda store: store.put([memory], merge), [])
     found = await tools.call("memory_search", query="tea", limit=1)
     assert found["memories"][0]["content"] == "Tea at four."
 

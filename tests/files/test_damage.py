@@ -75,7 +75,7 @@ async def test_a_list_that_has_lost_its_index_or_what_is_filtered_is_damage(
     for path in database.glob(f"shard-1/segments/*/{lost}"):
         path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(StorageError, match=r"damaged.*doctor --repair"):
-        await make_storage().get_recent(None, **only)
+        await make_storage().get_recent(21, **only)
 
 
 WHOLE = """{"format": 5, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "shard-1",

@@ -19,13 +19,13 @@ from typing import Any
 import hypothesis
 import processes
 import pytest
+from counting import Counting, CountingDoor
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memory_semantic import StorageError
 from memory_semantic.files import door as door_module
-from memory_semantic.files.door import Door, door_of
+from memory_semantic.files.door import door_of
 from memory_semantic.files.lock import NAMES, Lock, take_lock
-from visits import CountingVisit, counting_door
 
 SCRIPT = f"""
 sys.path.insert(0, {str(Path(processes.__file__).parent)!r})
@@ -33,16 +33,16 @@ import pathlib, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: they are tested here
 from memory_semantic.files import door as door_module
 from memory_semantic.files.lock import take_lock
-from visits import CountingVisit, counting_door
+from counting import Counting, CountingDoor
 folder = pathlib.Path(root)
-door = counting_door(folder)
+door = CountingDoor(folder)
 async def burst():
     for _ in range(3):
-        await door.run(CountingVisit.add, 5)
+        await door.run(Counting.add, 5)
 """
 
 HOLD = """
-with take_lock(folder, time.monotonic() + 5, threading.Event()):
+with take_lock(folder, time.monotonic() + 5):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -54,12 +54,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def door(folder: Path) -> Iterator[Door[CountingVisit]]:
-    CountingVisit.entered, CountingVisit.closed, CountingVisit.valid = 0, 0, True
-    door = counting_door(folder)
+def door(folder: Path) -> Iterator[CountingDoor]:
+    Counting.entered, Counting.closed, Counting.is_valid = 0, 0, True
+    door = CountingDoor(folder)
     yield door
     door.close()
-    assert CountingVisit.entered == CountingVisit.closed
+    assert Counting.entered == Counting.closed
     assert "agent-memory" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -78,7 +78,7 @@ def run(folder: Path, script: str) -> str:
 
 
 def take(folder: Path, seconds: float = 5) -> Lock:
-    return take_lock(folder, time.monotonic() + seconds, Event())
+    return take_lock(folder, time.monotonic() + seconds)
 
 
 def is_taken(file: Path) -> bool:
@@ -106,24 +106,24 @@ async def until(condition: Callable[[], bool]) -> None:
 # The line
 
 
-def fail(visit: CountingVisit) -> int:
-    raise KeyError(visit.add())
+def fail(opened: Counting) -> int:
+    raise KeyError(opened.add())
 
 
-def replace(visit: CountingVisit) -> int:
-    CountingVisit.valid = False
-    return visit.add()
+def replace(opened: Counting) -> int:
+    Counting.is_valid = False
+    return opened.add()
 
 
 TAKEN, FREED, PAUSE = "others take it", "others let it go", "a moment passes"
 STEPS = st.one_of(
-    st.tuples(st.sampled_from([CountingVisit.add, fail, replace]), st.sampled_from([0, 0.2, 30])),
+    st.tuples(st.sampled_from([Counting.add, fail, replace]), st.sampled_from([0, 0.2, 30])),
     st.integers(0, 9),  # cancels the call of this number, if it was made
     st.sampled_from([TAKEN, FREED, PAUSE]),
 )
 
 
-async def play(door: Door[CountingVisit], folder: Path, steps: list[Any]) -> list[Any]:
+async def play(door: CountingDoor, folder: Path, steps: list[Any]) -> list[Any]:
     """What each call returns or raises, in their order."""
     calls: list[asyncio.Task[int]] = []
     with ExitStack() as held:
@@ -146,15 +146,15 @@ async def play(door: Door[CountingVisit], folder: Path, steps: list[Any]) -> lis
 
 @hypothesis.settings(max_examples=40, deadline=None)
 @given(st.lists(STEPS, max_size=20), st.sampled_from([0, 30]))
-@example([TAKEN, (CountingVisit.add, 0.2), PAUSE, (CountingVisit.add, 30), *[PAUSE] * 3], 0)
-@example([TAKEN, (CountingVisit.add, 0.2), PAUSE, (CountingVisit.add, 0.2), *[PAUSE] * 3], 0)
-@example([TAKEN, (CountingVisit.add, 30), PAUSE, 0, (CountingVisit.add, 30), PAUSE], 0)
+@example([TAKEN, (Counting.add, 0.2), PAUSE, (Counting.add, 30), *[PAUSE] * 3], 0)
+@example([TAKEN, (Counting.add, 0.2), PAUSE, (Counting.add, 0.2), *[PAUSE] * 3], 0)
+@example([TAKEN, (Counting.add, 30), PAUSE, 0, (Counting.add, 30), PAUSE], 0)
 def test_each_call_runs_once_in_its_order_or_not_at_all(steps: list[Any], linger: float) -> None:
-    CountingVisit.entered, CountingVisit.closed, CountingVisit.valid = 0, 0, True
+    Counting.entered, Counting.closed, Counting.is_valid = 0, 0, True
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(door_module, "LINGER_SECONDS", linger)
         folder = Path(name)
-        door = counting_door(folder)
+        door = CountingDoor(folder)
         outcomes = asyncio.run(play(door, folder, steps))
         door.close()
         count = int((folder / "count").read_text()) if (folder / "count").exists() else 0
@@ -171,23 +171,23 @@ def test_each_call_runs_once_in_its_order_or_not_at_all(steps: list[Any], linger
     assert served == sorted(set(served))
     assert len(served) <= count <= len(served) + cancelled
     assert cancelled <= sum(isinstance(step, int) for step in steps)
-    assert CountingVisit.entered == CountingVisit.closed
+    assert Counting.entered == Counting.closed
     assert "agent-memory" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize(
-    ("works", "visits"),
+    ("works", "times"),
     [
-        ([CountingVisit.add] * 10, 1),
-        ([*[CountingVisit.add] * 4, fail, *[CountingVisit.add] * 5], 2),
-        ([replace, CountingVisit.add], 2),
+        ([Counting.add] * 10, 1),
+        ([*[Counting.add] * 4, fail, *[Counting.add] * 5], 2),
+        ([replace, Counting.add], 2),
     ],
 )
-async def test_calls_that_wait_share_a_visit_until_one_fails_or_replaces_the_store(
-    door: Door[CountingVisit],
+async def test_calls_that_wait_find_it_open_until_one_fails_or_replaces_the_store(
+    door: CountingDoor,
     folder: Path,
-    works: list[Callable[[CountingVisit], int]],
-    visits: int,
+    works: list[Callable[[Counting], int]],
+    times: int,
 ) -> None:
     with take(folder):
         calls = [asyncio.create_task(door.run(work, 5)) for work in works]
@@ -195,64 +195,54 @@ async def test_calls_that_wait_share_a_visit_until_one_fails_or_replaces_the_sto
     results = await asyncio.gather(*calls, return_exceptions=True)
     failed = [error.args[0] if isinstance(error, KeyError) else error for error in results]
     assert failed == list(range(1, len(works) + 1))
-    assert CountingVisit.entered == visits
+    assert Counting.entered == times
 
 
-async def test_a_single_call_leaves_the_store_closed(
-    door: Door[CountingVisit], folder: Path
+async def test_a_call_that_may_not_wait_is_served_if_the_store_is_free(door: CountingDoor) -> None:
+    assert await door.run(Counting.add, 0) == 1
+
+
+async def test_a_store_that_cannot_be_opened_is_an_error_and_none_is_no_result(
+    folder: Path,
 ) -> None:
-    await door.run(CountingVisit.add, 0)  # it may not wait, and the store is free
-    assert CountingVisit.closed == 1 and is_free(folder)
-
-
-async def test_a_store_that_cannot_be_entered_is_an_error_for_all_who_wait(folder: Path) -> None:
-    attempts, all_wait = 0, Event()
-
-    def enter(_deadline: float, _cancelled: Event) -> CountingVisit:
-        nonlocal attempts
-        attempts += 1
-        all_wait.wait()
+    def enter(_deadline: float, _cancelled: Callable[[], bool]) -> Counting:
         raise StorageError("broken")
 
-    door = door_of(folder / "broken", enter)
-    calls = [asyncio.create_task(door.run(CountingVisit.add, 5)) for _ in range(10)]
-    await asyncio.sleep(0)
-    all_wait.set()
+    door = door_of(folder / "broken")
+    calls = [door.run(Counting.add, enter, 5) for _ in range(10)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(result) for result in results] == ["broken"] * 10
-    assert attempts == 1
-    with pytest.raises(StorageError, match="broken"):
-        await door.run(CountingVisit.add, 5)
+    assert await door.run(Counting.add, lambda deadline, cancelled: None, 5) is None
 
 
-async def test_a_visit_that_fails_to_close_stops_nobody(
-    door: Door[CountingVisit], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_one_that_fails_to_close_stops_nobody(
+    door: CountingDoor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    close = CountingVisit.close
+    close = Counting.close
 
-    def fail(visit: CountingVisit) -> None:
-        close(visit)
+    def fail(opened: Counting) -> None:
+        close(opened)
         raise OSError("no more")
 
-    monkeypatch.setattr(CountingVisit, "close", fail)
-    assert await door.run(CountingVisit.add, 5) == 1
-    assert await door.run(CountingVisit.add, 5) == 2
+    monkeypatch.setattr(Counting, "close", fail)
+    assert await door.run(Counting.add, 5) == 1
     door.close()
+    assert await door.run(Counting.add, 5) == 2
     assert "OSError" in caplog.text
 
 
-async def test_a_call_from_inside_a_call_is_refused(door: Door[CountingVisit]) -> None:
-    def nested(_visit: CountingVisit) -> int:
-        return asyncio.run(door.run(CountingVisit.add, 5))
+async def test_a_call_from_inside_a_call_is_refused(door: CountingDoor) -> None:
+    def nested(_opened: Counting) -> int:
+        return asyncio.run(door.run(Counting.add, 5))
 
     with pytest.raises(StorageError, match="another one on it"):
         await door.run(nested, 5)
-    assert await door.run(CountingVisit.add, 5) == 1
+    assert await door.run(Counting.add, 5) == 1
 
 
-def test_calls_of_several_threads_and_event_loops(door: Door[CountingVisit]) -> None:
+def test_calls_of_several_threads_and_event_loops(door: CountingDoor) -> None:
     async def several(_: int) -> list[int]:
-        return await asyncio.gather(*(door.run(CountingVisit.add, 5) for _ in range(5)))
+        return await asyncio.gather(*(door.run(Counting.add, 5) for _ in range(5)))
 
     with ThreadPoolExecutor(6) as pool:
         numbers = chain(*pool.map(lambda number: asyncio.run(several(number)), range(6)))
@@ -260,35 +250,35 @@ def test_calls_of_several_threads_and_event_loops(door: Door[CountingVisit]) -> 
 
 
 async def test_a_call_that_has_begun_completes_even_if_cancelled(
-    door: Door[CountingVisit], caplog: pytest.LogCaptureFixture
+    door: CountingDoor, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, end = Event(), Event()
 
-    def work(visit: CountingVisit) -> None:
+    def work(opened: Counting) -> None:
         began.set()
         end.wait()
-        visit.add()
+        opened.add()
         raise KeyError
 
     call = asyncio.create_task(door.run(work, 5))
     await until(began.is_set)
     in_use = rf"process {os.getpid()}\) for 0\.3 seconds.*Nothing was changed"
     with pytest.raises(StorageError, match=in_use):
-        await door.run(CountingVisit.add, 0.3)
+        await door.run(Counting.add, 0.3)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     end.set()
-    assert await door.run(CountingVisit.add, 5) == 2
+    assert await door.run(Counting.add, 5) == 2
     gc.collect()
     assert "never retrieved" not in caplog.text
 
 
 async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
-    door: Door[CountingVisit], folder: Path
+    door: CountingDoor, folder: Path
 ) -> None:
     with take(folder):
-        waiting = asyncio.create_task(door.run(CountingVisit.add, 300))
+        waiting = asyncio.create_task(door.run(Counting.add, 300))
         await until(lambda: somebody_waits(folder))
         waiting.cancel()
         await until(lambda: not somebody_waits(folder))
@@ -297,54 +287,45 @@ async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
 # Lingering
 
 
-async def burst(door: Door[CountingVisit]) -> None:
+async def burst(door: CountingDoor) -> None:
     for _ in range(3):
-        await door.run(CountingVisit.add, 5)
+        await door.run(Counting.add, 5)
 
 
 async def test_the_store_stays_open_until_it_is_wanted_or_closed(
-    door: Door[CountingVisit], folder: Path, patient: None
+    door: CountingDoor, folder: Path, patient: None
 ) -> None:
     """After a burst."""
-    await door.run(CountingVisit.add, 5)
-    assert is_free(folder)  # the first call is no burst yet
-    for visits in (2, 3):
-        await door.run(CountingVisit.add, 5)
-        await door.run(CountingVisit.add, 5)
-        assert CountingVisit.entered == visits and not is_free(folder)
+    await door.run(Counting.add, 5)
+    await until(lambda: is_free(folder))  # the first call is no burst yet
+    for _ in range(2):
+        await burst(door)
+        times = Counting.entered
+        await burst(door)
+        assert Counting.entered == times and not is_free(folder)
         assert "held" in run(folder, HOLD)  # whose input is at its end
-    await door.run(CountingVisit.add, 5)
+    await door.run(Counting.add, 5)
     door.close()
     assert is_free(folder)
 
 
 async def test_lingering_ends(
-    door: Door[CountingVisit], folder: Path, monkeypatch: pytest.MonkeyPatch
+    door: CountingDoor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
     await burst(door)
     await until(lambda: is_free(folder))
 
 
-async def test_calls_that_each_look_up_the_door_are_one_burst(folder: Path, patient: None) -> None:
-    before = CountingVisit.entered
-    await counting_door(folder).run(CountingVisit.add, 5)
-    await until(lambda: not any(each.name == "agent-memory" for each in threading.enumerate()))
-    gc.collect()
-    for _ in range(2):
-        await counting_door(folder).run(CountingVisit.add, 5)
-    assert CountingVisit.entered == before + 2
-    counting_door(folder).close()
-
-
 async def test_an_error_ends_the_lingering_and_so_does_a_store_that_changed(
-    door: Door[CountingVisit], folder: Path, patient: None
+    door: CountingDoor, folder: Path, patient: None
 ) -> None:
     await burst(door)
-    CountingVisit.valid = False
-    assert await door.run(CountingVisit.add, 5) == 4
-    assert CountingVisit.entered == 3
-    CountingVisit.valid = True
+    times = Counting.entered
+    Counting.is_valid = False
+    assert await door.run(Counting.add, 5) == 4
+    assert Counting.entered == times + 1
+    Counting.is_valid = True
     with pytest.raises(KeyError):
         await door.run(fail, 5)
     assert is_free(folder)
@@ -359,15 +340,14 @@ def test_a_child_and_its_parent_go_on_after_a_fork(folder: Path) -> None:
         """
 door_module.LINGER_SECONDS = 30
 asyncio.run(burst())
-assert CountingVisit.entered - CountingVisit.closed == 1
+assert Counting.entered - Counting.closed == 1
 child = os.fork()
-assert CountingVisit.entered == CountingVisit.closed
 if child == 0:
-    print(asyncio.run(door.run(CountingVisit.add, 5)), flush=True)
+    print(asyncio.run(door.run(Counting.add, 5)), flush=True)
     door.close()
     os._exit(0)
 os.waitpid(child, 0)
-print(asyncio.run(door.run(CountingVisit.add, 5)))
+print(asyncio.run(door.run(Counting.add, 5)))
 door.close()
 """,
     )
@@ -379,10 +359,10 @@ def test_a_child_of_a_busy_process_has_its_own_doors(folder: Path) -> None:
         folder,
         """
 began, end = threading.Event(), threading.Event()
-def work(visit):
+def work(opened):
     began.set()
     end.wait()
-    return visit.add()
+    return opened.add()
 def tell(work):
     os.write(1, f"{asyncio.run(door.run(work, 5))}\\n".encode())
 thread = threading.Thread(target=tell, args=[work])
@@ -390,12 +370,12 @@ thread.start()
 began.wait()
 child = os.fork()
 if child == 0:
-    tell(CountingVisit.add)
+    tell(Counting.add)
     os._exit(0)
 end.set()
 thread.join()
 os.waitpid(child, 0)
-tell(CountingVisit.add)
+tell(Counting.add)
 """,
     )
     assert sorted(output.split()) == ["1", "2", "3"]  # the processes print when they like
@@ -409,13 +389,13 @@ def test_an_interpreter_that_ends_finishes_what_has_begun_and_does_not_linger(
         """
 door_module.LINGER_SECONDS = 3600
 began = threading.Event()
-def work(visit):
+def work(opened):
     began.set()
     time.sleep(0.2)
-    visit.add()
+    opened.add()
 async def main():
     await burst()
-    print(CountingVisit.entered - CountingVisit.closed)
+    print(Counting.entered - Counting.closed)
     call = asyncio.create_task(door.run(work, 5))
     while not began.is_set():
         await asyncio.sleep(0.005)
@@ -427,13 +407,11 @@ asyncio.run(main())
     assert (folder / "count").read_text() == "4"
 
 
-async def test_a_line_that_is_never_empty_lets_others_in(
-    door: Door[CountingVisit], folder: Path
-) -> None:
+async def test_a_line_that_is_never_empty_lets_others_in(door: CountingDoor, folder: Path) -> None:
     async def hammer() -> None:
         nonlocal served
         while not done:
-            await door.run(lambda _visit: time.sleep(0.005), 30)
+            await door.run(lambda _opened: time.sleep(0.005), 30)
             served += 1
 
     done, served = False, 0
@@ -461,7 +439,7 @@ def test_a_child_neither_keeps_nor_releases_the_lock_of_its_parent(folder: Path)
     parent = start(
         folder,
         """
-lock = take_lock(folder, time.monotonic() + 5, threading.Event())
+lock = take_lock(folder, time.monotonic() + 5)
 if os.fork() == 0:
     lock.release()
     print("child", flush=True)

@@ -177,7 +177,8 @@ async def gathered(storage: MemoryStorage) -> Path:
 
 
 async def vectors_of(storage: MemoryStorage) -> dict[UUID, list[float]]:
-    return await storage.run(lambda store: {r.key: r.vector for p in store.scan() for r in p}, {})
+    found = await storage.run(lambda store: list(store.scan(vectors=True)), [])
+    return {memory.key: memory.embedding for memory in found}
 
 
 @pytest.mark.parametrize("doomed", [[0], [1], [2], [1, 2], [0, 2, 3], range(5)])

@@ -77,10 +77,10 @@ async def is_done(storage: MemoryStorage, service: Service) -> None:
     """Assert that each vector is that of its text and of this service, and no debris is left."""
     found = await storage.info()
     assert found and found.embedder == (EmbeddingModel(service.model, None, 32), service.endpoint)
-    records = await storage.run(lambda store: [r for page in store.scan() for r in page], [])
-    vectors = await PlainVectors().generate_batch([r.payload["content"] for r in records])
-    for record, vector in zip(records, vectors, strict=True):
-        assert record.vector == pytest.approx(vector, abs=1e-3)
+    memories = await storage.run(lambda store: list(store.scan(vectors=True)), [])
+    vectors = await PlainVectors().generate_batch([memory.content for memory in memories])
+    for memory, vector in zip(memories, vectors, strict=True):
+        assert memory.embedding == pytest.approx(vector, abs=1e-3)
     assert await storage.check() == []
     await storage.close()
     assert {path.name for path in storage.folder.path.iterdir()} == OF_A_STORE

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,7 +43,7 @@ def test_a_folder_that_several_remove_at_once_is_gone(tmp_path: Path) -> None:
 HOLD = """
 from memory_semantic.files.lock import take_lock
 import pathlib, threading, time
-with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5, threading.Event()):
+with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -111,7 +110,7 @@ async def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
     storage = make_storage()
     await storage.store("x")
     database = root / "sam/qdrant.db"
-    with take_lock(database, time.monotonic() + 5, threading.Event()):
+    with take_lock(database, time.monotonic() + 5):
         calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
         await asyncio.to_thread(os.getpid)
         assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's

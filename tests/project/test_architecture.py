@@ -16,13 +16,13 @@ DAEMON = REPOSITORY / "packages" / "memory-daemon"
 LAYERS = (
     ("tools", "waiting"),
     ("storage",),
-    ("usage",),
+    ("upkeep", "usage"),
     ("files",),
-    ("examine", "findings"),
-    ("backend",),
-    ("embeddings", "exchange", "links", "merging"),
+    ("examine", "findings", "place"),
+    ("embeddings", "exchange", "links"),
     ("store",),
-    ("ranking",),
+    ("merging", "ranking"),
+    ("points",),
     (
         *("arguments", "check", "errors", "human_words", "identity", "limits", "masking", "memory"),
         *("network", "plaintext", "posix", "resources", "settings", "speaker", "times", "tokens"),
@@ -31,13 +31,13 @@ LAYERS = (
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
 GROUND = set(LAYERS[-1])
-# What the two backends are built on.
+# What the two places are built on.
 UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["files"]}
 
 # What each package outside imports of memory_semantic; "" is what it exports. The command and the
 # daemon, guests of the core, take public names alone.
 OUTSIDE = {
-    "agent_memory": {"", "exchange", "limits", "times"},
+    "agent_memory": {"", "exchange", "limits", "times", "upkeep"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
     "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,
@@ -52,9 +52,9 @@ OUTSIDE = {
 
 # The modules, or the room, that may import what takes long to load, or is good for one thing only.
 USERS = {
-    "qdrant_edge": {"files.shard", "files.query"},
+    "qdrant_edge": {"files.edge"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "settings"},
+    "memory_server": {"storage", "settings", "upkeep"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
         "agent_memory.commands.share",

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -257,7 +256,7 @@ async def busy(sam: MemoryStorage) -> AsyncIterator[ExitStack]:
     """While it is open, the store is locked, as it may be by another process."""
     await sam.store("Something.")
     with ExitStack() as lock:
-        lock.enter_context(take_lock(sam.folder.database, time.monotonic(), Event()))
+        lock.enter_context(take_lock(sam.folder.database, time.monotonic()))
         yield lock
 
 

@@ -1,7 +1,7 @@
 """This process's one line to each store: calls queue up, and one thread runs them with it open.
 
-The store stays open for a moment after each call, because most of a call is opening and closing;
-its worker leaves as soon as another process wants it.
+After a burst of calls the store stays open for a moment ("lingers"), because most of a call is
+opening and closing; its worker leaves as soon as another process wants it.
 """
 
 import asyncio
@@ -26,8 +26,9 @@ logger = logging.getLogger(__name__)
 # How long calls are served while another process waits for the lock: about six times as long as
 # opening a store takes, so that most of a turn is work.
 TURN_SECONDS = 0.1
-# How long a store stays open after a call. No longer, because a process that is stopped (Ctrl-Z)
-# meanwhile keeps all others out.
+# Two calls within this time are a burst, after which the store stays open for the same time. No
+# longer, because a process that is stopped (Ctrl-Z) meanwhile keeps all others out. Not after a
+# single call, which would take half as long again to look for others.
 LINGER_SECONDS = 0.25
 # Even a call that must not wait for others needs a moment to reach the worker.
 LEAST_SECONDS = 0.25
@@ -69,6 +70,8 @@ class Door:
         self._folder = folder
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()  # None: close the store
         self._worker: Thread | None = None
+        self._begun = 0.0  # when the last call began
+        self._lingers = False
 
     async def run(self, work: Callable[[S], T], enter: Enter[S], seconds: float) -> T | None:
         """Run `work` on the store in the worker's thread, in the order of the calls; returns or
@@ -130,6 +133,8 @@ class Door:
                 turn_ends = time.monotonic() + TURN_SECONDS
             if not call.answer.set_running_or_notify_cancel():
                 return opened, turn_ends
+            now = time.monotonic()
+            self._lingers, self._begun = now - self._begun < LINGER_SECONDS, now
             if opened:
                 result = call.work(opened)
         except BaseException as error:  # an engine that panics raises no Exception
@@ -146,13 +151,15 @@ class Door:
             with suppress(Empty):
                 return self._calls.get_nowait()
             return None
-        end = time.monotonic() + LINGER_SECONDS
-        while time.monotonic() < turn_ends or not opened.wanted():
-            try:
-                return self._calls.get(timeout=POLL_SECONDS)
-            except Empty:
-                if time.monotonic() >= end or opened.wanted():
-                    break
+        seconds, pause = (LINGER_SECONDS, POLL_SECONDS) if self._lingers else (0, 0)
+        end = time.monotonic() + seconds
+        with suppress(OSError):  # a file system that fails now is an error of the next call
+            while time.monotonic() < turn_ends or not opened.wanted():
+                try:
+                    return self._calls.get(timeout=pause)
+                except Empty:
+                    if time.monotonic() >= end or opened.wanted():
+                        break
         return None
 
 

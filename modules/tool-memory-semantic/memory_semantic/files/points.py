@@ -68,7 +68,7 @@ class FilePoints:
         """Whether the store still exists, and more can be done with it: not after a swap, nor if
         the journal is not whole any more.
         """
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             return not self._ends and self._identity == manifests.identity(self._folder.database)
         return False
 
