@@ -97,8 +97,8 @@ def exhausted(doing: str, lacking: str, outcome: str = "") -> ResourceError:
 
 @contextmanager
 def explained(outcome: str) -> Iterator[None]:
-    """Turn an error of the store or the system in the block into a StorageError that ends with
-    `outcome`: what was changed. An error that already says so is left alone.
+    """Turn an error in the block, of the store or the system or from starting a thread, into a
+    StorageError that ends with `outcome`: what was changed. One that already says so is left alone.
     """
     try:
         yield
@@ -106,23 +106,12 @@ def explained(outcome: str) -> Iterator[None]:
         if error.outcome:
             raise
         raise type(error)(str(error), outcome) from error
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
         if lacking := shortage(error):
             raise exhausted("The store cannot be used now", lacking, outcome) from error
-        reason = named(error) or type(error).__name__
-        raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error
-
-
-@contextmanager
-def starting_a_thread() -> Iterator[None]:
-    """Turn the error of a thread that cannot be started into a StorageError: there are too many, or
-    the interpreter is ending.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        if lacking := shortage(error):
-            raise exhausted("The store cannot be used now", lacking, UNCHANGED) from error
-        raise StorageError(
-            "The store cannot be used any more: the program is ending.", UNCHANGED
-        ) from error
+        said = f"The store's folder cannot be used: {named(error) or type(error).__name__}."
+        if isinstance(error, RuntimeError):
+            if "shutdown" not in str(error):  # as no thread can be started then
+                raise
+            said = "The store cannot be used any more: the program is ending."
+        raise StorageError(said, outcome) from error
