@@ -4,15 +4,14 @@ The client for an address, with its open connections, lasts as long as the proce
 """
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from threading import Event
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import tenacity
-from httpx import ReadTimeout, Response, SyncByteStream, TimeoutException, TransportError
+from httpx import TimeoutException, TransportError
 from memory_semantic.errors import StorageError
 from memory_semantic.network import obstacle, proxied, redirection
 from qdrant_client import QdrantClient
@@ -24,8 +23,6 @@ from .settings import KEY_VARIABLE, ServerConfig
 T = TypeVar("T")
 
 TRIES = 3
-# The longest wait between two tries that a server may ask for.
-MAX_WAIT_SECONDS = 10.0
 
 _NONSENSE = "gave an answer that is not from Qdrant. Check qdrant_url."
 
@@ -52,7 +49,7 @@ class Connection:
         self._server = f"The Qdrant server at {urlsplit(url).netloc}"
         self._tries = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(TRIES),
-            wait=_seconds_to_wait,
+            wait=tenacity.wait_exponential(0.5),
             retry=tenacity.retry_if_exception(_may_pass),
             sleep=self._pause,
             reraise=True,
@@ -86,11 +83,6 @@ class Connection:
 @cache
 def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
     """This process's client for the server at `url`; it keeps its connections open."""
-
-    def bound(response: Response) -> None:
-        assert isinstance(response.stream, SyncByteStream)
-        response.stream = _Bounded(response.stream, seconds)
-
     # As a header, the key causes no warning on the host's standard error if it is sent without TLS,
     # as may be fine inside a cluster.
     return QdrantClient(
@@ -98,29 +90,11 @@ def connect(url: str, api_key: str, seconds: int) -> QdrantClient:
         headers={"api-key": api_key} if api_key else None,
         timeout=seconds,
         check_compatibility=False,
-        event_hooks={"response": [bound]},
     )
 
 
 # If parent and child shared a connection, they would mix up their answers.
 os.register_at_fork(after_in_child=connect.cache_clear)
-
-
-class _Bounded(SyncByteStream):
-    """A body that must arrive within this many seconds of its headers: httpx's own time-out starts
-    over with each byte of a body that trickles in.
-    """
-
-    def __init__(self, stream: SyncByteStream, seconds: float) -> None:
-        self._stream = stream
-        self._end = time.monotonic() + seconds
-        self.close = stream.close
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            if time.monotonic() > self._end:
-                raise ReadTimeout("The answer took too long.")
-            yield chunk
 
 
 def _may_pass(error: BaseException) -> bool:
@@ -132,15 +106,6 @@ def _may_pass(error: BaseException) -> bool:
 
 def _is_transport(error: BaseException) -> bool:
     return isinstance(error, ResponseHandlingException) and isinstance(error.source, TransportError)
-
-
-def _seconds_to_wait(state: tenacity.RetryCallState) -> float:
-    """What the server asks for in Retry-After, within reason; else 0.5 s, then 1 s."""
-    error = state.outcome.exception() if state.outcome else None
-    header = getattr(error, "headers", {}).get("retry-after", "")
-    asked = getattr(error, "retry_after_s", int(header) if header.isdecimal() else None)
-    seconds = 0.5 * 2 ** (state.attempt_number - 1) if asked is None else asked
-    return min(max(seconds, 0), MAX_WAIT_SECONDS)
 
 
 def _silence(error: Exception) -> str:

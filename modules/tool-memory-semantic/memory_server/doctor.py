@@ -40,7 +40,7 @@ async def findings(
             none = f"{place.agent!r} has no store at {place.where}."
             yield Finding("ok", "store", none, NO_STORE)
             return
-        yield about_info(info, place.collection)
+        yield about_info(info, place.config.collection(place.agent))
         with progress("Comparing", info.memories) as bar:
             problems, number = await place.run(
                 lambda store: (examine(store, progress=bar.done), store.count())
@@ -61,7 +61,7 @@ def no_reembed(place: ServerPlace, info: StoreInfo) -> StorageError:
         "A store on a server cannot be given another model in place. Set embedding_model to "
         f"{info.model.model!r} on every machine, so that nobody stores meanwhile. Then "
         f"`agent-memory export memories.jsonl --agent {place.agent}`, remove the collection "
-        f"{place.collection!r} from the server (or set another qdrant_prefix), and "
+        f"{place.config.collection(place.agent)!r} from the server (or set another qdrant_prefix), and "
         f"`agent-memory import memories.jsonl --agent {place.agent}`.",
         UNCHANGED,
     )

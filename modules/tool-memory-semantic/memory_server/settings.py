@@ -45,3 +45,7 @@ class ServerConfig(Settings):
         description="copies of a new store, on different nodes; use 3 in a cluster. A write must "
         "reach more than half of them",
     )
+
+    def collection(self, agent: str) -> str:
+        """The name of the collection of `agent`."""
+        return f"{self.qdrant_prefix}.{agent}"

@@ -1,22 +1,34 @@
 """The points of a store on this machine while its lock is held: its shard, and the journal."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from uuid import UUID
 
-from ..errors import MAYBE_STORED, counted, damage, explained
+from ..errors import MAYBE_STORED, StorageError, counted, damage, explained
 from ..limits import PAGE
 from ..memory import Memory
 from ..points import Condition, Point, Question, StoreInfo, pages
 from . import disk
 from . import info as manifests
-from .edge import Shard
+from .edge import LARGE, Shard
 from .folder import AgentFolder, clear_debris
 from .info import Manifest
 from .journal import lines_of
 from .lock import Lock
 from .swap import require_space, swap
 from .vectors import forget
+
+logger = logging.getLogger(__name__)
+
+# How much a large store grows before its shard is made anew, because what is new opens more slowly:
+# by so many memories, and by this share. So each is written anew about five times in all.
+_GROWN = 5_000
+_GROWN_SHARE = 0.25
+
+# The databases whose shard this process could not make anew: it is tried once.
+_failed: set[Path] = set()
 
 
 class FilePoints:
@@ -34,7 +46,8 @@ class FilePoints:
         self._lock = lock
         self._identity = manifests.identity(database)
         self._path = path = database / manifest.shard
-        self._ends = False
+        self._made_with = manifest.memories
+        self._ends = self._is_slow = False
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         with ExitStack() as on_error:
@@ -47,12 +60,26 @@ class FilePoints:
             self.info = manifest.model_copy(update={"memories": count})
             folder.journal.check(manifest, count, lambda: pages(self))
             clear_debris(database, manifest)
+            self._is_slow = self._shard.versions() > count
             on_error.pop_all()
 
     def close(self) -> None:
-        """Release the shard's files and the lock."""
-        self._ends = True
+        """Release the shard's files and the lock; before that, make the shard anew if that is due.
+        Nobody waits for it: a failure is logged.
+        """
         with self._lock:
+            try:
+                if self._is_slow and not self._ends and self._path.parent not in _failed:
+                    self.swap(self.info, lambda point: point, self.info.memories)
+            except (OSError, StorageError) as error:
+                _failed.add(self._path.parent)
+                logger.warning(
+                    "The shard of agent %r was not made anew: %s. Its store works, but opens "
+                    "slowly.",
+                    self.info.agent,
+                    type(error).__name__,
+                )
+            self._ends = True
             self._shard.close()
             with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
                 disk.make_private(self._path)
@@ -88,6 +115,8 @@ class FilePoints:
             journal.add(lines)
         self.info = self.info.model_copy(update={"memories": number})
         self._ends = not journal.is_whole
+        grown = number - self._made_with
+        self._is_slow |= number >= LARGE and grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""

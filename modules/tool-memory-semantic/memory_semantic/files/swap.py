@@ -17,7 +17,7 @@ from ..errors import StorageError, counted, explained
 from ..points import Point, StoreInfo
 from . import disk
 from . import info as manifests
-from .edge import Shard
+from .edge import LARGE, Shard
 from .folder import UNFINISHED, AgentFolder, clear_debris
 from .info import Manifest
 from .journal import Lines, lines_of
@@ -42,10 +42,13 @@ def swap(
     database, unfinished = folder.database, folder.database / UNFINISHED
     disk.remove(unfinished)
     lines = Lines()
-    with closing(Shard.create(unfinished, info)) as shard:
+    large = number >= LARGE
+    with closing(Shard.create(unfinished, info, large)) as shard:
         for page in pages:
             lines += lines_of(page, info.agent)
             shard.fill(page)
+        if large:
+            shard.optimize()
         shard.flush()
         written = shard.count()
     if not written == len(lines) == number:
