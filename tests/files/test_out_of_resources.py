@@ -12,8 +12,7 @@ from command import Command
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
-from memory_semantic.errors import ResourceError
-from memory_semantic.resources import shortage
+from memory_semantic.errors import ResourceError, shortage
 from processes import run
 
 

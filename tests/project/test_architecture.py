@@ -24,8 +24,8 @@ LAYERS = (
     ("merging", "ranking"),
     ("points",),
     (
-        *("arguments", "check", "errors", "human_words", "identity", "limits", "masking", "memory"),
-        *("network", "plaintext", "posix", "resources", "settings", "speaker", "times", "tokens"),
+        *("arguments", "check", "errors", "identity", "limits", "masking", "memory"),
+        *("network", "plaintext", "posix", "settings", "speaker", "times", "tokens"),
         "workers",
     ),
 )

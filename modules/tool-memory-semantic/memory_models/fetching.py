@@ -12,9 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory_semantic.errors import UNCHANGED, EmbeddingError, InputError
+from memory_semantic.errors import UNCHANGED, EmbeddingError, InputError, shortage
 from memory_semantic.network import proxied
-from memory_semantic.resources import shortage
 
 from . import running
 from .catalogue import RECOMMENDED, SAMPLE, UNFIT, prefixes, real_name

@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from memory_semantic.errors import UNCHANGED, EmbeddingError
-from memory_semantic.resources import shortage
+from memory_semantic.errors import UNCHANGED, EmbeddingError, shortage
 
 from .catalogue import MULTILINGUAL
 

@@ -16,10 +16,11 @@ from .errors import (
     RefusedTextError,
     StorageError,
     counted,
+    readable_size,
+    shortage,
 )
 from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
-from .resources import readable_size, shortage
 
 if TYPE_CHECKING:
     from . import exchange, times, upkeep

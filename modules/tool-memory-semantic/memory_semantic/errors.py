@@ -11,14 +11,16 @@
         └── DamagedStoreError    it is damaged
 
 Every message is a sentence for the model or the person who reads it: what happened, what was and
-was not changed, what to do. None carries the text of a memory or a key.
+was not changed, what to do. None carries the text of a memory or a key. If something ran out, such
+as memory, descriptors or disk space, they say so, and do not call it damage.
 """
 
-from collections.abc import Collection, Iterator
+import errno
+import os
+import re
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from uuid import UUID
-
-from .resources import named, shortage
 
 
 class AgentMemoryError(Exception):
@@ -78,11 +80,34 @@ UNCHANGED = "Nothing was changed."
 MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
 MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
 
+# What was refused, and what to do about it.
+_ADVICE = {
+    errno.EMFILE: "Raise the limit of this process (ulimit -n), or let it close some",
+    errno.ENFILE: "The whole machine has no more; close some",
+    errno.ENOMEM: "Free some memory, or raise the limit of this process (ulimit -v)",
+    errno.EAGAIN: "Free some, or raise the limit of this user (ulimit -u)",
+    errno.EFBIG: "Raise the limit of this process (ulimit -f)",
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some space, or raise the quota",
+}
+_NAMES = {os.strerror(number): number for number in _ADVICE}
+# How the engine ends a message from the system, and how Rust prints an error itself.
+_NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
+
 
 def counted(number: int, what: str = "memory") -> str:
     """`1 memory`, `2,000 memories`."""
     plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"{number:,} {what if number == 1 else plural}"
+
+
+def readable_size(size: float) -> str:
+    """Bytes as people say them: `3.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def damage(agent: str, sign: str) -> DamagedStoreError:
@@ -115,3 +140,45 @@ def explained(outcome: str) -> Iterator[None]:
                 raise
             said = "The store cannot be used any more: the program is ending."
         raise StorageError(said, outcome) from error
+
+
+def shortage(error: BaseException) -> str:
+    """What ran out, if that caused `error`, and what to do about it, in two sentences; else ""."""
+    number = _number(error, _ADVICE)
+    what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
+    return f"{what} ({errno.errorcode[number]}). {_ADVICE[number]}." if number else ""
+
+
+def named(error: BaseException) -> str:
+    """The system's error that caused `error`: `Input/output error (EIO)`; empty if none did."""
+    number = _number(error, errno.errorcode)
+    return f"{os.strerror(number)} ({errno.errorcode[number]})" if number else ""
+
+
+def denied(error: BaseException) -> bool:
+    """Whether the cause of `error` is a file that this user may not read or write."""
+    return bool(_number(error, (errno.EACCES, errno.EPERM)))
+
+
+def _number(error: BaseException | None, known: Container[int]) -> int:
+    """The first number that is `known`, of `error` and what caused it; 0 if there is none."""
+    while error:
+        if (number := _own_number(error)) in known:
+            return number
+        error = error.__cause__ or error.__context__
+    return 0
+
+
+def _own_number(error: BaseException) -> int:
+    if isinstance(error, OSError):
+        return error.errno or 0
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
+    text = str(error)
+    if text == "can't start new thread":
+        return errno.EAGAIN
+    if found := _NUMBER.findall(text):
+        return int(found[-1][0] or found[-1][1])
+    if isinstance(error, ImportError):  # it quotes the loader
+        return next((number for name, number in _NAMES.items() if name in text), 0)
+    return 0

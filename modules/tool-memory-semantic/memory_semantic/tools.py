@@ -12,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .arguments import read_arguments
-from .errors import AgentMemoryError, InputError
+from .errors import AgentMemoryError, InputError, shortage
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import DEFAULT_RESULTS, FITS, MAX_ANSWER_CHARS
 from .memory import MEMORY_ID, Memory, Speaker, utc_now
 from .plaintext import without_tags
-from .resources import shortage
 
 if TYPE_CHECKING:
     from amplifier_core import ToolResult

@@ -14,8 +14,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from ..errors import UNCHANGED, EmbeddingError
-from ..resources import shortage
+from ..errors import UNCHANGED, EmbeddingError, shortage
 
 _DIMENSIONS = 256
 _ROW = struct.Struct(f"<{_DIMENSIONS}e")  # a token's vector, in float16

@@ -20,7 +20,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types import CreateEmbeddingResponse
 from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt
 
-from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, counted
+from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, counted, shortage
 from ..limits import (
     EMBEDDING_BATCH,
     EMBEDDING_MAX_WAIT_SECONDS,
@@ -29,7 +29,6 @@ from ..limits import (
 )
 from ..memory import point_id
 from ..network import obstacle, proxied, redirection
-from ..resources import shortage
 from .generator import SET_KEY, unusable
 
 _SERVICE = "The embeddings service"
