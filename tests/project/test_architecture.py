@@ -24,7 +24,7 @@ LAYERS = (
     ("merging", "ranking"),
     ("points",),
     (
-        *("arguments", "check", "errors", "identity", "limits", "masking", "memory"),
+        *("check", "errors", "identity", "limits", "masking", "memory"),
         *("network", "plaintext", "posix", "settings", "speaker", "times", "tokens"),
         "workers",
     ),

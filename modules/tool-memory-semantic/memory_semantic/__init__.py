@@ -24,7 +24,6 @@ from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
     from . import exchange, times, upkeep
-    from .arguments import read_arguments
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from .storage import MemoryStorage
     from .store import Store
     from .tokens import estimate_tokens
+    from .tools import read_arguments
     from .usage import Search
     from .waiting import Waiting
 
@@ -80,7 +80,6 @@ __all__ = [
 
 # The module of each name that is loaded at first use, or the name is that module.
 _LATER = {
-    "arguments": ["read_arguments"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
     "findings": ["Finding", "ShowProgress"],
@@ -94,6 +93,7 @@ _LATER = {
     "store": ["Store"],
     "times": ["times"],
     "tokens": ["estimate_tokens"],
+    "tools": ["read_arguments"],
     "upkeep": ["upkeep"],
     "usage": ["Search"],
     "waiting": ["Waiting"],

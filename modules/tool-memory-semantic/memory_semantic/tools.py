@@ -4,14 +4,15 @@ Importing this loads neither the vector engine nor an embedding model: Amplifier
 module twice, once only to look at it. Nor does it need Amplifier: only `execute` does.
 """
 
+import json
 import logging
 import reprlib
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .arguments import read_arguments
 from .errors import AgentMemoryError, InputError, shortage
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import DEFAULT_RESULTS, FITS, MAX_ANSWER_CHARS
@@ -35,6 +36,8 @@ EVENTS = {
 # What a model is told if it pins, or replaces, what it must not.
 _ONLY_USER = "only the user's own words, verbatim from this session,"
 _UNSHOWN = "only with recall, which this session lacks"
+# What clients fill in for an optional argument that is not meant, besides None.
+_NOTHING = ("", "null", "none")
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
@@ -234,6 +237,37 @@ class MemorySearchTool(MemoryTool):
         if memories and not any(memory.fit >= FITS for memory in memories):
             output["nothing_fits_well"] = True
         return output | {"memories": _readable(memories)}, masked + in_memories
+
+
+def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are `given` to a tool, each of the type that its JSON `schema` names: some
+    clients send lists, numbers and booleans as texts, and fill in what is optional. Of the optional
+    ones, those that mean something. What cannot be read so, or is unknown, stays as it is.
+    """
+    read = dict(given)
+    for name in schema["properties"].keys() & given:
+        field, value = schema["properties"][name], given[name]
+        options = {each.get("type", "object"): each for each in field.get("anyOf", [field])}
+        # Where any text may stand, or an object in its place, somebody may have written "null".
+        written = field.get("default") == "" or {"string", "object"} <= options.keys()
+        nothing = isinstance(value, str) and value.strip().lower() in _NOTHING and not written
+        if name not in schema.get("required", ()) and (value is None or nothing):
+            del read[name]
+        elif isinstance(value, str) and "string" not in options:
+            read[name] = _of_text(value, options)
+    return read
+
+
+def _of_text(text: str, options: Mapping[str, Any]) -> Any:
+    value: Any = text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text.lower() if "boolean" in options else text)
+    items = options.get("array", {}).get("items", {})
+    is_json = isinstance(value, list) or text.lstrip().startswith(("[", "{"))
+    if items.get("type") != "string" or is_json:
+        return value
+    words = value if isinstance(value, str) else text  # a word may be in quotes, or a number
+    return [part.strip() for part in words.split(",") if part.strip()]
 
 
 def failure(error: Exception, what: str) -> str:
