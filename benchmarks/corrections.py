@@ -21,7 +21,7 @@ from typing import Any
 
 from memory_semantic import MemoryStorage
 from memory_semantic.links import link
-from memory_semantic.store import Store, with_ids
+from memory_semantic.store import Store
 from recall_sets import FOLDER, NOW, for_tuning, own
 from scoring import DEPTH, Answer, Question, scores
 
@@ -57,7 +57,7 @@ async def _links() -> dict[str, Any]:
         def relink(store: Store) -> None:
             for chain in CHAINS:
                 for old, new in pairwise(chain):
-                    [found] = with_ids(store, [by_name[old].id])
+                    [found] = store.with_ids([by_name[old].id])
                     link(store, [found], by_name[new])
 
         await storage.run(relink, None)

@@ -162,7 +162,7 @@ def qdrant() -> Iterator["QdrantServer"]:
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed requests to a Qdrant server are retried at once."""
-    monkeypatch.setattr("memory_server.connection._seconds_to_wait", lambda state: 0.01)
+    monkeypatch.setattr("memory_server.connection.PAUSE_SECONDS", 0.01)
 
 
 class Tools:

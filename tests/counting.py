@@ -47,8 +47,11 @@ class CountingDoor:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    async def run(self, work: Callable[[Counting], T], seconds: float) -> T | None:
-        return await door_of(self.folder).run(work, partial(Counting, self.folder), seconds)
+    async def run(self, work: Callable[[Counting], T], seconds: float) -> T:
+        enter = partial(Counting, self.folder)
+        done = await door_of(self.folder).run(lambda opened: (work(opened),), enter, seconds)
+        assert done
+        return done[0]
 
     def close(self) -> None:
         door_of(self.folder).close()

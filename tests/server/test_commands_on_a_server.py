@@ -12,14 +12,16 @@ from click.testing import Result
 from command import invoke, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage
+from memory_semantic import Memory, MemoryStorage, upkeep
 from memory_semantic.memory import point_id
 from memory_server.collection import Collection
+from memory_server.connection import Connection
+from qdrant_client.http.models import VersionInfo
 from qdrant_server import QdrantServer
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
-ALIAS = "agent-memory.sam"
+COLLECTION = "agent-memory.sam"
 TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
 
 
@@ -66,11 +68,9 @@ def unwell(*arguments: str, code: int = 0) -> dict[str, dict[str, Any]]:
     return {f["subject"]: f for f in found if f["state"] != "ok" and f["subject"] != "identity"}
 
 
-def collections(qdrant: QdrantServer) -> dict[str, list[str]]:
-    """All collections by name, with their aliases."""
-    names = [one.name for one in qdrant.client.get_collections().collections]
-    aliases = qdrant.client.get_aliases().aliases
-    return {n: [a.alias_name for a in aliases if a.collection_name == n] for n in names}
+def collections(qdrant: QdrantServer) -> list[str]:
+    """The names of all collections."""
+    return [one.name for one in qdrant.client.get_collections().collections]
 
 
 class TestAsWithFiles:
@@ -150,7 +150,7 @@ class TestErrors:
             said = run(*command, code=1).output
             assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
             assert said.count("Nothing was changed") <= 1, command
-        assert collections(qdrant) == {}
+        assert collections(qdrant) == []
 
     def test_what_it_says_takes_the_store_to_the_server(
         self, qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,7 +193,7 @@ class TestDoctor:
     ) -> None:
         settings(agent_identity="sam")
         assert f"'sam' has no store at {qdrant.url}" in run("doctor").stdout
-        assert unwell() == {} and collections(qdrant) == {}
+        assert unwell() == {} and collections(qdrant) == []
         asyncio.run(storage.store("fact 0"))
         assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
         asyncio.run(storage.store_many([f"fact {number}" for number in range(300)]))
@@ -215,12 +215,13 @@ class TestDoctor:
     async def test_a_key_that_goes_unencrypted(
         self, url: str, warned: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Collection, "version", lambda *_: "1.20.0")
+        about = VersionInfo(title="qdrant", version="1.20.0")
+        monkeypatch.setattr(Connection, "ask", lambda *_: about)
         monkeypatch.setattr(Collection, "present", lambda *_: None)
         storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
-        place = storage.backend
-        about = place.findings(storage.config, lambda *_: nullcontext())  # type: ignore[arg-type]
-        found = [finding async for finding in about]
+        progress: Any = lambda *_: nullcontext()  # noqa: E731
+        examined = upkeep.findings(storage.place, storage.config, progress)
+        found = [finding async for finding in examined]
         assert warned == any("unencrypted" in finding.text for finding in found)
 
     def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
@@ -234,8 +235,8 @@ class TestDoctor:
     ) -> None:
         key = str(point_id(TEXTS[2]))
         for harm in (
-            lambda: qdrant.client.set_payload(ALIAS, {"content": "other"}, [key]),
-            lambda: qdrant.client.delete_payload(ALIAS, ["id"], [key]),
+            lambda: qdrant.client.set_payload(COLLECTION, {"content": "other"}, [key]),
+            lambda: qdrant.client.delete_payload(COLLECTION, ["id"], [key]),
         ):
             harm()
             found = unwell(code=1)["store"]
@@ -266,7 +267,7 @@ class TestAnotherModel:
         assert said.endswith("Nothing was changed.\n")
         assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
         [name] = re.findall("remove the collection '(.*?)' from the server", said)
-        assert collections(qdrant) == {name: [ALIAS]}
+        assert collections(qdrant) == [name] == [COLLECTION]
         assert "Set embedding_model to 'm' on every machine" in said
         export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
         settings(embedding_model="m", **config)

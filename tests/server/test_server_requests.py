@@ -8,14 +8,16 @@ from memory_semantic import MemoryStorage, ranking
 from memory_semantic.errors import ReplacedStoreError, StorageError
 from memory_semantic.memory import Memory
 from memory_semantic.merging import merge
-from memory_semantic.store import EmbeddingModel, Question, Store, StoreInfo, Where
-from memory_server.backend import ServerBackend
+from memory_semantic.points import EmbeddingModel, Question, StoreInfo
+from memory_semantic.store import Store
+from memory_server.place import ServerPlace
+from memory_server.points import vector_name
 from qdrant_server import QdrantServer
 
-ALIAS = "/collections/agent-memory.sam"
-INFO, READ, WRITE = ("GET", ALIAS), ("POST", f"{ALIAS}/points"), ("PUT", f"{ALIAS}/points")
-QUERY, SCROLL = ("POST", f"{ALIAS}/points/query/batch"), ("POST", f"{ALIAS}/points/scroll")
-COUNT, DELETE = ("POST", f"{ALIAS}/points/count"), ("POST", f"{ALIAS}/points/delete")
+HERE = "/collections/agent-memory.sam"
+INFO, READ, WRITE = ("GET", HERE), ("POST", f"{HERE}/points"), ("POST", f"{HERE}/points/batch")
+QUERY, SCROLL = ("POST", f"{HERE}/points/query/batch"), ("POST", f"{HERE}/points/scroll")
+COUNT = ("POST", f"{HERE}/points/count")
 
 
 @pytest.fixture
@@ -26,12 +28,12 @@ async def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStor
     return storage
 
 
-async def test_a_store_of_one_memory_is_four_requests(
+async def test_a_store_of_one_memory_is_three_requests(
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     for text in ("new", "the meeting of team 3 is at noon"):
         await storage.store(text, ["tag"])
-        assert qdrant.requests == [INFO, READ, WRITE, READ]
+        assert qdrant.requests == [INFO, READ, WRITE]
         qdrant.clear()
 
 
@@ -53,17 +55,14 @@ async def test_a_search_is_three_requests_and_two_without_words(
     assert qdrant.requests == [INFO, QUERY, *equals]
 
 
-async def test_a_search_that_finds_little_and_a_store_in_a_cluster_make_more_requests(
+async def test_a_search_that_finds_little_makes_one_more_request(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
-    storage = make_storage(qdrant_url=qdrant.url, qdrant_replicas=3)
+    storage = make_storage(qdrant_url=qdrant.url)
     await storage.store("the meeting is at noon")
     qdrant.clear()
     await storage.search("meeting")
     assert qdrant.requests == [INFO, QUERY, QUERY, SCROLL]
-    qdrant.clear()
-    await storage.store("new")
-    assert qdrant.requests == [INFO, READ, READ, WRITE, READ]
 
 
 async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:
@@ -72,7 +71,7 @@ async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None
     assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
     qdrant.clear()
     assert await storage.delete([memory.id]) == 1
-    assert qdrant.requests == [INFO, SCROLL, SCROLL, DELETE, SCROLL]
+    assert qdrant.requests == [INFO, SCROLL, SCROLL, WRITE]
 
 
 INFO_OF_SAM: dict[str, Any] = {"agent": "sam", "created": Clock().now}
@@ -88,45 +87,43 @@ def memories(clock: Clock) -> list[Memory]:
 
 
 @pytest.fixture
-async def backend(qdrant: QdrantServer, clock: Clock) -> ServerBackend:
-    backend = ServerBackend("sam", qdrant.url)
+async def place(qdrant: QdrantServer, clock: Clock) -> ServerPlace:
+    place = ServerPlace("sam", qdrant.url)
     create = StoreInfo(embedding=NORTH, words=1, **INFO_OF_SAM)
-    await backend.run(lambda store: store.update(memories(clock), merge), create=create)
-    return backend
+    await place.run(lambda store: store.put(memories(clock), merge), create=create)
+    return place
 
 
 async def test_a_point_without_a_vector_is_in_no_answer(
-    backend: ServerBackend, qdrant: QdrantServer
+    place: ServerPlace, qdrant: QdrantServer
 ) -> None:
     [fox, *_] = memories(Clock())
-    info = await backend.info()
+    info = await place.info()
     assert info
-    qdrant.client.delete_vectors(ALIAS.rpartition("/")[2], [info.vector], [fox.key.hex])
+    qdrant.client.delete_vectors(HERE.rpartition("/")[2], [vector_name(info)], [fox.key.hex])
     words = ranking.indexed("red fox")
 
     def work(store: Store) -> list[Memory]:
         question = Question([1.0, 0.0], words, 50, sum(store.rarities(words)))
-        return store.nearest([(question, Where())], 10)[0]
+        return store.nearest([question], 10)[0]
 
-    assert [memory.content for memory in await backend.run(work) or []] == ["red dog", "cat", "…"]
+    assert [memory.content for memory in await place.run(work) or []] == ["red dog", "cat", "…"]
 
 
-async def test_another_model_than_the_call_expects_is_an_error(backend: ServerBackend) -> None:
+async def test_another_model_than_the_call_expects_is_an_error(place: ServerPlace) -> None:
     other = StoreInfo(embedding=EAST, **INFO_OF_SAM)
     with pytest.raises(ReplacedStoreError):
-        await backend.run(lambda store: store.count(), create=other)
-    info = await backend.info()
+        await place.run(lambda store: store.count(), create=other)
+    info = await place.info()
     assert info and info.model == NORTH and info.memories == 4
-    assert await backend.run(lambda store: store.count(), expect=info) == 4
+    assert await place.run(lambda store: store.count(), expect=info) == 4
 
 
-async def test_what_was_deleted_meanwhile_keeps_no_vector(
-    backend: ServerBackend, clock: Clock
-) -> None:
+async def test_what_was_deleted_meanwhile_keeps_no_vector(place: ServerPlace, clock: Clock) -> None:
     [fox, *_] = memories(clock)
-    known = await backend.run(lambda store: store.get([fox.key]))
+    known = await place.run(lambda store: store.get([fox.key], vectors=True))
     assert known and known[fox.key].embedding == pytest.approx(fox.embedding, abs=1e-3)
-    await backend.run(lambda store: store.delete(list(known.values())))
+    await place.run(lambda store: store.forget(list(known.values())))
     fox.embedding = []
     with pytest.raises(StorageError, match=r"deleted while.*Nothing was changed"):
-        await backend.run(lambda store: store.update([fox], merge))
+        await place.run(lambda store: store.put([fox], merge))

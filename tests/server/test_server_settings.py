@@ -12,7 +12,7 @@ from qdrant_server import QdrantServer
 
 KEY = "qd-very-secret"
 TEXT = "a private thought"
-ALIAS = "agent-memory.sam"
+COLLECTION = "agent-memory.sam"
 
 
 @pytest.fixture
@@ -102,10 +102,8 @@ async def test_a_store_on_this_machine_is_not_ignored(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((f"qdrant_{name}", 0) for name in ("replicas", "shards", "timeout", "exact_below")),
-        *(("qdrant_write_consistency", value) for value in (0, "most", 1.5)),
+        *((f"qdrant_{name}", 0) for name in ("replicas", "timeout")),
         *(("qdrant_prefix", value) for value in ("a/b", "a.b", "x" * 65)),
-        ("qdrant_quantization", "int4"),
         ("qdrant_api_key", 7),
     ],
 )
@@ -114,7 +112,7 @@ def test_an_invalid_setting_is_named(make_storage: MakeStorage, name: str, value
         make_storage(**{"qdrant_url": "http://127.0.0.1:9", name: value})
 
 
-async def test_a_key_for_the_alias_alone_is_enough_for_an_agent(
+async def test_a_key_for_the_collection_alone_is_enough_for_an_agent(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
     storage = make_storage(qdrant_url=qdrant.url)
@@ -124,27 +122,20 @@ async def test_a_key_for_the_alias_alone_is_enough_for_an_agent(
     await storage.search("which word is not known?", tags=["x"])
     assert await storage.get(memory_id) and await storage.get_recent(5) and await storage.count()
     assert await storage.delete([memory_id]) == 1
-    assert await storage.run(lambda store: sum(map(len, store.scan())), 0) == 1
-    assert all(f"{path}/".startswith(f"/collections/{ALIAS}/") for _, path in qdrant.requests)
-    about_it = {method for method, path in qdrant.requests if path == f"/collections/{ALIAS}"}
+    assert await storage.run(lambda store: len(list(store.scan(vectors=True))), 0) == 1
+    assert all(f"{path}/".startswith(f"/collections/{COLLECTION}/") for _, path in qdrant.requests)
+    about_it = {method for method, path in qdrant.requests if path == f"/collections/{COLLECTION}"}
     assert about_it == {"GET"}
 
 
 async def test_a_store_is_created_as_the_settings_say(
     make_storage: MakeStorage, qdrant: QdrantServer
 ) -> None:
-    config = {"qdrant_shards": "2", "qdrant_replicas": 5, "qdrant_quantization": "binary"}
-    config |= {"qdrant_prefix": "team_7", "qdrant_exact_below": 1_000}
+    config = {"qdrant_replicas": "5", "qdrant_prefix": "team_7"}
     await make_storage(qdrant_url=qdrant.url, **config).store("x")
-    await make_storage(
-        "alice", qdrant_url=qdrant.url, qdrant_write_consistency=1, qdrant_quantization="none"
-    ).store("x")
-    [(name, made), (_, other)] = qdrant.created.items()
-    assert name == "team_7.sam.memories"
-    assert (made["shard_number"], made["replication_factor"]) == (2, 5)
-    assert made["write_consistency_factor"] == 3 and other["write_consistency_factor"] == 1
+    [(name, made)] = qdrant.created.items()
+    assert name == "team_7.sam"
+    assert (made["replication_factor"], made["write_consistency_factor"]) == (5, 3)
     [vector] = made["vectors"].values()
     assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 256)
-    assert made["optimizers_config"]["indexing_threshold"] == 1_000 * 256 * 2 // 1024
-    assert made["quantization_config"] == {"binary": {"always_ram": True}}
-    assert not other.get("quantization_config")
+    assert made["hnsw_config"] == {"m": 0}  # no graph: a search compares all

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer, vector_of
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.memory import point_id
-from memory_server.info import ServerInfo
+from memory_server.points import vector_name
 from processes import finish, release, run, start
 from qdrant_server import DROP, QdrantServer, Rule
 
-ALIAS = "agent-memory.sam"
-COLLECTION = f"{ALIAS}.memories"
-UPSERT = f"PUT /collections/{ALIAS}/points"
-READ = f"POST /collections/{ALIAS}/points"
+COLLECTION = "agent-memory.sam"
+WRITE = f"POST /collections/{COLLECTION}/points/batch"
 
 
 @pytest.fixture
@@ -54,21 +51,10 @@ def before(qdrant: QdrantServer, request_number: int, hook: Callable[[], object]
     qdrant.between(hook)
 
 
-async def test_what_cannot_be_merged_after_all_says_that_some_may_be_stored(
-    storage: MemoryStorage, other: MemoryStorage, qdrant: QdrantServer
-) -> None:
-    theirs = [f"theirs {number}" for number in range(15)]
-    qdrant.between(lambda: asyncio.run(other.store("contested", theirs)), UPSERT)
-    ours = [f"ours {number}" for number in range(15)]
-    with pytest.raises(ValueError, match="may or may not have been stored"):
-        await storage.store_many(["first", ("contested", ours)])
-    assert await tags_of(storage) == {"first": set(), "contested": set(theirs)}
-
-
 # A worker loads all it needs, says so, and waits for the others.
 READY = """
 import memory_server.connection
-memory_server.connection._seconds_to_wait = lambda state: 0
+memory_server.connection.PAUSE_SECONDS = 0
 name, url = arguments[:2]
 ours = storage(qdrant_url=url)
 asyncio.run(storage("nobody", qdrant_url=url).search("x"))
@@ -85,7 +71,7 @@ def at_once(root: Path, script: str, number: int, *arguments: Any) -> list[Any]:
     return [json.loads(finish(process)) for process in processes]
 
 
-@pytest.mark.parametrize("request_number", range(16))
+@pytest.mark.parametrize("request_number", range(13))
 async def test_a_store_that_others_create_at_the_same_moment_is_the_same(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, request_number: int
 ) -> None:
@@ -96,137 +82,57 @@ async def test_a_store_that_others_create_at_the_same_moment_is_the_same(
     assert (await tags_of(storage)).keys() == expected and len(qdrant.created) == 1
 
 
-@pytest.mark.parametrize("known", [False, True])
-async def test_a_text_that_others_store_at_the_same_moment_has_the_id_of_the_first_and_all_tags(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, known: bool
-) -> None:
-    await storage.store("y")
-    first = [await storage.store("x", ["first"])] if known else []
-    theirs: list[str] = []
-    qdrant.between(lambda: theirs.append(asyncio.run(other.store("x", ["theirs"]))), UPSERT)
-    [stored] = await storage.upsert([("x", ["ours"])])
-    assert [stored.id] == theirs == (first or theirs) and stored.known and stored.changed
-    assert await tags_of(storage) == {
-        "x": {"ours", "theirs", *(["first"] if known else [])},
-        "y": set(),
-    }
-
-
-@pytest.mark.parametrize("merged", [False, True])
-async def test_a_stored_text_survives_a_delete_at_the_same_moment(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, merged: bool
-) -> None:
-    memory_id = await storage.store("x", ["first"])
-
-    def delete() -> None:
-        assert asyncio.run(other.delete([memory_id])) == 1
-        if merged:
-            asyncio.run(other.store("x", ["anew"]))
-
-    qdrant.between(delete, UPSERT)
-    memory = await storage.get(await storage.store("x", ["ours"]))
-    assert memory is not None and {"ours", *(["anew"] if merged else [])} <= set(memory.tags)
-    assert len(await tags_of(storage)) == 1
-
-
-async def test_a_write_is_retried_until_others_let_it_through_or_it_is_safe_to_repeat(
-    qdrant: QdrantServer, storage: MemoryStorage
-) -> None:
-    await storage.store("x")
-    key = point_id("x").hex
-
-    def change() -> None:
-        qdrant.client.set_payload(ALIAS, {"revision": os.urandom(4).hex()}, [key])
-
-    qdrant.rules.append(Rule(19, UPSERT, before=change))
-    await storage.store("x", ["ours"])
-    qdrant.rules.append(Rule(100, UPSERT, before=change))
-    with pytest.raises(StorageError, match=r"Others keep changing .* storing it again is safe"):
-        await storage.store("x", ["again"])
-    qdrant.rules.clear()
-    await storage.store("x", ["again"])
-    assert await tags_of(storage) == {"x": {"ours", "again"}}
-
-
-async def test_a_batch_that_others_partly_change_is_stored_in_order(
+async def test_of_a_text_that_two_insert_at_the_same_moment_one_is_kept_whole(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
-    ids = await storage.store_many([(f"known {i}", ["first"]) for i in range(4)])
+    theirs: list[str] = []
+    qdrant.between(lambda: theirs.append(asyncio.run(other.store("x", ["theirs"]))), WRITE)
+    await storage.store("x", ["ours"])
+    assert await tags_of(storage) == {"x": {"theirs"}} and await storage.get(theirs[0])
 
-    async def change() -> None:
-        await other.store_many([(f"{text}", ["theirs"]) for text in ("known 0", "new 0")])
-        await other.delete([ids[1]])
 
-    qdrant.between(lambda: asyncio.run(change()), UPSERT)
-    texts = ["new 0", "known 0", "new 1", "known 1", "known 2", "new 0", "known 3"]
-    batch = [(text, ["first"] if text == "known 3" else ["ours"]) for text in texts]
-    stored = await storage.upsert(batch)
-    found = {memory.content: memory.id for memory in await storage.get_recent(20)}
-    assert [each.id for each in stored] == [found[text] for text in texts]
-    assert [each.known for each in stored][:3] == [True, True, False]
-    assert await tags_of(storage) == {
-        **{"new 0": {"theirs", "ours"}, "new 1": {"ours"}, "known 0": {"first", "theirs", "ours"}},
-        **{"known 1": {"first", "ours"}, "known 2": {"first", "ours"}, "known 3": {"first"}},
-    }
+async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
+) -> None:
+    """But for the same field, which is that of the last."""
+    known = await storage.store("x", ["first"])
+    qdrant.between(lambda: asyncio.run(other.pin([known])), WRITE)
+    await storage.store("x", ["ours"])
+    [memory] = await storage.get_recent(pinned=True)
+    assert memory.tags == ["first", "ours"]
+    rule = await storage.store("y")
+    qdrant.between(lambda: asyncio.run(other.pin([rule])), WRITE, "POST")
+    [new] = await storage.upsert(["z"], rule)
+    memories = {memory.content: memory for memory in await storage.get_recent()}
+    assert memories["y"].replaced_by == point_id("z") and memories["y"].pinned and new.replaced
+    qdrant.between(lambda: asyncio.run(other.store("x", ["theirs"])), WRITE)
+    await storage.store("x", ["last"])
+    assert (await tags_of(storage))["x"] == {"first", "ours", "last"}
+
+
+@pytest.mark.parametrize("links", [False, True])
+async def test_what_is_deleted_while_it_is_written_does_not_come_back_and_the_error_says_so(
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, links: bool
+) -> None:
+    known = await storage.store("x")
+    qdrant.rules += [Rule(1, WRITE)] * links  # which stores the new one
+    qdrant.between(lambda: asyncio.run(other.delete([known])), WRITE)
+    with pytest.raises(StorageError, match=r"A memory was deleted while.* again is safe"):
+        await (storage.upsert(["new"], known) if links else storage.store("x", ["ours"]))
+    assert (await tags_of(storage)).keys() == ({"new"} if links else set())
 
 
 async def test_a_memory_deleted_by_two_is_gone(
     qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
 ) -> None:
     ids = await storage.store_many(["a", "b", "c"])
-    qdrant.between(lambda: asyncio.run(other.delete(ids[:2])), "points/delete")
+    qdrant.between(lambda: asyncio.run(other.delete(ids[:2])), WRITE)
     await storage.delete(ids[1:])
     assert await storage.count() == 0
     assert await storage.delete(ids) == 0
     ids = await storage.store_many([f"fact {i}" for i in range(30)])
     await asyncio.gather(storage.delete(ids), other.delete(ids[::-1]))
     assert await storage.count() == 0
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-async def test_a_text_stored_again_while_its_memory_is_deleted_is_another_memory(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, deleted: bool
-) -> None:
-    [old] = await storage.store_many(["x"])
-    theirs: list[str] = []
-
-    async def anew() -> None:
-        assert await other.delete([old]) == int(not deleted)
-        theirs.append(await other.store("x", ["theirs"]))
-
-    qdrant.rules += [Rule(1, "points/scroll")] * 2  # for the memory, and what it replaced
-    if deleted:
-        qdrant.rules.append(Rule(1, "points/delete"))
-    qdrant.between(lambda: asyncio.run(anew()), "/points")
-    await storage.delete([old])
-    assert theirs != [old]
-    assert await storage.get(theirs[0]) and await tags_of(storage) == {"x": {"theirs"}}
-
-
-@pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_memory_that_others_bring_back_while_it_is_deleted_is_deleted_again(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, times: int
-) -> None:
-    doomed = await storage.store("x")
-    memories = await storage.get_recent()
-
-    def bring_back(times: int) -> None:
-        asyncio.run(other.restore(memories))
-        once_deleted(times - 1)
-
-    def once_deleted(times: int) -> None:
-        if times:
-            qdrant.rules.append(Rule(1, "points/delete"))
-            qdrant.between(lambda: bring_back(times), READ)
-
-    qdrant.rules += [Rule(1, "points/scroll")] * 2  # for the memory, and what it replaced
-    once_deleted(times)
-    if times < 3:
-        assert await storage.delete([doomed]) == 1
-    else:
-        with pytest.raises(StorageError, match=r"restored while.*deleting it again is safe"):
-            await storage.delete([doomed])
-    assert await storage.count() == times // 3
 
 
 def unit(vector: list[float]) -> list[float]:
@@ -263,13 +169,13 @@ async def replacement(qdrant: QdrantServer, new: MemoryStorage) -> Callable[[], 
 
 # Each with the number of its requests.
 CALLS: dict[str, tuple[int, Callable[[MemoryStorage, str], Awaitable[object]]]] = {
-    "store": (4, lambda storage, known: storage.store("new", ["ours"])),
-    "merge": (4, lambda storage, known: storage.store("known", ["ours"])),
+    "store": (3, lambda storage, known: storage.store("new", ["ours"])),
+    "merge": (3, lambda storage, known: storage.store("known", ["ours"])),
     "search": (2, lambda storage, known: storage.search("known", limit=1)),
     "newest": (2, lambda storage, known: storage.get_recent(1)),
     "count": (2, lambda storage, known: storage.count()),
     "get": (2, lambda storage, known: storage.get(known)),
-    "delete": (5, lambda storage, known: storage.delete([known])),
+    "delete": (4, lambda storage, known: storage.delete([known])),
 }
 
 
@@ -293,15 +199,15 @@ async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
     assert qdrant.rules == []  # it happened during the call
     assert answer if name != "delete" else answer == 1
     info = await storage.info()
-    assert isinstance(info, ServerInfo) and info.model.model == "n"
+    assert info and info.model.model == "n"
     expected = {"known": {"first"}} if name != "delete" else {}
     expected |= {"store": {"new": {"ours"}}, "merge": {"known": {"first", "ours"}}}.get(name, {})
     assert await tags_of(storage) == expected
-    records, _ = qdrant.client.scroll(ALIAS, limit=10, with_vectors=True)
+    records, _ = qdrant.client.scroll(COLLECTION, limit=10, with_vectors=True)
     for record in records:
         assert record.payload and isinstance(record.vector, dict)
         vector = unit(vector_of(f"n: {record.payload['content']}", 1536))
-        assert record.vector == {info.vector: pytest.approx(vector, abs=1e-3)}
+        assert record.vector == {vector_name(info): pytest.approx(vector, abs=1e-3)}
 
 
 async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
@@ -310,7 +216,7 @@ async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
     storage = make_storage(embedding_model="m", **service)
     await storage.store("known")
     new = make_storage(embedding_model="n", **service)
-    qdrant.between(await replacement(qdrant, new), UPSERT)
+    qdrant.between(await replacement(qdrant, new), WRITE)
     with pytest.raises(StorageError, match=r"made with the embedding model 'n'.*Nothing was ch"):
         await storage.store("new")
     assert await storage.count() == 1 and await storage.get_recent(1)
@@ -339,14 +245,14 @@ SOAK = """
 import random
 source = random.Random(name)
 async def main():
-    [stored] = await ours.upsert([("nothing", [name])])
-    tags, mine = {"nothing": [stored.id, [name]]}, {}
+    await ours.store("nothing")
+    shared, mine = {"nothing"}, {}
     for i in range(arguments[2]):
         match source.randrange(4):
             case 0 | 1:
-                text, tag = f"shared {source.randrange(8)}", f"{name} {i % 5}"
-                [stored] = await ours.upsert([(text, [tag])])
-                tags.setdefault(text, [stored.id, []])[1].append(tag)
+                text = f"shared {source.randrange(8)}"
+                await ours.store(text, [f"{name} {i % 5}"])
+                shared.add(text)
             case 2:
                 text = f"{name} {source.randrange(4)}"
                 if text in mine:
@@ -354,11 +260,11 @@ async def main():
                 else:
                     mine[text] = await ours.store(text)
             case 3:
-                query = source.choice([*tags, *mine, "nothing"])
+                query = source.choice([*sorted(shared), *mine])
                 found = [memory.content for memory in await ours.search(query, 20)]
                 assert len(found) == len(set(found))
                 assert query == "nothing" or found[0] == query, (query, found)
-    print(json.dumps([tags, mine]))
+    print(json.dumps([sorted(shared), mine]))
 asyncio.run(main())
 """
 
@@ -373,16 +279,9 @@ async def test_machines_that_begin_at_once_have_one_store_with_all_that_was_ackn
     assert qdrant.rules
     qdrant.rules.clear()
     assert list(qdrant.created) == [COLLECTION]
-    assert [alias.alias_name for alias in qdrant.client.get_aliases().aliases] == [ALIAS]
-    ids: dict[str, str] = {}
-    expected: dict[str, set[str]] = {}
-    for tags, mine in answers:
-        for text, (memory_id, given) in tags.items():
-            assert ids.setdefault(text, memory_id) == memory_id
-            expected.setdefault(text, set()).update(given)
-        ids |= mine
-        expected |= {text: set() for text in mine}
-    assert await tags_of(storage) == expected
-    for text, memory_id in ids.items():
+    texts = {text for shared, _ in answers for text in shared}
+    mine = {text: id for _, own in answers for text, id in own.items()}
+    assert (await tags_of(storage)).keys() == texts | mine.keys()
+    for text, memory_id in mine.items():
         memory = await storage.get(memory_id)
         assert memory is not None and memory.content == text

@@ -25,9 +25,9 @@ def findings(place: Place, config: StorageConfig, progress: ShowProgress) -> Asy
     """
     if isinstance(place, FilePlace):
         return doctor.findings(place, config, progress)
-    from memory_server.doctor import findings
+    from memory_server import doctor as on_server
 
-    return findings(place, config, progress)
+    return on_server.findings(place, config, progress)
 
 
 async def faults(place: Place) -> list[str]:
@@ -58,9 +58,9 @@ async def reembed(
     """
     if isinstance(place, FilePlace):
         return await on_files.reembed(place, info, generator, progress)
-    from memory_server.doctor import no_reembed
+    from memory_server import doctor as on_server
 
-    raise no_reembed(place, info)
+    raise on_server.no_reembed(place, info)
 
 
 async def info_with(

@@ -122,14 +122,14 @@ class Collection:
 
     def run(self, work: Callable[[Store], T], info: StoreInfo) -> T:
         """What `work` returns, given the store that `info` describes. Raises ReplacedStoreError if
-        it is gone, or has another model now.
+        it has another model now.
         """
         try:
             return work(Store(ServerPoints(self.name, info, self._connection)))
         except (MissingError, RefusedError) as error:
             with explained(error.outcome):
                 present = self.present()
-            if present and present.embedder == info.embedder:
+            if present is None or present.embedder == info.embedder:
                 raise
             raise ReplacedStoreError(
                 "The store was replaced while this call was running. Try again.", error.outcome

@@ -23,6 +23,7 @@ from .settings import KEY_VARIABLE, ServerConfig
 T = TypeVar("T")
 
 TRIES = 3
+PAUSE_SECONDS = 0.5  # before the second try, and twice as long before the third
 
 _NONSENSE = "gave an answer that is not from Qdrant. Check qdrant_url."
 
@@ -49,7 +50,7 @@ class Connection:
         self._server = f"The Qdrant server at {urlsplit(url).netloc}"
         self._tries = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(TRIES),
-            wait=tenacity.wait_exponential(0.5),
+            wait=tenacity.wait_exponential(PAUSE_SECONDS),
             retry=tenacity.retry_if_exception(_may_pass),
             sleep=self._pause,
             reraise=True,

@@ -14,6 +14,7 @@ from memory_semantic.findings import (
     about_words,
     store_problem,
 )
+from memory_semantic.place import Place
 from memory_semantic.points import StoreInfo
 from memory_semantic.settings import StorageConfig
 
@@ -23,9 +24,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 async def findings(
-    place: ServerPlace, config: StorageConfig, progress: ShowProgress
+    place: Place, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
     """The server's version, the way to it, and the collection."""
+    assert isinstance(place, ServerPlace)
     try:
         version = await place.on_server(
             lambda connection: connection.ask(lambda c: c.info()).version
@@ -55,13 +57,15 @@ async def findings(
         yield finding
 
 
-def no_reembed(place: ServerPlace, info: StoreInfo) -> StorageError:
+def no_reembed(place: Place, info: StoreInfo) -> StorageError:
     """The error for a reembed to the model of `info`: how an export and an import do it."""
+    assert isinstance(place, ServerPlace)
+    name = place.config.collection(place.agent)
     return StorageError(
         "A store on a server cannot be given another model in place. Set embedding_model to "
         f"{info.model.model!r} on every machine, so that nobody stores meanwhile. Then "
         f"`agent-memory export memories.jsonl --agent {place.agent}`, remove the collection "
-        f"{place.config.collection(place.agent)!r} from the server (or set another qdrant_prefix), and "
+        f"{name!r} from the server (or set another qdrant_prefix), and "
         f"`agent-memory import memories.jsonl --agent {place.agent}`.",
         UNCHANGED,
     )

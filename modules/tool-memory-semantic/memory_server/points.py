@@ -61,12 +61,8 @@ class ServerPoints:
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
-        names, found = self._vectors if vectors else False, list[Any]()
-        for start in range(0, len(keys), _BATCH):
-            ids = [str(key) for key in keys[start : start + _BATCH]]
-            found += self._ask(
-                lambda client, ids=ids: client.retrieve(self._name, ids, with_vectors=names)
-            )
+        ids, names = [str(key) for key in keys], vectors and self._vectors
+        found = self._ask(lambda client: client.retrieve(self._name, ids, with_vectors=names))
         return [self._point(each) for each in found]
 
     def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:
@@ -96,7 +92,7 @@ class ServerPoints:
                 limit,
                 latest if newest else None,
                 str(UUID(int=after.int + 1)) if after else None,
-                with_vectors=self._vectors if vectors else False,
+                with_vectors=vectors and self._vectors,
             )
         )
         return [self._point(each) for each in found]
@@ -135,7 +131,8 @@ class ServerPoints:
 
 def _changes(point: Point) -> Iterator[Any]:
     """What writes the fields of a known point that changed, and takes away those that are gone."""
-    names, ids = set(point.changed or ()), [str(point.key)]
+    names = set(point.changed or ())
+    ids: list[Any] = [str(point.key)]
     if there := {name: value for name, value in point.payload.items() if name in names}:
         yield models.SetPayloadOperation(set_payload=models.SetPayload(payload=there, points=ids))
     if gone := sorted(names - there.keys()):
