@@ -122,8 +122,8 @@ def test_a_beginning_that_is_repeated_takes_no_longer_than_its_length(name: str)
     text, secret = {**PREFIXED, **COMMON}[name]
     before = text.partition("¤")[0]
     [kind] = re.findall(r"\(masked ([^()]+)\)|$", mask(before + secret)[0])[:1]
-    patterns = {shape.name: shape.pattern for shape in masking.shapes()}
-    pattern = {**patterns, **masking.PLACED}.get(kind, masking._NAMED)
+    patterns = {shape.name: shape.pattern for shape in masking.shapes() + masking.places()}
+    pattern = patterns.get(kind, masking._NAMED)
 
     def search(text: str) -> None:
         for _ in re.finditer(pattern, text):

@@ -21,7 +21,7 @@ from memory_models import running
 from memory_models.catalogue import ENGLISH, MULTILINGUAL, SAMPLE, prefixes
 from memory_semantic import EmbeddingError, EmbeddingGenerator, StorageError
 from memory_semantic.embeddings.choice import lexical_weight
-from memory_semantic.embeddings.optional import english_only
+from memory_semantic.embeddings.generator import english_only
 from memory_semantic.settings import StorageConfig
 from model_hub import MODEL_FILE, ModelHub, graph
 

@@ -18,11 +18,11 @@ import pytest
 from command import Command
 from conftest import MakeStorage
 from memory_semantic import DamagedStoreError, Memory, MemoryStorage, StorageError
+from memory_semantic.errors import readable_size
 from memory_semantic.files import disk, journal
 from memory_semantic.files.edge import Shard
 from memory_semantic.limits import JOURNAL_SLACK
 from memory_semantic.memory import utc_now
-from memory_semantic.resources import readable_size
 from plain_vectors import PlainVectors
 from store_files import bytes_of, copy_sparse
 

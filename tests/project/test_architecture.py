@@ -19,13 +19,13 @@ LAYERS = (
     ("upkeep", "usage"),
     ("files",),
     ("examine", "findings", "place"),
-    ("config", "embeddings", "exchange", "links"),
+    ("embeddings", "exchange", "links"),
     ("store",),
     ("merging", "ranking"),
     ("points",),
     (
-        *("arguments", "check", "errors", "human_words", "identity", "limits", "masking", "memory"),
-        *("network", "plaintext", "posix", "resources", "settings", "speaker", "times", "tokens"),
+        *("check", "errors", "identity", "limits", "masking", "memory"),
+        *("network", "plaintext", "posix", "settings", "speaker", "times", "tokens"),
         "workers",
     ),
 )
@@ -54,13 +54,13 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.edge"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "upkeep", "config"},
+    "memory_server": {"storage", "settings", "upkeep"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
         "agent_memory.commands.share",
         "amplifier_module_tool_memory_semantic_sharing",
     },
-    "memory_models": {"embeddings.optional", "agent_memory.commands.model"},
+    "memory_models": {"embeddings.generator", "agent_memory.commands.model"},
     "fastembed": {"memory_models"},
     "huggingface_hub": {"memory_models"},
     "amplifier_core": {"tools", "memory_hooks"},

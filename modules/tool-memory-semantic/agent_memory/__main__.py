@@ -51,11 +51,11 @@ def _run() -> None:
 
         cli(prog_name="agent-memory")
     except Exception as error:  # from loading or from the help; commands report theirs
-        from memory_semantic import shortage_of
+        from memory_semantic import shortage
 
         from .causes import cause
 
-        if not (isinstance(error, OSError | ModuleNotFoundError) or shortage_of(error)):
+        if not (isinstance(error, OSError | ModuleNotFoundError) or shortage(error)):
             raise
         sys.exit(f"Error: {cause(error)}")
 

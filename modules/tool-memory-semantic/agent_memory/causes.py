@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from traceback import extract_tb, walk_tb
 
-from memory_semantic import shortage_of
+from memory_semantic import shortage
 
 
 def cause(error: Exception) -> str:
@@ -22,11 +22,12 @@ def cause(error: Exception) -> str:
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
         done = "What was done before that stays done."
         return f"Standard output cannot be written: {_reason(error)}. {done}"
-    what, advice = shortage_of(error) or ("", "")
-    if isinstance(error, OSError) and (error.filename or not what):
-        what = f"{error.filename or 'A file'} cannot be used: {_reason(error)}"
-    if what:
-        return f"{what}. {advice}." if advice else f"{what}."
+    lacking = shortage(error)
+    if isinstance(error, OSError) and (error.filename or not lacking):
+        advice = lacking.partition(". ")[2]  # the second of its sentences
+        return f"{error.filename or 'A file'} cannot be used: {_reason(error)}. {advice}".rstrip()
+    if lacking:
+        return lacking
     where = extract_tb(error.__traceback__)[-1]
     place = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
     return f"agent-memory failed unexpectedly ({place}). Please report this."

@@ -15,11 +15,11 @@ from typing import Any
 from amplifier_core import HookResult
 from memory_semantic import Waiting
 from memory_semantic.errors import AgentMemoryError, InputError
-from memory_semantic.human_words import SKILL_PROMPT
 from memory_semantic.identity import origin
 from memory_semantic.limits import CAPTURED
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Speaker
+from memory_semantic.speaker import SKILL_PROMPT
 from memory_semantic.workers import run_blocking
 
 from . import extract

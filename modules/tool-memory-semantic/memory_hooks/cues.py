@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from memory_semantic.human_words import Sentence, paragraphs
+from memory_semantic.speaker import Sentence, paragraphs
 
 from .statements import (
     is_at_hand,

@@ -10,8 +10,8 @@ from typing import Any
 
 from amplifier_core.message_models import ChatRequest, Message
 from memory_semantic.errors import AgentMemoryError
-from memory_semantic.human_words import human_words
 from memory_semantic.masking import mask
+from memory_semantic.speaker import human_words
 
 from .cues import CUES, MAX_CHARS, MIN_CHARS, Found
 from .statements import speaks_of_secrets, to_be_forgotten

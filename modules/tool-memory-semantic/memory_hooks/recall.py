@@ -247,7 +247,7 @@ async def _close(
     """The memories of a store that are close to `query`, and `wanted`, best first."""
     if info is None:
         return []
-    from memory_semantic.embeddings.optional import english_only
+    from memory_semantic.embeddings.generator import english_only
     from memory_semantic.ranking import unreadable
 
     # To a model for English, all texts that it cannot read look alike.

@@ -86,7 +86,7 @@ def read(
     for an invalid value, an unknown setting, or a session without an agent_identity.
     """
     from memory_semantic import MemoryStorage, core_settings
-    from memory_semantic.settings import parsed
+    from memory_semantic.check import parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
     config = {**module_config(coordinator, TOOL_MODULE), **config}

@@ -21,15 +21,16 @@ def offered(tool: MemoryTool) -> dict[str, Any]:
 class StoreTool(MemoryStoreTool):
     """`memory_store`, whose answers name commands."""
 
-    def _told(self, stored: "Stored", content: str, pinned_by: object) -> str:
+    def remarks(self, stored: "Stored", content: str, pinned_by: object) -> str:
+        """The same, with the commands of what only the user may do."""
         from memory_hooks.cues import found
 
-        told, of_agent = "", f"--agent {self._config['agent_identity']}"
+        said, of_agent = "", f"--agent {self._config['agent_identity']}"
         if stored.refused:
             command = f'agent-memory store "TEXT" --replaces {stored.refused} {of_agent}'
-            told += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
+            said += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
         if pinned_by or any(each.kind == "rule" for each in found(content)):
             rule = "Not pinned. If" if pinned_by else "If"
             command = f"agent-memory pin {stored.id} {of_agent}"
-            told += f". {rule} it is a rule for every conversation, the user can pin it: {command}"
-        return told
+            said += f". {rule} it is a rule for every conversation, the user can pin it: {command}"
+        return said

@@ -12,9 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory_semantic.errors import UNCHANGED, EmbeddingError, InputError
+from memory_semantic.errors import UNCHANGED, EmbeddingError, InputError, shortage
 from memory_semantic.network import proxied
-from memory_semantic.resources import explanation, shortage
 
 from . import running
 from .catalogue import RECOMMENDED, SAMPLE, UNFIT, prefixes, real_name
@@ -115,8 +114,7 @@ def _downloaded(name: str, described: dict[str, Any], show_progress: bool) -> Pa
         )
         return running.models_folder().joinpath(*Path(folder).parts[-3:])
     except Exception as error:
-        number = shortage(error)
-        why = explanation(number) if number else f"{type(error).__name__}."
+        why = shortage(error) or f"{type(error).__name__}."
         raise EmbeddingError(
             f"The model {name!r} could not be fetched: {why} {UNCHANGED} Check the network"
             f"{proxied()} and the folder {running.models_folder()}, then run it again: it resumes."

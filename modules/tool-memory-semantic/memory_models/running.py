@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from memory_semantic.errors import UNCHANGED, EmbeddingError
-from memory_semantic.resources import explanation, shortage
+from memory_semantic.errors import UNCHANGED, EmbeddingError, shortage
 
 from .catalogue import MULTILINGUAL
 
@@ -115,10 +114,9 @@ def load(model: str, folder: Path) -> Any:
             enable_cpu_mem_arena=False,  # it would keep the memory of the longest text
         )
     except Exception as error:
-        number = shortage(error)
-        if number:
+        if lacking := shortage(error):
             raise EmbeddingError(
-                f"The embedding model {model!r} cannot be loaded: {explanation(number)} {UNCHANGED}"
+                f"The embedding model {model!r} cannot be loaded: {lacking} {UNCHANGED}"
             ) from error
         raise EmbeddingError(_damaged(model)) from error
 

@@ -16,15 +16,14 @@ from .errors import (
     RefusedTextError,
     StorageError,
     counted,
+    readable_size,
+    shortage,
 )
 from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
-from .resources import readable_size, shortage_of
 
 if TYPE_CHECKING:
     from . import exchange, times, upkeep
-    from .arguments import read_arguments
-    from .config import core_settings
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
@@ -32,10 +31,11 @@ if TYPE_CHECKING:
     from .merging import Stored
     from .place import Place
     from .points import StoreInfo
-    from .settings import StorageConfig
+    from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store
     from .tokens import estimate_tokens
+    from .tools import read_arguments
     from .usage import Search
     from .waiting import Waiting
 
@@ -71,40 +71,38 @@ __all__ = [
     "plain",
     "read_arguments",
     "readable_size",
-    "shortage_of",
+    "shortage",
     "times",
     "timestamp_text",
     "upkeep",
     "validate_agent_id",
 ]
 
-_HOMES = {
-    "EmbeddingGenerator": "embeddings.generator",
-    "Finding": "findings",
-    "Memory": "memory",
-    "MemoryStorage": "storage",
-    "Place": "place",
-    "Search": "usage",
-    "ShowProgress": "findings",
-    "StorageConfig": "settings",
-    "Store": "store",
-    "StoreInfo": "points",
-    "Stored": "merging",
-    "Waiting": "waiting",
-    "core_settings": "config",
-    "estimate_tokens": "tokens",
-    "exchange": "exchange",
-    "mask": "masking",
-    "mask_all": "masking",
-    "read_arguments": "arguments",
-    "times": "times",
-    "timestamp_text": "memory",
-    "upkeep": "upkeep",
+# The module of each name that is loaded at first use, or the name is that module.
+_LATER = {
+    "embeddings.generator": ["EmbeddingGenerator"],
+    "exchange": ["exchange"],
+    "findings": ["Finding", "ShowProgress"],
+    "masking": ["mask", "mask_all"],
+    "memory": ["Memory", "timestamp_text"],
+    "merging": ["Stored"],
+    "place": ["Place"],
+    "points": ["StoreInfo"],
+    "settings": ["StorageConfig", "core_settings"],
+    "storage": ["MemoryStorage"],
+    "store": ["Store"],
+    "times": ["times"],
+    "tokens": ["estimate_tokens"],
+    "tools": ["read_arguments"],
+    "upkeep": ["upkeep"],
+    "usage": ["Search"],
+    "waiting": ["Waiting"],
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{_HOMES[name]}", __name__)
-    return module if name == _HOMES[name] else getattr(module, name)
+    for home, names in _LATER.items():
+        if name in names:
+            module = import_module(f".{home}", __name__)
+            return module if name == home else getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

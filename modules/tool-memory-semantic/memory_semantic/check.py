@@ -1,12 +1,16 @@
-"""The rules for input: texts, tags, ids, limits, times, addresses."""
+"""The rules for input: texts, tags, ids, limits, times, addresses, and settings of any kind."""
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import InputError
 from .limits import (
@@ -22,11 +26,12 @@ from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal
 from .times import moment
 
-# A text to remember: alone, with tags, or with tags and metadata.
+T = TypeVar("T")
 Tags = Sequence[str] | None
+# A text to remember: alone, with tags, or with tags and metadata.
+Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 # What masks a text, tags or metadata, and says how many credentials it masked.
 Mask = Callable[[Any], tuple[Any, int]]
-Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 
 
 class NewMemory(Memory):
@@ -91,15 +96,15 @@ def clean_metadata(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping) or len(value) > MAX_METADATA:
         raise InputError(f"metadata must be a dict of at most {MAX_METADATA} texts.")
-    cleaned: dict[str, str] = {}
-    for name, text in value.items():
-        name, text = clean_text(name, "a name in metadata"), clean_text(text, "a text in metadata")
-        if len(name) > MAX_TAG_CHARS or len(text) > MAX_METADATA_CHARS:
-            raise InputError(
-                f"In metadata, a name may have up to {MAX_TAG_CHARS} characters, a text up to "
-                f"{MAX_METADATA_CHARS}."
-            )
-        cleaned[name] = text
+    cleaned = {
+        clean_text(name, "a name in metadata"): clean_text(text, "a text in metadata")
+        for name, text in value.items()
+    }
+    if any(len(n) > MAX_TAG_CHARS or len(t) > MAX_METADATA_CHARS for n, t in cleaned.items()):
+        raise InputError(
+            f"In metadata, a name may have up to {MAX_TAG_CHARS} characters, a text up to "
+            f"{MAX_METADATA_CHARS}."
+        )
     return cleaned
 
 
@@ -123,10 +128,8 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
         new = _new_memory(agent, mask, memory.content, memory.tags, memory.metadata)
         new.id, new.timestamp = clean_id(memory.id), memory.timestamp
         new.dated = "timestamp" in memory.model_fields_set
-        new.pinned, new.replaced_by = memory.pinned, memory.replaced_by
-        new.expires, new.said_by = memory.expires, memory.said_by
-        if new.replaced_by == new.key:
-            new.replaced_by = None
+        new.pinned, new.expires, new.said_by = memory.pinned, memory.expires, memory.said_by
+        new.replaced_by = None if memory.replaced_by == new.key else memory.replaced_by
         cleaned.append(new.model_copy(update=clean_added(memory.model_extra)))
     return _batch(cleaned)
 
@@ -269,6 +272,51 @@ def clean_time(value: object, name: str, *, end: bool = False) -> datetime | Non
         f"{name} must be an ISO 8601 date or time in the years 1 to 9999 (UTC), such as "
         "2026-01-31 or 2026-01-31T09:00:00Z."
     )
+
+
+def variable(name: str) -> str:
+    """The environment variable of this name, trimmed; blank if it is not set."""
+    return os.environ.get(name, "").strip()
+
+
+class Settings(BaseModel):
+    """Settings by name, checked; defaults may come from the environment, read each time."""
+
+    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
+
+    @classmethod
+    def parse(cls, config: Mapping[str, Any] | None) -> Self:
+        """See `parsed`."""
+        return parsed(config, cls)
+
+
+def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
+    """The settings in `config` that the model or dataclass `into` has. Any of them may be a text,
+    and a blank one counts as unset: that is how Amplifier expands `${VAR}`. Raises InputError for
+    an invalid one.
+    """
+    values = {
+        name: value.strip() if isinstance(value, str) else value
+        for name, value in (config or {}).items()
+    }
+    given = {name: value for name, value in values.items() if value is not None and value != ""}
+    try:
+        settings = TypeAdapter(into).validate_python(given)
+    except ValidationError as error:
+        raise InputError(" ".join(map(_wrong, error.errors()))) from None
+    for name, value in given.items():
+        # Where pydantic takes a number from a text, it also takes True, as 1.
+        if isinstance(value, bool) and not isinstance(getattr(settings, name, True), bool):
+            raise InputError(f"The setting {name} is wrong: it must be a number, not bool.")
+    return settings
+
+
+def _wrong(error: Any) -> str:
+    cause = error.get("ctx", {}).get("error")
+    if cause:  # one of our own errors, which names the setting
+        return str(cause)
+    rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
+    return f"The setting {error['loc'][0]} is wrong: {rule}."
 
 
 def _kind(value: object) -> str:

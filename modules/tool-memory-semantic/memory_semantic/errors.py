@@ -11,14 +11,16 @@
         └── DamagedStoreError    it is damaged
 
 Every message is a sentence for the model or the person who reads it: what happened, what was and
-was not changed, what to do. None carries the text of a memory or a key.
+was not changed, what to do. None carries the text of a memory or a key. If something ran out, such
+as memory, descriptors or disk space, they say so, and do not call it damage.
 """
 
-from collections.abc import Collection, Iterator
+import errno
+import os
+import re
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from uuid import UUID
-
-from .resources import explanation, named, shortage
 
 
 class AgentMemoryError(Exception):
@@ -78,6 +80,20 @@ UNCHANGED = "Nothing was changed."
 MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
 MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
 
+# What was refused, and what to do about it.
+_ADVICE = {
+    errno.EMFILE: "Raise the limit of this process (ulimit -n), or let it close some",
+    errno.ENFILE: "The whole machine has no more; close some",
+    errno.ENOMEM: "Free some memory, or raise the limit of this process (ulimit -v)",
+    errno.EAGAIN: "Free some, or raise the limit of this user (ulimit -u)",
+    errno.EFBIG: "Raise the limit of this process (ulimit -f)",
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some space, or raise the quota",
+}
+_NAMES = {os.strerror(number): number for number in _ADVICE}
+# How the engine ends a message from the system, and how Rust prints an error itself.
+_NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
+
 
 def counted(number: int, what: str = "memory") -> str:
     """`1 memory`, `2,000 memories`."""
@@ -85,21 +101,29 @@ def counted(number: int, what: str = "memory") -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
+def readable_size(size: float) -> str:
+    """Bytes as people say them: `3.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
 def damage(agent: str, sign: str) -> DamagedStoreError:
     """The error for a damaged store; `sign` is the evidence."""
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
-def exhausted(doing: str, number: int, outcome: str = "") -> ResourceError:
-    """The error for a `shortage` of this number; `doing` says what it prevented."""
-    cause = f"{explanation(number)} The store's files are not the cause."
-    return ResourceError(f"{doing}: {cause}", outcome)
+def exhausted(doing: str, lacking: str, outcome: str = "") -> ResourceError:
+    """The error for a `shortage`, the sentences `lacking`; `doing` says what it prevented."""
+    return ResourceError(f"{doing}: {lacking} The store's files are not the cause.", outcome)
 
 
 @contextmanager
 def explained(outcome: str) -> Iterator[None]:
-    """Turn an error of the store or the system in the block into a StorageError that ends with
-    `outcome`: what was changed. An error that already says so is left alone.
+    """Turn an error in the block, of the store or the system or from starting a thread, into a
+    StorageError that ends with `outcome`: what was changed. One that already says so is left alone.
     """
     try:
         yield
@@ -107,24 +131,54 @@ def explained(outcome: str) -> Iterator[None]:
         if error.outcome:
             raise
         raise type(error)(str(error), outcome) from error
-    except (OSError, MemoryError) as error:
-        number = shortage(error)
-        if number:
-            raise exhausted("The store cannot be used now", number, outcome) from error
-        reason = named(error) or type(error).__name__
-        raise StorageError(f"The store's folder cannot be used: {reason}.", outcome) from error
+    except (OSError, MemoryError, RuntimeError) as error:
+        if lacking := shortage(error):
+            raise exhausted("The store cannot be used now", lacking, outcome) from error
+        said = f"The store's folder cannot be used: {named(error) or type(error).__name__}."
+        if isinstance(error, RuntimeError):
+            if "shutdown" not in str(error):  # as no thread can be started then
+                raise
+            said = "The store cannot be used any more: the program is ending."
+        raise StorageError(said, outcome) from error
 
 
-@contextmanager
-def starting_a_thread() -> Iterator[None]:
-    """Turn the error of a thread that cannot be started into a StorageError: there are too many, or
-    the interpreter is ending.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        if number := shortage(error):
-            raise exhausted("The store cannot be used now", number, UNCHANGED) from error
-        raise StorageError(
-            "The store cannot be used any more: the program is ending.", UNCHANGED
-        ) from error
+def shortage(error: BaseException) -> str:
+    """What ran out, if that caused `error`, and what to do about it, in two sentences; else ""."""
+    number = _number(error, _ADVICE)
+    what = "Too many threads" if number == errno.EAGAIN else os.strerror(number)
+    return f"{what} ({errno.errorcode[number]}). {_ADVICE[number]}." if number else ""
+
+
+def named(error: BaseException) -> str:
+    """The system's error that caused `error`: `Input/output error (EIO)`; empty if none did."""
+    number = _number(error, errno.errorcode)
+    return f"{os.strerror(number)} ({errno.errorcode[number]})" if number else ""
+
+
+def denied(error: BaseException) -> bool:
+    """Whether the cause of `error` is a file that this user may not read or write."""
+    return bool(_number(error, (errno.EACCES, errno.EPERM)))
+
+
+def _number(error: BaseException | None, known: Container[int]) -> int:
+    """The first number that is `known`, of `error` and what caused it; 0 if there is none."""
+    while error:
+        if (number := _own_number(error)) in known:
+            return number
+        error = error.__cause__ or error.__context__
+    return 0
+
+
+def _own_number(error: BaseException) -> int:
+    if isinstance(error, OSError):
+        return error.errno or 0
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
+    text = str(error)
+    if text == "can't start new thread":
+        return errno.EAGAIN
+    if found := _NUMBER.findall(text):
+        return int(found[-1][0] or found[-1][1])
+    if isinstance(error, ImportError):  # it quotes the loader
+        return next((number for name, number in _NAMES.items() if name in text), 0)
+    return 0

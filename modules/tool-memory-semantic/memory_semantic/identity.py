@@ -62,9 +62,10 @@ def validate_agent_id(agent_id: object) -> str:
 def overruled(agent_id: object) -> str:
     """A sentence if the environment names another agent than `agent_id`, which won; else blank."""
     other = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not _is_set(other) or other == agent_id:
+        return ""
     first = "the agent_identity of the session or the settings comes first"
-    lost = f"{ENVIRONMENT_VARIABLE} names {other!r:.80}, without effect: {first}."
-    return lost if _is_set(other) and other != agent_id else ""
+    return f"{ENVIRONMENT_VARIABLE} names {other!r:.80}, without effect: {first}."
 
 
 def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -96,8 +97,7 @@ def resolve_agent_id(coordinator: Any, config: Mapping[str, Any]) -> str:
     stated = next(filter(_is_set, candidates), None)
     if stated is not None:
         return _checked(stated)
-    configured = configured_agent(config)
-    if configured:
+    if configured := configured_agent(config):
         return configured[0]
     raise InputError(
         "This session has no agent_identity, so it has no store; nothing was stored or searched. "

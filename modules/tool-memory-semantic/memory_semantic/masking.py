@@ -7,7 +7,8 @@ detect-secrets 1.5 without its guesses missed 19 of 32 examples and took 23 ms.
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
+from functools import cache
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,37 +24,6 @@ _BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))"
 _ASSIGNED = r"[ \t\w.-]{0,20}[\s'\"]{0,3}(?:=>|:{1,3}=|\|\||\?=|[=>:,])[`'\"\s=]{0,5}"
 # A hash or an id, which is no credential only because some name stands before it.
 _HASH = re.compile(r"[0-9a-f-]+", re.IGNORECASE)
-
-# Places where credentials stand: only `secret` is masked, and not if it is something else.
-PLACED: dict[str, str] = {
-    # To its end; without one before the next key, as many lines as look like it.
-    "private key": r"(?P<secret>-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?s:"
-    r"(?:(?!-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE).){40,}?"
-    r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----|(?:\s|\\[rn]"
-    r"|[\w-]{1,20}: [^\n]{1,100}\n){0,9}(?:(?:\s|\\[rn])*[A-Za-z0-9+/=]{20,})+))",
-    "webhook": r"(?:hooks\.slack\.com/(?:services|workflows|triggers)"
-    r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+"
-    r"|(?<![\w-])[\w-]{1,60}\.webhook\.office\.com/webhookb2"
-    r"|outlook\.office\.com/webhook)/(?P<secret>[\w/@-]{20,})",
-    "Azure signature": r"[?&;](?:amp;)?sig=(?P<secret>[\w%+/-]{40,}=*)",
-    "Azure key": r"(?:AccountKey|SharedAccessKey)=(?P<secret>[\w/+]{40,}={0,2})",
-    "AWS secret": r"(?i:aws_?secret_?(?:access_?)?key|secretaccesskey)"
-    r"\\?[\"']?\s{0,9}[=:]\s{0,9}\\?[\"']?(?P<secret>[\w/+=]{40})",
-    # user:password@ in an address. The password may hold an @, and a slash unless it is a port.
-    "password": r"://[\w.%+~-]{0,100}:(?!\d{1,5}[/?#])(?P<secret>[^\s/?#\"'`<>]{1,200}"
-    r"|[^\s?#\"'`<>]{1,200}(?<!/))(?=@)(?!@sha\d)",
-    "token": r"https?://(?=[\w-]{0,60}\d)(?P<secret>[\w-]{20,200})(?=@)(?!@[^\s/]{0,60}\bsentry\b)",
-    "credentials": r"(?i:\b(?:Bearer|Basic|Authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:Token"
-    r"|ApiKey|GenieKey|SSWS)))\s{1,3}(?:token=)?[\"']?(?=[\w.~+/-]{0,60}\d)"
-    r"(?P<secret>[\w.~+/-]{16,}=*)",
-    # curl -u user:password, mysql -ppassword, sshpass -p password, docker login -p password
-    "command's password": r"\b(?:curl\b[^\n|;]{0,200}?\s(?:-u|--user|--proxy-user)[\s=]{0,3}[\"']?"
-    r"[\w.@%+/\\-]{1,80}:|mysql(?:dump|admin)?\b[^\n|;]{0,100}?\s-p(?=\S{0,40}\d)"
-    r"|sshpass\s{1,3}-p\s{0,3}|redis-cli\b[^\n|;]{0,100}?\s-a\s{1,3}"
-    r"|docker\s{1,3}login\b[^\n|;]{0,100}?\s-p\s{1,3})[\"']?(?P<secret>[^\s\"'`]{4,200})",
-    ".netrc password": r"\bmachine\s{1,9}\S{1,100}\s{1,9}login\s{1,9}\S{1,100}\s{1,9}"
-    r"password\s{1,9}(?P<secret>\S{1,200})",
-}
 
 # NAME_PASSWORD=…, "token": "…", password: …, <password>…, --password … and "the password is …"; in
 # German and Korean, too.
@@ -106,30 +76,50 @@ _RUN = re.compile(r"[^\s\"'`<>(){}\[\],;]{15,}")
 
 class Shape(NamedTuple):
     """The shape of a credential: its name, words of which a text that has it has one, in small
-    letters, and the pattern, whose group `secret` is masked. One that is `named` needs its name.
+    letters, and the pattern, whose group `secret` is masked. It is `known_by` that `alone`, by its
+    name before it (`named`), or by the place where it stands (`placed`).
     """
 
     name: str
     words: list[str]
     pattern: str
-    named: bool = False
+    known_by: str
+
+    def fits(self, value: str) -> bool:
+        """Whether a `value` in this shape is a credential, and not something else."""
+        if self.known_by == "named":
+            other = _HASH.fullmatch(value) or _REFERENCE.fullmatch(value)
+            return bool(_MIXED.match(value)) and not other
+        if self.name in ("token", "credentials") and _REFERENCE.fullmatch(value):
+            return False
+        return self.known_by == "alone" or not _PLACEHOLDER.match(value)
 
 
 @cache
 def shapes() -> list[Shape]:
-    """The shapes in the folder `credentials`, ours before those of gitleaks."""
+    """Those that are known alone or by their name, ours before those of gitleaks."""
+    ours, theirs = _read("ours"), _read("gitleaks")
+    found: list[Shape] = []
+    for name, (words, value) in (ours["alone"] | theirs["alone"]).items():
+        pattern = rf"{_BEGINS}(?P<secret>{value})(?![A-Za-z0-9])"
+        found.append(Shape(name.replace("-", " "), words.split(), pattern, "alone"))
+    for name, (words, label, value) in theirs["named"].items():
+        pattern = rf"(?i:{label}){_ASSIGNED}(?P<secret>{value})(?![\w-])"
+        found.append(Shape(name.replace("-", " "), words.split(), pattern, "named"))
+    return found
+
+
+@cache
+def places() -> list[Shape]:
+    """Those that are known by their place."""
+    read = _read("placed").items()
+    return [Shape(name, words.split(), "".join(of), "placed") for name, (words, *of) in read]
+
+
+def _read(name: str) -> dict[str, Any]:
     import tomllib  # not at mount
 
-    found: list[Shape] = []
-    for file in ("ours.toml", "gitleaks.toml"):
-        told = tomllib.loads((_SHAPES / file).read_text())
-        for name, (words, value) in told["alone"].items():
-            pattern = rf"{_BEGINS}(?P<secret>{value})(?![A-Za-z0-9])"
-            found.append(Shape(name.replace("-", " "), words.split(), pattern))
-        for name, (words, label, value) in told.get("named", {}).items():
-            pattern = rf"(?i:{label}){_ASSIGNED}(?P<secret>{value})(?![\w-])"
-            found.append(Shape(name.replace("-", " "), words.split(), pattern, named=True))
-    return found
+    return tomllib.loads((_SHAPES / f"{name}.toml").read_text())
 
 
 _compiled = cache(re.compile)  # one by one, because most texts have the words of none
@@ -137,29 +127,14 @@ _compiled = cache(re.compile)  # one by one, because most texts have the words o
 
 def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
     runs = [run.span() for run in _RUN.finditer(text)]
-    if not runs:
-        return
     lower, within = text.lower(), " ".join(text[slice(*run)] for run in runs).lower()
-    for shape in shapes():
-        if not any(word in (lower if shape.named else within) for word in shape.words):
-            continue
-        for span in [(0, len(text))] if shape.named else runs:
-            for match in _compiled(shape.pattern).finditer(text, *span):
-                value = match["secret"]
-                other = _HASH.fullmatch(value) or _REFERENCE.fullmatch(value)
-                if not shape.named or (_MIXED.match(value) and not other):
-                    yield shape.name, *match.span("secret")
-
-
-def _placed(name: str, pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, int, int]]:
-    for match in pattern.finditer(text):
-        value = match["secret"]
-        a_name = name in ("token", "credentials") and _REFERENCE.fullmatch(value)
-        if not a_name and not _PLACEHOLDER.match(value):
-            yield name, *match.span("secret")
-
-
-_PLACED = [partial(_placed, name, re.compile(pattern)) for name, pattern in PLACED.items()]
+    for shape in (*(shapes() if runs else ()), *places()):
+        alone = shape.known_by == "alone"
+        if any(word in (within if alone else lower) for word in shape.words):
+            for span in runs if alone else [(0, len(text))]:
+                for match in _compiled(shape.pattern).finditer(text, *span):
+                    if shape.fits(match["secret"]):
+                        yield shape.name, *match.span("secret")
 
 
 def _named(text: str) -> Iterator[tuple[str, int, int]]:
@@ -189,30 +164,29 @@ def mask(text: str) -> tuple[str, int]:
     """`text` with every credential replaced by the name of its kind, and how many there were. The
     text never gets longer, so one that can be stored can also be stored masked.
     """
-    found = (each for search in (_shaped, *_PLACED, _named) for each in search(text))
     pieces, end = list[str](), 0
-    apart = _apart(found)
-    for start, stop, (_, name) in apart:
+    joined = _joined(chain(_shaped(text), _named(text)))
+    for start, stop, (_, name) in joined:
         # Round brackets: Amplifier's console takes square ones for its own markup.
         mark = f"(masked {name})"
         fits = len(mark) <= stop - start
         pieces += (text[end:start], mark if fits else "***"[: stop - start])
         end = stop
-    return "".join((*pieces, text[end:])), len(apart)
+    return "".join((*pieces, text[end:])), len(joined)
 
 
-def _apart(found: Iterable[tuple[str, int, int]]) -> list[tuple[int, int, tuple[int, str]]]:
+def _joined(found: Iterable[tuple[str, int, int]]) -> list[tuple[int, int, tuple[int, str]]]:
     """Where they begin and end in the text, those that overlap as one; and the length and name of
     the longest.
     """
-    apart: list[tuple[int, int, tuple[int, str]]] = []
+    joined: list[tuple[int, int, tuple[int, str]]] = []
     for name, start, stop in sorted(found, key=itemgetter(1)):
         longest = (stop - start, name)
-        if apart and start < apart[-1][1]:
-            start, end, before = apart.pop()
+        if joined and start < joined[-1][1]:
+            start, end, before = joined.pop()
             stop, longest = max(stop, end), max(before, longest, key=itemgetter(0))
-        apart.append((start, stop, longest))
-    return apart
+        joined.append((start, stop, longest))
+    return joined
 
 
 def mask_all(value: Any, name: str = "") -> tuple[Any, int]:
@@ -221,13 +195,13 @@ def mask_all(value: Any, name: str = "") -> tuple[Any, int]:
     """
     if isinstance(value, dict):
         pairs = [(mask_all(key), mask_all(each, str(key))) for key, each in value.items()]
-        kept = {key: each for (key, _), (each, _) in pairs}
-        return kept, sum(in_key + number for (_, in_key), (_, number) in pairs)
+        masked = {key: each for (key, _), (each, _) in pairs}
+        return masked, sum(in_key + number for (_, in_key), (_, number) in pairs)
     if isinstance(value, list):
         items = [mask_all(each, name) for each in value]
         return [each for each, _ in items], sum(number for _, number in items)
     if not isinstance(value, str):
         return value, 0
     text, label = without_tags(value), name and f"{name}: "  # tags could split a credential
-    both, masked = mask(label + text)
-    return (both.removeprefix(label), masked) if both.startswith(label) else mask(text)
+    both, number = mask(label + text)
+    return (both.removeprefix(label), number) if both.startswith(label) else mask(text)

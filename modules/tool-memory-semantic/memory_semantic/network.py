@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from urllib.parse import urljoin, urlsplit
 
 # What may be repeated of a redirect's address: a host's name or number, not a sentence.
@@ -40,12 +41,10 @@ def redirection(service: str, status: int, asked: str, location: str) -> str:
     followed: the request may hold memories and a key, and the user chose the address.
     """
     where = "another address"
-    try:
+    with suppress(ValueError):  # not a valid address
         parts = urlsplit(urljoin(asked, location))
         host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
         if location and parts.scheme in ("http", "https") and _HOST.fullmatch(host):
             # Not the rest: it may hold a password.
             where = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
-    except ValueError:  # not a valid address
-        pass
     return f"{service} redirects to {where} (HTTP {status}); nothing went there."

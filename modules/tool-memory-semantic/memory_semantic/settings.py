@@ -1,21 +1,22 @@
-"""The settings, by their names in a bundle or in settings.yaml."""
+"""The settings, by their names in a bundle or in settings.yaml. A misspelt one is refused."""
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field
 
-from .check import clean_base_url, clean_local
-from .errors import InputError
+from .check import Settings, clean_base_url, clean_local, variable
+from .errors import UNCHANGED, InputError
 from .limits import HERE, LOCK_SECONDS, MAX_RESULTS
-
-T = TypeVar("T")
 
 # The variable that names the server if the settings do not.
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
+# How similar a setting must be to be suggested for an unknown name: `max_query_results` for
+# `max_results`, but not `qdrant_api_key` for `openai_api_key`.
+_NEAR = 0.75
 
 
 def clean_place(url: str) -> str:
@@ -48,22 +49,6 @@ def clean_root(path: str) -> str:
             f"would have a memory of its own. Write {here} instead."
         )
     return str(root)
-
-
-def variable(name: str) -> str:
-    """The environment variable of this name, trimmed; blank if it is not set."""
-    return os.environ.get(name, "").strip()
-
-
-class Settings(BaseModel):
-    """Settings by name, checked; defaults may come from the environment, read each time."""
-
-    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
-
-    @classmethod
-    def parse(cls, config: Mapping[str, Any] | None) -> Self:
-        """See `parsed`."""
-        return parsed(config, cls)
 
 
 class StorageConfig(Settings):
@@ -113,30 +98,21 @@ class StorageConfig(Settings):
     )
 
 
-def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
-    """The settings in `config` that the model or dataclass `into` has. Any of them may be a text,
-    and a blank one counts as unset: that is how Amplifier expands `${VAR}`. Raises InputError for
-    an invalid one.
+def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
+    """The settings in `config`, without a module's `own`. Raises InputError for an unknown name: a
+    misspelt setting would have no effect, and nobody would know.
     """
-    values = {
-        name: value.strip() if isinstance(value, str) else value
-        for name, value in (config or {}).items()
-    }
-    given = {name: value for name, value in values.items() if value is not None and value != ""}
-    try:
-        settings = TypeAdapter(into).validate_python(given)
-    except ValidationError as error:
-        raise InputError(" ".join(map(_wrong, error.errors()))) from None
-    for name, value in given.items():
-        # Where pydantic takes a number from a text, it also takes True, as 1.
-        if isinstance(value, bool) and not isinstance(getattr(settings, name, True), bool):
-            raise InputError(f"The setting {name} is wrong: it must be a number, not bool.")
-    return settings
+    known = {*StorageConfig.model_fields, *own}
+    given = {str(name): value for name, value in (config or {}).items()}
+    if not given.keys() <= known:
+        from memory_server.settings import ServerConfig  # otherwise needed only with a server
 
-
-def _wrong(error: Any) -> str:
-    cause = error.get("ctx", {}).get("error")
-    if cause:  # one of our own errors, which names the setting
-        return str(cause)
-    rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
-    return f"The setting {error['loc'][0]} is wrong: {rule}."
+        known |= ServerConfig.model_fields.keys()
+    wrong = []
+    for name in (each for each in given if each not in known):
+        near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)
+        hint = f"Did you mean {near[0]!r}?" if near else "The module's README lists all settings."
+        wrong.append(f"There is no setting {name!r:.60}. {hint}")
+    if wrong:
+        raise InputError(f"{' '.join(wrong)} {UNCHANGED}")
+    return {name: value for name, value in given.items() if name not in own}

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from . import check, links, usage
 from .check import Item, NewMemory, Tags
-from .config import core_settings
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
@@ -25,7 +24,7 @@ from .merging import Stored, merge, restate
 from .place import Place
 from .points import Condition, StoreInfo
 from .ranking import unreadable
-from .settings import StorageConfig
+from .settings import StorageConfig, core_settings
 from .store import Store
 from .times import named
 from .usage import Search

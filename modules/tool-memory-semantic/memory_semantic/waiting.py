@@ -48,9 +48,9 @@ class Waiting:
 
     def add(self, items: Iterable[Item], said_by: Speaker | None = None) -> None:
         """Let texts with tags and metadata wait: all or, with an error, none. On disk on return."""
-        names = ("content", "tags", "metadata")
-        fields = [dict(zip(names, each, strict=True)) for each in items]
-        new = [self._storage.memory_from({**each, "said_by": said_by})[0] for each in fields]
+        names = ("content", "tags", "metadata", "said_by")
+        fields = (dict(zip(names, (*each, said_by), strict=True)) for each in items)
+        new = [self._storage.memory_from(each)[0] for each in fields]
         folder = self._storage.folder
         with explained(UNCHANGED):
             folder.require_ours()

@@ -11,7 +11,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from . import posix  # noqa: F401 - it says so where there is no fork
-from .errors import starting_a_thread
+from .errors import UNCHANGED, explained
 from .limits import WORKERS
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ async def run_blocking(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     if loop not in _executors:
         _executors[loop] = ThreadPoolExecutor(WORKERS, thread_name_prefix="agent-memory")
-    with starting_a_thread():
+    with explained(UNCHANGED):
         running = loop.run_in_executor(_executors[loop], work)
     return await running
 

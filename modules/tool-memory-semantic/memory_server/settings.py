@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from memory_semantic.check import Settings, variable
 from memory_semantic.errors import InputError
-from memory_semantic.settings import Settings, variable
 from pydantic import AfterValidator, ConfigDict, Field
 
 # The variable with the server's key if the settings have none.

@@ -65,7 +65,7 @@ class _SharingTool(MemoryTool):
 
     def _settings(self) -> tuple["SharingConfig", dict[str, Any]]:
         from memory_semantic import core_settings
-        from memory_semantic.settings import parsed
+        from memory_semantic.check import parsed
 
         from .settings import SharingConfig
 

@@ -1,5 +1,1 @@
 """Texts into vectors, by the built-in model or by a service that speaks OpenAI's protocol."""
-
-from .generator import EmbeddingGenerator
-
-__all__ = ["EmbeddingGenerator"]

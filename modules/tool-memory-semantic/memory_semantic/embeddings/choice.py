@@ -10,8 +10,7 @@ from ..memory import utc_now
 from ..points import EmbeddingModel, StoreInfo
 from ..ranking import INDEXED
 from ..settings import StorageConfig
-from .generator import EmbeddingGenerator
-from .optional import is_optional
+from .generator import EmbeddingGenerator, is_optional
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from urllib.parse import urlsplit
 
 from ..check import clean_base_url, clean_local
@@ -12,10 +13,28 @@ from ..errors import UNCHANGED, EmbeddingError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL
 from ..workers import run_blocking
 from . import local
-from .optional import is_optional, optional_models
 
+# Besides names with `/`, what means a model of `memory_models`: an optional package, imported only
+# where one of them is asked for.
+_SHORT_NAMES = ("english", "multilingual")
 _OPENAI_HOST = "api.openai.com"
 SET_KEY = "Set OPENAI_API_KEY in the environment or in ~/.amplifier/keys.env."
+
+
+def is_optional(model: str, base_url: str | None) -> bool:
+    """Whether a setting of this name, with this `base_url`, means a model of `memory_models`."""
+    return not (base_url or "").strip() and ("/" in model or model.lower() in _SHORT_NAMES)
+
+
+def english_only(model: str) -> bool:
+    """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
+    return model == LOCAL_MODEL or ("/" in model and _optional_models().english_only(model))
+
+
+def _optional_models() -> ModuleType:
+    import memory_models
+
+    return memory_models
 
 
 class EmbeddingGenerator:
@@ -40,7 +59,7 @@ class EmbeddingGenerator:
         dimensions: int | None = None,
     ) -> None:
         self.model = clean_local(model)
-        self._optional = optional_models() if is_optional(self.model, base_url) else None
+        self._optional = _optional_models() if is_optional(self.model, base_url) else None
         if self._optional:
             self.model = self._optional.real_name(model)
         self.dimensions = dimensions or DIMENSIONS.get(self.model)

@@ -14,8 +14,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from ..errors import UNCHANGED, EmbeddingError
-from ..resources import explanation, shortage
+from ..errors import UNCHANGED, EmbeddingError, shortage
 
 _DIMENSIONS = 256
 _ROW = struct.Struct(f"<{_DIMENSIONS}e")  # a token's vector, in float16
@@ -82,7 +81,5 @@ def load() -> tuple[Any, mmap, int]:
             raise ValueError("other weights than expected")
         return Tokenizer.from_file(str(tokens)), rows, start
     except Exception as error:
-        number = shortage(error)
-        broken = "Its files cannot be read. Reinstall the package wordllama."
-        cause = explanation(number) if number else broken
+        cause = shortage(error) or "Its files cannot be read. Reinstall the package wordllama."
         raise EmbeddingError(f"The built-in model cannot be loaded: {cause} {UNCHANGED}") from error

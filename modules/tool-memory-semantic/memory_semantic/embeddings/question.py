@@ -10,8 +10,7 @@ from .. import ranking
 from ..points import Question, StoreInfo
 from ..store import Store
 from .choice import vectors_of
-from .generator import EmbeddingGenerator
-from .optional import english_only
+from .generator import EmbeddingGenerator, english_only
 
 # What is asked of a store for a question: the text to embed, and what its rarities add up to.
 Asked = tuple[str, float]

@@ -20,7 +20,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types import CreateEmbeddingResponse
 from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt
 
-from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, counted
+from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, counted, shortage
 from ..limits import (
     EMBEDDING_BATCH,
     EMBEDDING_MAX_WAIT_SECONDS,
@@ -29,7 +29,6 @@ from ..limits import (
 )
 from ..memory import point_id
 from ..network import obstacle, proxied, redirection
-from ..resources import explanation, shortage
 from .generator import SET_KEY, unusable
 
 _SERVICE = "The embeddings service"
@@ -62,8 +61,8 @@ _CAUSES = {
         "Check embedding_model: it must be a model for embeddings.",
     ),
 }
-# The longest wait that a person is told, two weeks; more is a mistake of the service.
-_TOLD_SECONDS = 14 * 86_400
+# The longest wait that an error repeats, two weeks; more is a mistake of the service.
+_LONGEST_ASKED_SECONDS = 14 * 86_400
 # How long a connection is kept for the next call. Routers forget an idle one after four minutes or
 # more, and a request on a forgotten one would wait for its time-out.
 _IDLE_SECONDS = 60.0
@@ -177,21 +176,19 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _asked_seconds(error: BaseException | None) -> float:
-    """How long the service asks to wait, in Retry-After; -1 if it does not say."""
+    """How long the service asks to wait, in Retry-After; below 0 or nan if it does not say."""
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
-    seconds = -1.0
-    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
-        seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
     with suppress(ValueError):
-        seconds = float(asked)
-    return seconds if seconds >= 0 else -1.0  # also if it is nan
+        return float(asked)
+    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
+        return (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+    return -1.0
 
 
 def _seconds_to_wait(state: RetryCallState) -> float:
     """What the service asks for, within reason; else 0.5 s, then 1 s."""
-    seconds = _asked_seconds(state.outcome.exception() if state.outcome else None)
-    if seconds < 0:
-        seconds = 0.5 * 2 ** (state.attempt_number - 1)
+    asked = _asked_seconds(state.outcome.exception() if state.outcome else None)
+    seconds = asked if asked >= 0 else 0.5 * 2 ** (state.attempt_number - 1)
     return min(seconds, EMBEDDING_MAX_WAIT_SECONDS)
 
 
@@ -224,9 +221,8 @@ def _silence(error: Exception) -> str:
     if not isinstance(error, _SILENT):
         kind = type(error).__name__
         return f"{_SERVICE} could not be asked ({kind}). {UNCHANGED} Check its address."
-    number = shortage(error)
-    if number:
-        return f"{_SERVICE} was not reached: {explanation(number)} {UNCHANGED}"
+    if lacking := shortage(error):
+        return f"{_SERVICE} was not reached: {lacking} {UNCHANGED}"
     late = isinstance(error, openai.APITimeoutError | TimeoutError)
     failure = "did not answer in time" if late else "could not be reached"
     return (
@@ -266,7 +262,7 @@ def _failure(error: openai.APIStatusError, with_key: bool) -> str:
         reason = f"still failed after {EMBEDDING_TRIES} tries"
         remedy = "Try again later; if it keeps failing, look into the service's own log."
         asked = _asked_seconds(error)
-        if EMBEDDING_MAX_WAIT_SECONDS < asked <= _TOLD_SECONDS:
+        if EMBEDDING_MAX_WAIT_SECONDS < asked <= _LONGEST_ASKED_SECONDS:
             long = f"{asked:.0f} seconds" if asked < 120 else f"{asked / 60:,.0f} minutes"
             wait, remedy = f" It asks to wait {long}.", "Try again then."
     else:

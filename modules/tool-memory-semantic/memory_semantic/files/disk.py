@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..errors import StorageError
+from ..errors import StorageError, readable_size
 from ..limits import MIN_FREE_BYTES
-from ..resources import readable_size
 
 # Linux's MADV_POPULATE_READ, for which Python's mmap has no name: read and map all of it.
 _POPULATE_READ = 22

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import REPAIR_COMMAND, StorageError
+from ..errors import REPAIR_COMMAND, StorageError, readable_size
 from ..findings import (
     NO_STORE,
     Finding,
@@ -16,7 +16,6 @@ from ..findings import (
     about_words,
     store_problem,
 )
-from ..resources import readable_size
 from ..settings import StorageConfig
 from ..workers import run_blocking
 from . import disk

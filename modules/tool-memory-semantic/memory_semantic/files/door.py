@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import UNCHANGED, StorageError, starting_a_thread
+from ..errors import UNCHANGED, StorageError, explained
 from .lock import POLL_SECONDS, InUseError, in_use
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Door:
                 # A daemon, so that the end of the interpreter need not wait until it leaves by
                 # itself: `close_all` makes it finish what it has begun.
                 worker = Thread(target=self._serve, name="agent-memory", daemon=True)
-                with starting_a_thread():
+                with explained(UNCHANGED):
                     worker.start()
                 self._worker = worker
             self._calls.put(call)

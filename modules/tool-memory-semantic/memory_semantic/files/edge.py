@@ -13,10 +13,9 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
-from ..errors import REPAIR, DamagedStoreError, StorageError, exhausted
+from ..errors import REPAIR, DamagedStoreError, StorageError, denied, exhausted, named, shortage
 from ..points import Condition, How, Point, Question, StoreInfo
 from ..ranking import CANDIDATES, NO_COSINE, indexed
-from ..resources import denied, named, shortage
 from . import disk
 
 logger = logging.getLogger(__name__)
