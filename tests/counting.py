@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from memory_semantic.files.door import door_of
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import door_of, take_lock
 
 T = TypeVar("T")
 

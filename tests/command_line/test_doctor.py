@@ -23,8 +23,7 @@ from command import Command, invoke, settings
 from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.files import child
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import take_lock
 from memory_semantic.limits import EMBEDDED_AT_ONCE, ENGINE
 from memory_semantic.ranking import INDEXED
 from processes import start
@@ -373,7 +372,7 @@ class TestRepair:
         not be read whole is kept.
         """
         settings(lexical_weight="0")
-        monkeypatch.setattr(child, "_SECONDS", 5)
+        monkeypatch.setattr("memory_semantic.files.doctor._SECONDS", 5)
         memories = doctor.memories()
         harm(doctor.file(name))
         found = doctor.findings(code=1)["store"]

@@ -85,7 +85,7 @@ async def test_the_check_compares_the_words_with_the_text(
     make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as wrong:
-        wrong.setattr("memory_semantic.files.shard.indexed", lambda text: [1])
+        wrong.setattr("memory_semantic.files.edge.indexed", lambda text: [1])
         await make_storage().store("Tea at four.")
     [problem] = await make_storage().check()
     assert "its words are not those of its text" in problem

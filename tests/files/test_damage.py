@@ -86,7 +86,6 @@ MANIFESTS = {
     WHOLE.replace("shard-1", "../../bob"): "is damaged",
     WHOLE.replace("shard-1", "shard-7"): "its shard-7 is missing.*doctor",
     WHOLE.replace('t": 5', 't": 6'): "newer version.*Upgrade",
-    WHOLE.replace('t": 5', 't": 4'): "an older version .*agent-memory import. its backup.jsonl",
     WHOLE.replace("edge 0.9", "edge 0.10"): "written by.*doctor --repair",
     WHOLE.replace("edge 0.9", "edge 0.8"): "written by.*doctor --repair",
     WHOLE.replace('words": 1', 'words": 2'): "words of version 2.*only.*version 1.*doctor --repair",

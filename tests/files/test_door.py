@@ -24,15 +24,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from memory_semantic import StorageError
 from memory_semantic.files import door as door_module
-from memory_semantic.files.door import door_of
-from memory_semantic.files.lock import NAMES, Lock, take_lock
+from memory_semantic.files.door import NAMES, Lock, door_of, take_lock
 
 SCRIPT = f"""
 sys.path.insert(0, {str(Path(processes.__file__).parent)!r})
 import pathlib, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: they are tested here
 from memory_semantic.files import door as door_module
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import take_lock
 from counting import Counting, CountingDoor
 folder = pathlib.Path(root)
 door = CountingDoor(folder)

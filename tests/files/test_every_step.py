@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 from memory_semantic import MemoryStorage, upkeep
-from memory_semantic.files import info, vectors
+from memory_semantic.files import vectors
+from memory_semantic.files.folder import AgentFolder
 from memory_semantic.memory import point_id
 from memory_semantic.points import StoreInfo
 from plain_vectors import PlainVectors
@@ -64,13 +65,13 @@ def storage(root: Path, model: str = "plain") -> MemoryStorage:
 
 def model_of(root: Path) -> str:
     """The store's model, which a reembed may have changed."""
-    manifest = info.described(root / "sam/qdrant.db")
+    manifest = AgentFolder(root, "sam").readable_manifest()
     return manifest.model.model if manifest else "plain"
 
 
 def with_model(root: Path, model: str) -> StoreInfo:
     """What the store is with this model."""
-    manifest = info.described(root / "sam/qdrant.db")
+    manifest = AgentFolder(root, "sam").readable_manifest()
     assert manifest
     return manifest.model_copy(update={"model": manifest.model._replace(model=model)})
 

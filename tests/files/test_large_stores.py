@@ -91,7 +91,7 @@ async def test_it_answers_as_a_small_one_and_what_is_forgotten_is_gone(
 async def test_one_that_has_grown_is_made_anew_and_so_is_one_that_a_kill_left_two_versions_in(
     storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("memory_semantic.files.swap.LARGE", 100)
+    monkeypatch.setattr("memory_semantic.files.points.LARGE", 100)
     monkeypatch.setattr(points, "LARGE", 100)
     monkeypatch.setattr(points, "_GROWN", 50)
     await fill(storage, clock, 99)

@@ -13,8 +13,7 @@ from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage, StorageError, upkeep
-from memory_semantic.files import disk, info, journal, swap
-from memory_semantic.files import reembed as reembedding
+from memory_semantic.files import disk, edge, folder, journal
 from memory_semantic.limits import EMBEDDED_AT_ONCE
 from memory_semantic.memory import Memory, utc_now
 from memory_semantic.points import EmbeddingModel, StoreInfo
@@ -273,14 +272,13 @@ class TestMeanwhile:
 
 
 AROUND_THE_SWAP = [
-    (swap.Shard, "create"),
-    (swap.Shard, "flush"),
+    (edge.Shard, "create"),
+    (edge.Shard, "flush"),
     (disk, "settle"),
     (journal.Journal, "prepare"),
-    (info, "write"),
+    (folder.AgentFolder, "write_manifest"),
     (journal.Journal, "replace"),
-    (swap, "clear_debris"),
-    (reembedding, "discard"),
+    (folder.AgentFolder, "discard_gathered"),
 ]
 
 

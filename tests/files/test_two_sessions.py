@@ -12,7 +12,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import StorageError
 from memory_semantic.files import disk
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import take_lock
 from memory_semantic.limits import WORKERS
 from processes import finish, release, run, start
 
@@ -41,7 +41,7 @@ def test_a_folder_that_several_remove_at_once_is_gone(tmp_path: Path) -> None:
 
 
 HOLD = """
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import take_lock
 import pathlib, threading, time
 with take_lock(pathlib.Path(root, "sam", "qdrant.db"), time.monotonic() + 5):
     print("held", flush=True)

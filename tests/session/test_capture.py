@@ -19,7 +19,7 @@ from conversation import each_loop
 from memory_hooks import capture
 from memory_hooks.capture import NAME
 from memory_semantic import MemoryStorage
-from memory_semantic.files.lock import take_lock
+from memory_semantic.files.door import take_lock
 from processes import start
 from scripted import REPOSITORY
 

@@ -62,6 +62,11 @@ class Header(BaseModel):
         return self.model_dump_json(exclude_none=True, by_alias=True).encode() + b"\n"
 
 
+def number_of(shard: str | None) -> int:
+    """The number in the name of a shard's folder, 0 without a name; newer ones have higher ones."""
+    return int(shard.rpartition("-")[2]) if shard else 0
+
+
 def fields_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What the line of a memory says, which `payload` holds as the engine keeps it."""
     known = {name: payload[name] for name in FIELDS if name in payload}

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable
 
 from .embeddings.choice import info_for
 from .embeddings.generator import EmbeddingGenerator
-from .errors import UNCHANGED, StorageError
+from .errors import UNCHANGED, StorageError, removal
 from .examine import examine
-from .files import child, disk, doctor
+from .files import disk, doctor
 from .files import reembed as on_files
 from .files.place import FilePlace
 from .files.repair import Progress, Repair, plan_repair
@@ -33,7 +33,7 @@ def findings(place: Place, config: StorageConfig, progress: ShowProgress) -> Asy
 async def faults(place: Place) -> list[str]:
     """The faults of a store, a sentence each; none if there is no store. Raises StorageError."""
     if isinstance(place, FilePlace):
-        found = await place.on_points(child.examined_points)
+        found = await place.on_points(doctor.examined_points)
         return found[0] if found else []
     return await place.run(examine) or []
 
@@ -100,4 +100,4 @@ def removal_of_damaged(place: Place) -> str:
     there is nothing.
     """
     damaged = place.folder.damaged if isinstance(place, FilePlace) else []
-    return disk.removal(*damaged) if damaged else ""
+    return removal(*damaged) if damaged else ""

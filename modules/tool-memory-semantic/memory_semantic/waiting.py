@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .check import Item
 from .errors import UNCHANGED, InputError, RefusedTextError, StorageError, explained
 from .files import disk
-from .files.lock import Lock, take_lock
+from .files.door import Lock, take_lock
 from .limits import LOCK_SECONDS
 from .memory import Memory, Speaker
 from .workers import run_blocking

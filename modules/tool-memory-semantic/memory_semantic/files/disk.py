@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import shlex
 import shutil
 import stat
 import sys
@@ -124,11 +123,6 @@ def remove(path: Path) -> None:
                 shutil.rmtree(doomed)
     else:
         path.unlink(missing_ok=True)
-
-
-def removal(*paths: Path) -> str:
-    """The command with which a person removes these, to be pasted into a shell."""
-    return shlex.join(["rm", "-r", *map(str, paths)])
 
 
 def make_private(folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""This process's one line to each store: calls queue up, and one thread runs them with it open.
+"""Who works on a store: one process at a time, which holds its lock, and in that one call after
+another, through the process's one door to it.
+
+At the door calls queue up, and one thread runs them with the store open.
 
 After a burst of calls the store stays open for a moment ("lingers"), because most of a call is
 opening and closing; its worker leaves as soon as another process wants it.
@@ -6,22 +9,141 @@ opening and closing; its worker leaves as soon as another process wants it.
 
 import asyncio
 import atexit
+import errno
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import UNCHANGED, StorageError, explained
-from .lock import POLL_SECONDS, InUseError, in_use
+from ..posix import fcntl
 
 logger = logging.getLogger(__name__)
+
+# Waiters line up for the first lock, and only its holder waits for the second. So nobody who has
+# just released a store takes it again before the next in line.
+NAMES = ("queue", "lock")
+POLL_SECONDS = 0.005
+# What the system says where a file system has no locks, such as some network drives.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_REPLACED = "The store was deleted or replaced while this call waited for it."
+
+_held: set["Lock"] = set()
+
+
+class InUseError(StorageError):
+    """Others have held the lock of a store for as long as the call would wait."""
+
+
+class Lock(AbstractContextManager):
+    """The lock of a store, held from `take_lock` until `release` or the end of the `with` block.
+    The operating system frees it when the process dies, however it dies.
+    """
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
+        self.descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        _held.add(self)
+
+    def wanted(self) -> bool:
+        """Whether anyone else is waiting for it, in this process or in another."""
+        return _is_locked(self._path.with_name(NAMES[0]))
+
+    def release(self) -> None:
+        """Let the next one in. May be called again."""
+        if self in _held:  # not in a child that was forked meanwhile
+            _held.remove(self)
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            finally:
+                os.close(self.descriptor)
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def take_lock(folder: Path, deadline: float, cancelled: Callable[[], bool] = lambda: False) -> Lock:
+    """Wait for the lock of the store in `folder`.
+
+    Raises InUseError if `deadline` (in `time.monotonic`) passes, StorageError if `cancelled` says
+    so, the folder was deleted or replaced meanwhile, or its file system has no locks, and OSError.
+    """
+    seconds = max(0.0, deadline - time.monotonic())
+
+    def hold(path: Path) -> Lock:
+        with ExitStack() as unless_taken:
+            lock = unless_taken.enter_context(Lock(path, os.O_RDWR | os.O_CREAT))
+            while not _try(lock.descriptor, fcntl.LOCK_EX):
+                if time.monotonic() >= deadline:
+                    raise InUseError(in_use(folder, seconds))
+                if cancelled():
+                    raise StorageError("The call was cancelled while waiting for the store.")
+                time.sleep(POLL_SECONDS)
+            if not os.path.samestat(os.fstat(lock.descriptor), path.stat()):
+                raise StorageError(_REPLACED)
+            os.pwrite(lock.descriptor, f"{os.getpid():<20}".encode(), 0)
+            unless_taken.pop_all()
+        return lock
+
+    try:
+        with hold(folder / NAMES[0]):
+            return hold(folder / NAMES[1])
+    except FileNotFoundError:
+        raise StorageError(_REPLACED) from None
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+        raise StorageError(
+            "This file system has no locks. Move the storage_root to a local disk."
+        ) from error
+
+
+def in_use(folder: Path, seconds: float) -> str:
+    """The message of the error after a call has waited `seconds` for the store in `folder`."""
+    holder = ""
+    with suppress(OSError):
+        # If nobody works on it, the next in line was stopped while waiting.
+        name = NAMES[1] if _is_locked(folder / NAMES[1]) else NAMES[0]
+        holder = (folder / name).read_text(errors="replace").strip()
+    number = f"{seconds:.1f}".removesuffix(".0")
+    waited = f"for {number} {'second' if number == '1' else 'seconds'}"
+    if _is_stopped(holder):  # `kill` alone would not reach it before it goes on
+        return (
+            f"Process {holder}, which is stopped (as by Ctrl-Z), has this store in use; this call "
+            f"has waited for it {waited}. Continue it with `fg` in its terminal, or end it with "
+            f"`kill -9 {holder}`, which loses nothing that was stored."
+        )
+    return (
+        f"This store has been in use by other calls (now by process {holder or 'unknown'}) "
+        f"{waited}. Try again later."
+    )
+
+
+def _is_stopped(process: str) -> bool:
+    with suppress(OSError, IndexError):  # only Linux tells
+        state = Path("/proc", process, "stat").read_text(errors="replace").rpartition(")")[2]
+        return state.split()[0] in ("T", "t")
+    return False
+
+
+def _is_locked(path: Path) -> bool:
+    with Lock(path, os.O_RDONLY) as probe:
+        return not _try(probe.descriptor, fcntl.LOCK_SH)
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        return True
+    return False
+
 
 # How long calls are served while another process waits for the lock: about six times as long as
 # opening a store takes, so that most of a turn is work.
@@ -101,7 +223,7 @@ class Door:
             worker.join()
 
     def _line_up(self, call: _Call) -> None:
-        with _lock:
+        with _guard:
             if self._worker is None:
                 # A daemon, so that the end of the interpreter need not wait until it leaves by
                 # itself: `close_all` makes it finish what it has begun.
@@ -118,7 +240,7 @@ class Door:
             if opened and not (call and opened.valid()):
                 opened = _close(opened)
             if call is None:
-                with _lock:
+                with _guard:
                     if self._calls.empty():
                         self._worker = None
                         return
@@ -171,7 +293,7 @@ def _close(opened: Opened | None) -> None:
         logger.warning("A store was not closed properly: %s", type(error).__name__)
 
 
-_lock = Lock()
+_guard = threading.Lock()
 # One door for every store that this process has called: a tool creates a MemoryStorage for each
 # call.
 _doors: dict[Path, Door] = {}
@@ -179,7 +301,7 @@ _doors: dict[Path, Door] = {}
 
 def door_of(folder: Path) -> Door:
     """The door to the store in `folder`, always the same one for a path."""
-    with _lock:
+    with _guard:
         return _doors.setdefault(folder, Door(folder))
 
 
@@ -190,11 +312,16 @@ def close_all() -> None:
         door.close()
 
 
-def _forget() -> None:
-    """In a child, which has none of its parent's threads and cannot use what they have open."""
-    global _lock
-    _lock = Lock()
+def _in_child() -> None:
+    """A child has none of its parent's threads, cannot use what they have open, and must not keep
+    the locks that are held.
+    """
+    global _guard
+    _guard = threading.Lock()
     _doors.clear()
+    for lock in _held:
+        os.close(lock.descriptor)
+    _held.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_in_child)

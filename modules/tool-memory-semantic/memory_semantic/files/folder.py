@@ -7,9 +7,9 @@
     usage.jsonl, usage.old.jsonl  what searches have found, if that is recorded (usage.py)
     waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
     qdrant.db/                  the database
-        queue, lock             one process at a time (lock.py)
-        manifest.json           what the store is, which shard is valid (info.py)
-        shard-1/                the engine's files (shard.py)
+        queue, lock             one process at a time (door.py)
+        manifest.json           what the store is, which shard is valid
+        shard-1/                the engine's files (edge.py)
         <hash>-<n>.vectors      of another model, while they are gathered (vectors.py)
         shard.tmp and the like  unfinished work, cleared by the next call
 
@@ -17,6 +17,7 @@ What others put beside these files is left alone.
 """
 
 import errno
+import json
 import logging
 import os
 import re
@@ -25,12 +26,24 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
-from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
-from ..exchange import SHARD
-from ..limits import HERE
+from pydantic import Field
+
+from ..errors import (
+    UNCHANGED,
+    DamagedStoreError,
+    NewerStoreError,
+    StorageError,
+    counted,
+    explained,
+)
+from ..exchange import SHARD, number_of
+from ..identity import validate_agent_id
+from ..limits import ENGINE, HERE
+from ..points import StoreInfo
+from ..ranking import INDEXED
 from . import disk
-from . import info as manifests
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .vectors import path_of
@@ -42,6 +55,19 @@ _VECTORS = r"[0-9a-f]{16}-[0-9]{1,6}\.vectors"
 _SHARD_OR_DEBRIS = re.compile(rf"shard-[0-9]{{1,9}}(\.tmp)?|(shard|manifest\.json|{_VECTORS})\.tmp")
 # The shard that is being made.
 UNFINISHED = "shard.tmp"
+MANIFEST = "manifest.json"
+_FORMAT = 5
+
+
+class Manifest(StoreInfo):
+    """The contents of `manifest.json`, which is written when a shard is put in place, and never by
+    a store. `memories` is how many there were then: a shard that has fewer has lost some.
+    """
+
+    format: Annotated[int, Field(ge=_FORMAT)] = _FORMAT
+    engine: str = ENGINE
+    shard: Annotated[str, Field(pattern=SHARD)]
+    memories: Annotated[int, Field(ge=0, strict=True)] = 0
 
 
 class AgentFolder:
@@ -78,14 +104,6 @@ class AgentFolder:
         return _numbered(self.database, SHARD)
 
     @property
-    def moved_root(self) -> Path | None:
-        """Where Amplifier's memory bundle offers to move the default storage root, which it takes
-        for an older one of its own; None for any other root.
-        """
-        default = self.root.parts[-2:] == (".amplifier", "memory")
-        return self.root.parent.with_name(".amplifier-memory") if default else None
-
-    @property
     def damaged(self) -> list[Path]:
         """The shards that repairs have put aside and could not read whole, the newest last."""
         return _numbered(self.path, r"^damaged-[0-9]{1,9}$")
@@ -99,22 +117,93 @@ class AgentFolder:
         """The name of a new shard: no other, wherever one is named, has as high a number."""
         header = self.journal.ends()[0]
         names = [path.name for path in (*self.shards, *self.damaged)]
-        return f"shard-{1 + max(map(manifests.number_of, (header and header.shard, *names)))}"
+        return f"shard-{1 + max(map(number_of, (header and header.shard, *names)))}"
 
-    def manifest(self) -> manifests.Manifest | None:
-        """The manifest of the database. Without the lock, it may be replaced a moment later."""
+    def shard_that_counts(self) -> Path | None:
+        """The shard of the store, put aside or not: that of the manifest, or a newer one if it is
+        missing; without a manifest, the newest that is not older than the journal. Others may hold
+        what was forgotten.
+        """
+        header, manifest = self.journal.ends()[0], self.readable_manifest()
+        least = number_of(manifest.shard if manifest else header and header.shard)
+        found = [path for path in (*self.damaged, *self.shards) if number_of(path.name) >= least]
+        if manifest:
+            found = [path for path in found if number_of(path.name) == least] or found
+        return max(found, key=lambda path: number_of(path.name), default=None)
+
+    def manifest(self) -> Manifest | None:
+        """The manifest of the database, if there is one. Without the lock, it may be replaced a
+        moment later. Raises DamagedStoreError if it is damaged, or another series of the engine
+        wrote the shard, or with other words; StorageError if it is another agent's.
+        """
         with explained(UNCHANGED):
             self.require_ours()
-            manifest = manifests.read(self.database)
+            manifest = self._manifest()
             if manifest is None:
                 self._require_not_moved()
                 self._require_not_lost()
-            elif manifest.agent != self.agent_id:
+                return None
+            if manifest.engine != ENGINE or manifest.words not in (0, INDEXED):
+                raise DamagedStoreError(
+                    f"The store's files were written by {manifest.engine[:40]!r}, with words of "
+                    f"version {manifest.words}; this version works only with {ENGINE!r} and words "
+                    f"of version {INDEXED}. `agent-memory doctor --repair` makes a new store from "
+                    "its texts."
+                )
+            if manifest.agent != self.agent_id:
                 raise StorageError(
-                    f"The store in the folder of {self.agent_id!r} belongs to {manifest.agent!r}. "
-                    "Move it back to the folder of that name."
+                    f"The store in the folder of {self.agent_id!r} belongs to "
+                    f"{manifest.agent!r}. Move it back to the folder of that name."
                 )
             return manifest
+
+    def readable_manifest(self) -> Manifest | None:
+        """The manifest, if it can be read, whichever engine wrote the shard."""
+        with suppress(DamagedStoreError):
+            return self._manifest()
+        return None
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write this manifest; it is on disk on return."""
+        fields = manifest.model_dump(mode="json", by_alias=True)
+        fields = {"format": manifest.format, **fields}  # first, for who opens it
+        disk.write_whole(self.database / MANIFEST, json.dumps(fields, indent=1).encode())
+
+    def identity(self) -> tuple[int, int]:
+        """What tells this manifest from any other. Raises FileNotFoundError without one."""
+        found = (self.database / MANIFEST).stat()
+        return found.st_ino, found.st_mtime_ns
+
+    def put_aside(self, shard: Path) -> None:
+        """Move this `shard` of the database out of it, as `damaged-3`."""
+        shard.rename(self.path / shard.name.replace("shard", "damaged"))
+        disk.sync(self.database)
+        disk.sync(self.path)
+
+    def clear_debris(self, manifest: Manifest) -> None:
+        """Remove what interrupted work has left, and what the shard of `manifest` has replaced."""
+        disk.discard(self.journal.path)
+        done = path_of(self.database, manifest).name  # its vectors are in the shard
+        for entry in list(self.database.iterdir()):
+            debris = _SHARD_OR_DEBRIS.fullmatch(entry.name) or entry.name == done
+            if entry.name != manifest.shard and debris:
+                disk.remove(entry)
+
+    def discard_gathered(self) -> None:
+        """Remove all vectors that are gathered; if that fails, the next run tries again."""
+        for path in self.gathered:
+            with suppress(OSError):
+                disk.remove(path)
+
+    def require_space(self, shard: Path | None = None) -> None:
+        """Raise StorageError if the disk is too full to use a store on it safely, or to hold
+        another shard like this one, and its journal.
+        """
+        rewritten = 0
+        if shard:
+            journal = self.journal.path.stat().st_size if self.journal.path.is_file() else 0
+            rewritten = 2 * (disk.size(shard, holes=False) + journal)
+        disk.require_space(self.database, rewritten)
 
     def make(self) -> None:
         """Create the folders for a new store. There is no lock yet: others may do the same."""
@@ -191,7 +280,7 @@ class AgentFolder:
         none.
         """
         # An early interruption of a creation leaves none of these.
-        if url != HERE and (_lstat(self.database / manifests.NAME) or self.shards):
+        if url != HERE and (_lstat(self.database / MANIFEST) or self.shards):
             mine = f"memories.jsonl --agent {self.agent_id}"
             export = f"agent-memory export {mine} --root {shlex.quote(str(self.root))}"
             raise StorageError(
@@ -204,10 +293,29 @@ class AgentFolder:
     def lost(self, left: str) -> DamagedStoreError:
         """The error for a store without its manifest; `left` is what shows that there was one."""
         return DamagedStoreError(
-            f"The store of {self.agent_id!r} has lost its {manifests.NAME}; {left}. "
+            f"The store of {self.agent_id!r} has lost its {MANIFEST}; {left}. "
             "`agent-memory doctor --repair` makes a store from what is left. Or, to begin anew, "
             f"move {self.path} away."
         )
+
+    def _manifest(self) -> Manifest | None:
+        try:
+            text = (self.database / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            fields = json.loads(text)
+            if fields["format"] > _FORMAT:
+                raise NewerStoreError(
+                    f"The store was made by a newer version (format {fields['format']}). Upgrade "
+                    "amplifier-module-tool-memory-semantic."
+                )
+            return Manifest.model_validate(fields)
+        except (ValueError, LookupError, TypeError) as error:
+            raise DamagedStoreError(
+                f"The store's {MANIFEST} is damaged; its memories are untouched. "
+                "`agent-memory doctor --repair` makes another."
+            ) from error
 
     def _require_not_lost(self) -> None:
         # A new store would replace the only copy of its memories.
@@ -218,7 +326,8 @@ class AgentFolder:
             raise self.lost(f"its journal has {counted(number)}")
 
     def _require_not_moved(self) -> None:
-        away = self.moved_root and self.moved_root / self.agent_id
+        moved = moved_root(self.root)
+        away = moved and moved / self.agent_id
         if not away or _lstat(self.database) or not (away / self.database.name).is_dir():
             return
         root, here, there = (shlex.quote(str(path)) for path in (self.root, self.path, away))
@@ -231,19 +340,9 @@ class AgentFolder:
         )
 
 
-def clear_debris(database: Path, manifest: manifests.Manifest) -> None:
-    """Remove what interrupted work has left, and what the shard of `manifest` has replaced."""
-    disk.discard(database.parent / JOURNAL)
-    done = path_of(database, manifest).name  # its vectors are in the shard
-    for entry in list(database.iterdir()):
-        debris = _SHARD_OR_DEBRIS.fullmatch(entry.name) or entry.name == done
-        if entry.name != manifest.shard and debris:
-            disk.remove(entry)
-
-
 def _numbered(folder: Path, pattern: str) -> list[Path]:
     found = (path for path in _in(folder) if re.match(pattern, path.name))
-    return sorted(found, key=lambda path: manifests.number_of(path.name))
+    return sorted(found, key=lambda path: number_of(path.name))
 
 
 def _in(folder: Path) -> Iterator[Path]:
@@ -256,3 +355,34 @@ def _lstat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except FileNotFoundError:
         return None
+
+
+def moved_root(root: Path) -> Path | None:
+    """Where Amplifier's memory bundle offers to move the default storage root, which it takes for
+    an older one of its own; None for any other root.
+    """
+    default = root.parts[-2:] == (".amplifier", "memory")
+    return root.parent.with_name(".amplifier-memory") if default else None
+
+
+def agents(root: Path) -> list[str]:
+    """All agents that have a store in `root`, or a folder there that may not be read. Those whose
+    folders another bundle has moved away are among them. Raises OSError if `root` may not be read.
+    """
+    moved = moved_root(root)
+    folders = list(moved.glob("*")) if moved else []
+    with suppress(FileNotFoundError):
+        folders += root.iterdir()  # unlike glob, it raises if not permitted
+    return sorted({folder.name for folder in folders if _may_have_store(folder)})
+
+
+def _may_have_store(folder: Path) -> bool:
+    try:
+        (folder / "qdrant.db").stat()
+    except PermissionError:
+        with suppress(ValueError):
+            return bool(validate_agent_id(folder.name))
+        return False  # such as lost+found
+    except OSError:
+        return (folder / JOURNAL).exists()
+    return True

@@ -17,12 +17,11 @@ from pathlib import Path
 from uuid import UUID
 
 from ..errors import StorageError, counted, damage
-from ..exchange import NUMBER, Header, line_of, memory_of_line, numbered
+from ..exchange import NUMBER, Header, line_of, memory_of_line, number_of, numbered
 from ..limits import JOURNAL_SLACK
 from ..memory import Memory, utc_now
-from ..points import Point
+from ..points import Point, StoreInfo
 from . import disk
-from .info import Manifest, number_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +68,19 @@ class Journal:
             return header, number if last.endswith(b"\n") or not last else None
         return header, None
 
-    def check(self, info: Manifest, count: int, pages: Callable[[], Iterable[list[Point]]]) -> None:
-        """Compare it with the shard that `info` describes, which counts so many memories, and write
-        it anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
+    def check(
+        self,
+        info: StoreInfo,
+        shard: str,
+        count: int,
+        pages: Callable[[], Iterable[list[Point]]],
+    ) -> None:
+        """Compare it with this `shard` of the store, which counts so many memories, and write it
+        anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
         says so. Raises DamagedStoreError if the shard lacks memories, or is older.
         """
         header, number = self.ends()
-        named, present = number_of(header and header.shard), number_of(info.shard)
+        named, present = number_of(header and header.shard), number_of(shard)
         if named > present:
             raise damage(info.agent, "its database is older than its journal")
         if named == present and number is not None and count < number:
@@ -95,7 +100,7 @@ class Journal:
                 raise damage(info.agent, f"its journal has {counted(lost)} that it has lost")
         with self._logged():
             disk.require_space(self.path.parent, sum(len(line) for _, line in lines))
-            self.prepare(info, lines)
+            self.prepare(info, shard, lines)
             self.replace()
 
     @contextmanager
@@ -135,9 +140,9 @@ class Journal:
                 found[memory.key] = memory
         return found, whole and len(found) == last
 
-    def prepare(self, info: Manifest, lines: Lines) -> None:
-        """Write the journal that `replace` will put in the place of this one: that of the shard
-        which `info` describes. It is on disk on return.
+    def prepare(self, info: StoreInfo, shard: str, lines: Lines) -> None:
+        """Write the journal that `replace` will put in the place of this one: that of a `shard` of
+        the store `info`. It is on disk on return.
         """
         lines.sort()
 
@@ -151,7 +156,7 @@ class Journal:
             embedding=info.model,
             endpoint=info.endpoint,
             words=info.words,
-            shard=info.shard,
+            shard=shard,
             size=sum(map(len, content())),
         )
         disk.prepare(self.path, chain([header.line()], content()))

@@ -1,27 +1,23 @@
 """The place on this machine: an agent's folder, and this process's one door to its store."""
 
 import os
+import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
-from ..errors import UNCHANGED, ReplacedStoreError, counted, explained
-from ..identity import validate_agent_id
+from ..errors import UNCHANGED, ReplacedStoreError, explained
 from ..limits import HERE
 from ..place import Place
 from ..points import StoreInfo
 from ..store import Store
-from ..workers import run_blocking
-from . import disk, journal
-from .door import Door, door_of
-from .edge import Shard
-from .folder import AgentFolder
-from .info import Manifest
-from .lock import take_lock
-from .points import FilePoints
-from .swap import swap
+from ..workers import run_blocking, run_cancellable
+from . import folder
+from .door import Door, door_of, take_lock
+from .folder import AgentFolder, Manifest
+from .points import FilePoints, open_points
 
 T = TypeVar("T")
 
@@ -71,16 +67,24 @@ class FilePlace(Place):
                 return work(points)
 
         return await self._door().run(
-            checked, partial(_enter, self.folder, create), self.lock_seconds
+            checked, partial(open_points, self.folder, create), self.lock_seconds
         )
 
+    async def locked(self, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
+        """What `work` returns, which runs off the event loop, under the lock, with nothing open.
+        Raises StorageError, which ends with `outcome` if it does not say what was changed.
+        """
+
+        def operation(cancelled: Event) -> T:
+            end = time.monotonic() + self.lock_seconds
+            with explained(outcome), take_lock(self.folder.database, end, cancelled.is_set):
+                return work()
+
+        return await run_cancellable(operation)
+
     def agents(self) -> list[str]:
-        """Those whose folders another bundle has moved away are among them."""
-        moved = self.folder.moved_root
-        folders = list(moved.glob("*")) if moved else []
-        with suppress(FileNotFoundError):
-            folders += self.folder.root.iterdir()  # unlike glob, it raises if not permitted
-        return sorted({folder.name for folder in folders if _may_have_store(folder)})
+        """See `Place`."""
+        return folder.agents(self.folder.root)
 
     async def close(self) -> None:
         """See `Place`."""
@@ -91,51 +95,3 @@ class FilePlace(Place):
         # agent's door, and nobody would notice.
         real = AgentFolder(Path(os.path.realpath(self.folder.root)), self.folder.agent_id)
         return door_of(real.database)
-
-
-def _enter(
-    folder: AgentFolder, create: StoreInfo | None, deadline: float, cancelled: Callable[[], bool]
-) -> FilePoints | None:
-    """The open store in `folder`; if there is none, a new one as `create` describes."""
-    if not folder.exists:
-        if create:  # the folder made for it came too late, or was deleted
-            raise ReplacedStoreError("The store's folder was deleted meanwhile.")
-        return None
-    folder.require_writable()
-    with explained(UNCHANGED), ExitStack() as unless_opened:
-        lock = unless_opened.enter_context(take_lock(folder.database, deadline, cancelled))
-        disk.require_space(folder.database)
-        manifest = folder.manifest()
-        if manifest is None:
-            _require_no_memories(folder)
-            if create is None:
-                return None
-            folder.hide()
-            manifest = swap(folder, create, [], 0)
-        points = FilePoints(folder, manifest, lock)
-        unless_opened.pop_all()
-        return points
-
-
-def _require_no_memories(folder: AgentFolder) -> None:
-    # Without a manifest, only what an interrupted creation leaves may be here: unfinished work, or
-    # a shard without memories.
-    for path in folder.shards:
-        if not any(file.is_file() for file in path.rglob("*")):
-            continue  # the rest of a shard that was being removed
-        with closing(Shard(path, words=False)) as shard:
-            count = shard.count()
-        if count:
-            raise folder.lost(f"{path.name} holds {counted(count)}")
-
-
-def _may_have_store(folder: Path) -> bool:
-    try:
-        (folder / "qdrant.db").stat()
-    except PermissionError:
-        with suppress(ValueError):
-            return bool(validate_agent_id(folder.name))
-        return False  # such as lost+found
-    except OSError:
-        return (folder / journal.NAME).exists()
-    return True

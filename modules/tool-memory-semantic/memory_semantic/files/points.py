@@ -1,26 +1,50 @@
-"""The points of a store on this machine while its lock is held: its shard, and the journal."""
+"""The points of a store on this machine while its lock is held: its shard, and the journal. And the
+one way to do what is not a store: a new shard, then swap.
+
+A forget, another embedding model, a repair and a new store all make a new shard beside the present
+one, and one write of the manifest puts it in its place. So nothing is changed before, and no byte
+of what was left out is there after.
+
+    1  shard.tmp is filled, flushed, closed, made private and synced
+    2  it gets the next number: shard-2
+    3  the new journal and the new manifest are written beside the present ones
+    4  the manifest replaces the present one: this is the swap
+    5  so does the journal; then all other shards are removed
+"""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from uuid import UUID
 
-from ..errors import MAYBE_STORED, StorageError, counted, damage, explained
+from ..errors import (
+    MAYBE_STORED,
+    UNCHANGED,
+    ReplacedStoreError,
+    StorageError,
+    counted,
+    damage,
+    explained,
+)
 from ..limits import PAGE
 from ..memory import Memory
 from ..points import Condition, Point, Question, StoreInfo, pages
 from . import disk
-from . import info as manifests
+from .door import Lock, take_lock
 from .edge import LARGE, Shard
-from .folder import AgentFolder, clear_debris
-from .info import Manifest
-from .journal import lines_of
-from .lock import Lock
-from .swap import require_space, swap
+from .folder import UNFINISHED, AgentFolder, Manifest
+from .journal import Lines, lines_of
 from .vectors import forget
 
 logger = logging.getLogger(__name__)
+
+# How an error ends that comes from the swap itself, and one that comes after it.
+_MAYBE = "It may or may not be done; doing it again is safe."
+_DONE = (
+    "It is done, but the files that it replaced could not all be removed, and may still hold what "
+    "was forgotten. Any call on the store tries that again."
+)
 
 # How much a large store grows before its shard is made anew, because what is new opens more slowly:
 # by so many memories, and by this share. So each is written anew about five times in all.
@@ -40,12 +64,11 @@ class FilePoints:
     """
 
     def __init__(self, folder: AgentFolder, manifest: Manifest, lock: Lock) -> None:
-        database = folder.database
         self.info: StoreInfo = manifest
         self._folder = folder
         self._lock = lock
-        self._identity = manifests.identity(database)
-        self._path = path = database / manifest.shard
+        self._identity = folder.identity()
+        self._path = path = folder.database / manifest.shard
         self._made_with = manifest.memories
         self._ends = self._is_slow = False
         if not path.is_dir():
@@ -58,8 +81,8 @@ class FilePoints:
                 least = counted(manifest.memories)
                 raise damage(manifest.agent, f"it holds {count} of at least {least}")
             self.info = manifest.model_copy(update={"memories": count})
-            folder.journal.check(manifest, count, lambda: pages(self))
-            clear_debris(database, manifest)
+            folder.journal.check(manifest, manifest.shard, count, lambda: pages(self))
+            folder.clear_debris(manifest)
             self._is_slow = self._shard.versions() > count
             on_error.pop_all()
 
@@ -96,14 +119,14 @@ class FilePoints:
         the journal is not whole any more.
         """
         with suppress(OSError):
-            return not self._ends and self._identity == manifests.identity(self._folder.database)
+            return not self._ends and self._identity == self._folder.identity()
         return False
 
     def upsert(self, points: Sequence[Point]) -> None:
         """See `Points`. The shard is the truth: what it has is stored, even if the journal cannot
         be written.
         """
-        disk.require_space(self._folder.database)
+        self._folder.require_space()
         journal, number = self._folder.journal, self.info.memories
         with explained(MAYBE_STORED), journal.adding(points, number):
             self._shard.upsert(points)
@@ -153,7 +176,7 @@ class FilePoints:
         """See `Points`. A new shard without them takes the place of this one."""
         payloads = {point.key: point.payload for point in changed}
         gone = set(keys)
-        require_space(self._folder, self._path)
+        self._folder.require_space(self._path)
         for path in self._folder.gathered:
             forget(path, gone)
 
@@ -181,7 +204,7 @@ class FilePoints:
             self._ends = True
             self._shard.close()  # before its files are removed
 
-        require_space(self._folder, self._path)
+        self._folder.require_space(self._path)
         lasting = info.model_copy(update={"created": self.info.created})
         swap(self._folder, lasting, new(), number)
 
@@ -201,3 +224,77 @@ class FilePoints:
     def _require_payloads(self) -> None:
         # If what conditions compare is lost, none finds anything.
         lines_of(self._shard.page((), PAGE), self.info.agent)
+
+
+def open_points(
+    folder: AgentFolder, create: StoreInfo | None, deadline: float, cancelled: Callable[[], bool]
+) -> FilePoints | None:
+    """The open store in `folder`; if there is none, a new one as `create` describes."""
+    if not folder.exists:
+        if create:  # the folder made for it came too late, or was deleted
+            raise ReplacedStoreError("The store's folder was deleted meanwhile.")
+        return None
+    folder.require_writable()
+    with explained(UNCHANGED), ExitStack() as unless_opened:
+        lock = unless_opened.enter_context(take_lock(folder.database, deadline, cancelled))
+        folder.require_space()
+        manifest = folder.manifest()
+        if manifest is None:
+            _require_no_memories(folder)
+            if create is None:
+                return None
+            folder.hide()
+            manifest = swap(folder, create, [], 0)
+        points = FilePoints(folder, manifest, lock)
+        unless_opened.pop_all()
+        return points
+
+
+def _require_no_memories(folder: AgentFolder) -> None:
+    # Without a manifest, only what an interrupted creation leaves may be here: unfinished work, or
+    # a shard without memories.
+    for path in folder.shards:
+        if not any(file.is_file() for file in path.rglob("*")):
+            continue  # the rest of a shard that was being removed
+        with closing(Shard(path, words=False)) as shard:
+            count = shard.count()
+        if count:
+            raise folder.lost(f"{path.name} holds {counted(count)}")
+
+
+def swap(
+    folder: AgentFolder, info: StoreInfo, pages: Iterable[Sequence[Point]], number: int
+) -> Manifest:
+    """Replace the shard in `folder` by a new one, as `info` describes it, with the `number` of
+    memories in `pages`; returns its manifest. Use it under the lock; the present shard must not be
+    open when the last page was read.
+
+    Raises StorageError; its `outcome` says if anything was changed.
+    """
+    database, unfinished = folder.database, folder.database / UNFINISHED
+    disk.remove(unfinished)
+    lines = Lines()
+    large = number >= LARGE
+    with closing(Shard.create(unfinished, info, large)) as shard:
+        for page in pages:
+            lines += lines_of(page, info.agent)
+            shard.fill(page)
+        if large:
+            shard.optimize()
+        shard.flush()
+        written = shard.count()
+    if not written == len(lines) == number:
+        raise StorageError(f"The new shard has {written:,} of {counted(number)}. Try again.")
+    disk.settle(unfinished)
+    lasting = info.model_dump(include=set(StoreInfo.model_fields))
+    manifest = Manifest(**lasting | {"shard": folder.next_shard(), "memories": number})
+    unfinished.rename(database / manifest.shard)
+    disk.sync(database)
+    folder.journal.prepare(manifest, manifest.shard, lines)
+    with explained(_MAYBE):
+        folder.write_manifest(manifest)
+    with explained(_DONE):
+        folder.journal.replace()
+        folder.clear_debris(manifest)
+        disk.sync(database)
+    return manifest

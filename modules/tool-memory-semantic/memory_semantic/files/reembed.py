@@ -5,7 +5,7 @@ Once no text lacks one, a new shard is made with them (`swap`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,8 +17,6 @@ from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..points import Point, StoreInfo
 from ..store import Store
-from . import disk
-from .folder import AgentFolder
 from .place import FilePlace
 from .points import FilePoints
 from .vectors import Vectors, add, path_of
@@ -48,14 +46,14 @@ async def reembed(
         if points.info.embedder == info.embedder:
             if points.info.words != info.words:
                 points.swap(info, lambda point: point, len(keys))
-            discard(folder)  # what one that was interrupted, or killed after its swap, has left
+            folder.discard_gathered()  # what an interrupted run, or one killed then, has left
             return len(keys), []
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
                 new = partial(_with_vector, vectors)
                 points.swap(info, new, len(keys), vectors=False)
-                discard(folder)
+                folder.discard_gathered()
         return len(keys), lacking
 
     while True:
@@ -97,10 +95,3 @@ def batches(lacking: Sequence[T]) -> Iterator[tuple[int, Sequence[T]]]:
     for start in range(0, len(lacking), EMBEDDED_AT_ONCE):
         some = lacking[start : start + EMBEDDED_AT_ONCE]
         yield start + len(some), some
-
-
-def discard(folder: AgentFolder) -> None:
-    """Remove all vectors that are gathered; if that fails, the next run tries again."""
-    for path in folder.gathered:
-        with suppress(OSError):
-            disk.remove(path)

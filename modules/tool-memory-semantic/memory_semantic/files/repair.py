@@ -6,38 +6,29 @@ meanwhile; whatever interrupts the repair, the next one reads it there. A shard 
 is removed in the end.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ..embeddings.choice import choose, info_for
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained
+from ..errors import UNCHANGED, StorageError, counted, explained, removal
+from ..exchange import number_of
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..points import StoreInfo, point_of
 from ..ranking import INDEXED
 from ..settings import StorageConfig
-from ..workers import run_cancellable
-from . import disk
-from . import info as manifests
-from .child import Readable, readable
-from .folder import AgentFolder, clear_debris
-from .info import Manifest, number_of
-from .lock import take_lock
+from .doctor import Readable, readable
+from .folder import AgentFolder, Manifest
 from .place import FilePlace
+from .points import swap
 from .reembed import Progress, batches, embedded
-from .swap import require_space, swap
 from .vectors import Vectors, add, path_of
-
-T = TypeVar("T")
-
 
 # How an error ends that comes when the shard is put aside.
 _AGAIN = "Nothing is lost, but the store is out of use until a repair is complete: run it again."
@@ -74,7 +65,7 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
     generator = choose(folder.agent_id, config, info)
     keeps = info is not None and not generator.on_this_machine  # whose vectors cost something
     dimensions = info.model.dimensions if info else 0
-    left = await _locked(place, lambda: _read(folder, dimensions, None))
+    left = await place.locked(lambda: _read(folder, dimensions, None))
     if not left.memories:
         raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
@@ -87,40 +78,23 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
 
     async def run(progress: Progress) -> str:
         gathered = path_of(folder.database, wanted)
-        manifest = await _locked(place, lambda: _put_aside(folder))
+        manifest = await place.locked(lambda: _put_aside(folder))
         from_shard = gathered if keeps else None
-        again = await _locked(place, lambda: _read(folder, dimensions, from_shard), _AGAIN)
+        again = await place.locked(lambda: _read(folder, dimensions, from_shard), _AGAIN)
         if len(again.memories) < len(left.memories):
             raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
         await _gather(place, again.memories, gathered, generator, progress)
         finish = partial(_finish, folder, wanted, again, gathered, manifest)
-        return await _locked(place, finish, _AGAIN)
+        return await place.locked(finish, _AGAIN)
 
     found = f"{left.found}\nA new store will be made, with {wanted.model}."
     return Repair(found, run, texts, generator if texts else None)
 
 
-async def _locked(place: FilePlace, work: Callable[[], T], outcome: str = UNCHANGED) -> T:
-    def locked(cancelled: Event) -> T:
-        end = time.monotonic() + place.lock_seconds
-        with explained(outcome), take_lock(place.folder.database, end, cancelled.is_set):
-            return work()
-
-    return await run_cancellable(locked)
-
-
-def _manifest(folder: AgentFolder) -> Manifest | None:
-    """The manifest, if it can be read, whichever engine wrote the shard."""
-    try:
-        return manifests.described(folder.database)
-    except DamagedStoreError:
-        return None
-
-
 def _described(folder: AgentFolder) -> StoreInfo | None:
     """What the store was, by its manifest or else by its journal."""
     header = folder.journal.ends()[0]
-    if (manifest := _manifest(folder)) or not (header and header.embedding):
+    if (manifest := folder.readable_manifest()) or not (header and header.embedding):
         return manifest
     return StoreInfo(
         agent=header.agent,
@@ -131,35 +105,20 @@ def _described(folder: AgentFolder) -> StoreInfo | None:
     )
 
 
-def shard_that_counts(folder: AgentFolder) -> Path | None:
-    """The shard of the store, put aside or not: that of the manifest, or a newer one if it is
-    missing; without a manifest, the newest that is not older than the journal. Others may hold what
-    was forgotten.
-    """
-    header, manifest = folder.journal.ends()[0], _manifest(folder)
-    least = number_of(manifest.shard if manifest else header and header.shard)
-    found = [path for path in (*folder.damaged, *folder.shards) if number_of(path.name) >= least]
-    if manifest:
-        found = [path for path in found if number_of(path.name) == least] or found
-    return max(found, key=lambda path: number_of(path.name), default=None)
-
-
 def _put_aside(folder: AgentFolder) -> Manifest | None:
     """Put the shard aside, if it is not yet; returns the manifest."""
-    shard = shard_that_counts(folder)
-    require_space(folder, shard or folder.database)
+    shard = folder.shard_that_counts()
+    folder.require_space(shard or folder.database)
     if shard and shard.parent == folder.database:
-        shard.rename(folder.path / shard.name.replace("shard", "damaged"))
-        disk.sync(folder.database)
-        disk.sync(folder.path)
-    return _manifest(folder)
+        folder.put_aside(shard)
+    return folder.readable_manifest()
 
 
 def _read(folder: AgentFolder, dimensions: int, gathered: Path | None) -> _Left:
     """Of a text that both have, the shard's record counts, unless the shard has lost some. If one
     of the two is newer and whole, it alone counts: the other may have what was forgotten.
     """
-    manifest, path = _manifest(folder), shard_that_counts(folder)
+    manifest, path = folder.readable_manifest(), folder.shard_that_counts()
     header, number = folder.journal.ends()
     shard = Readable(0, {}, set(), False)
     if path:
@@ -201,20 +160,20 @@ async def _gather(
         with closing(Vectors(gathered)) as vectors:
             return [memory for memory in memories if memory.key not in vectors]
 
-    left = await _locked(place, lacking, _AGAIN)
+    left = await place.locked(lacking, _AGAIN)
     for done, some in batches(left):
         new = await embedded(some, generator)
-        await _locked(place, lambda new=new: add(gathered, new), _AGAIN)
+        await place.locked(lambda new=new: add(gathered, new), _AGAIN)
         progress(len(memories) - len(left) + done, len(memories))
 
 
 def _finish(
     folder: AgentFolder, info: StoreInfo, left: _Left, gathered: Path, manifest: Manifest | None
 ) -> str:
-    if _manifest(folder) != manifest:
+    if folder.readable_manifest() != manifest:
         raise StorageError("Another repair of this store has ended meanwhile.", UNCHANGED)
-    aside, number = shard_that_counts(folder), len(left.memories)
-    require_space(folder, aside or folder.database)
+    aside, number = folder.shard_that_counts(), len(left.memories)
+    folder.require_space(aside or folder.database)
     with closing(Vectors(gathered)) as vectors:
         points = (point_of(m)._replace(vector=vectors[m.key]) for m in left.memories)
         pages = iter(lambda: list(islice(points, EMBEDDED_AT_ONCE)), [])
@@ -224,8 +183,8 @@ def _finish(
         # There, the next call removes it if this is interrupted.
         with explained(f"The store is repaired, but not all of {aside} could be removed."):
             aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
-            clear_debris(folder.database, new)
+            folder.clear_debris(new)
     elif aside:
         told += f" What could not be read is in {aside}. When you no longer need it: "
-        told += disk.removal(aside)
+        told += removal(aside)
     return told
