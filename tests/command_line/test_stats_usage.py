@@ -23,7 +23,9 @@ async def ids(make_storage: MakeStorage, clock: Clock) -> list[str]:
     return ids
 
 
-def test_shows_what_is_recalled(command: Command, ids: list[str], clock: Clock) -> None:
+def test_shows_what_is_recalled(
+    command: Command, ids: list[str], clock: Clock, tmp_path: Path
+) -> None:
     shown = command.run("stats").stdout
     assert re.search(r"^searches  3 since 2026-08-14, median 0 ms$", shown, re.MULTILINE)
     most = shown[shown.index("Recalled most") :].splitlines()
@@ -32,6 +34,9 @@ def test_shows_what_is_recalled(command: Command, ids: list[str], clock: Clock) 
     assert most[2] == f"1\t{last}\t{ids[1]}\tAnna likes tea."
     assert not [line for line in most if "Never read" in line]
     assert most[-1] == "Stored before 2026-08-14 and not recalled since: 1 memory"
+    command.run("stats", "--html", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text()
+    assert '"recalled":2' in page and '"recorded":"2026-08-14T' in page
 
 
 def test_what_is_recalled_and_what_is_not() -> None:
@@ -66,12 +71,6 @@ def test_searches_by_the_command_count(command: Command) -> None:
     assert [each["id"] for each in usage["recalled"]] == [stored]
     assert re.fullmatch(r"[0-9T:.-]{26}\+00:00", usage["first"])
     assert "searches  1 since" in command.run("stats").stdout
-
-
-def test_the_page_has_it(command: Command, ids: list[str], tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    command.run("stats", "--html", str(page))
-    assert '"recalled":2' in page.read_text() and '"recorded":"2026-08-14T' in page.read_text()
 
 
 def test_says_nothing_of_it_when_it_is_off(command: Command, tmp_path: Path) -> None:

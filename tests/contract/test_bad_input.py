@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage, Tools
-from memory_semantic import AgentMemoryError, InputError, MemoryStorage
+from memory_semantic import AgentMemoryError, InputError, Memory, MemoryStorage
 from memory_semantic.limits import MAX_METADATA
 
 EMPTY = ["", "  ", " \n", "\u200b", "\ufeff", "\u00a0", "\0\a"]
@@ -82,6 +82,9 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("store_many", [[str(number) for number in range(1001)]], "1,001 memories at once; at most"),
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
     ("upsert", [[("x", None, metadata)] for metadata in BAD_METADATA], "metadata"),
+    ("restore", [[Memory(agent_id="sam", content=" ")]], "content is empty"),
+    ("restore", [[Memory(agent_id="sam", content="x", id="nonsense")]], "id looks like mem-"),
+    ("restore", [[Memory(agent_id="sam", content="x")] * 1001], "1,001 memories at once"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
     ("delete", ["mem-000000000000", None, 7], "list of ids"),
