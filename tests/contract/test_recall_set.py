@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_sets import LANGUAGES
 from scoring import Answer, Question, score
 
 SET = Path(__file__).parents[2] / "benchmarks/recall"
@@ -22,17 +21,8 @@ QUESTIONS = lines("questions.jsonl")
 CHAINS = json.loads((SET / "superseded.json").read_text())
 
 
-def test_memories_of_every_kind_over_two_years() -> None:
-    memories = MEMORIES.values()
-    assert len(lines("memories.jsonl")) == len({each["content"] for each in memories}) == 220
-    kinds = {"decision", "preference", "limit", "bug", "convention", "fact"}
-    assert {each["kind"] for each in memories} == kinds
-    times = [datetime.fromisoformat(each["date"]) for each in memories]
-    assert times == sorted(times) and times[-1] < NOW
-    assert NOW - times[0] > timedelta(days=720)
-
-
 def test_questions_have_the_answers_that_their_kind_asks_for() -> None:
+    assert len({each["content"] for each in MEMORIES.values()}) == len(MEMORIES) == 220
     assert len({question["question"] for question in QUESTIONS}) == len(QUESTIONS) == 320
     current = {chain[-1] for chain in CHAINS}
     for chain in CHAINS:
@@ -49,24 +39,17 @@ def test_questions_have_the_answers_that_their_kind_asks_for() -> None:
         assert answers <= allowed.get(question["kind"], set(MEMORIES)), question
 
 
-def test_every_fact_and_its_questions_are_there_in_every_language() -> None:
-    facts = lines("languages.jsonl")
-    for language in LANGUAGES:
-        texts = [text for fact in facts for text in fact[language]]
-        assert len(set(texts)) == len(texts) == 120 and all(texts), language
-
-
 @pytest.mark.parametrize(
     ("found", "wanted", "expected"),
     [
-        ("abc", "a", {"recall@1": 100, "recall@5": 100}),
-        ("xab", "a", {"recall@1": 0, "recall@5": 100}),
-        ("axbyz", "abc", {"recall@1": 100, "recall@5": 100 * 2 / 3}),
-        ("uvwxya", "ab", {"recall@1": 0, "recall@5": 0}),
-        ("", "a", {"recall@1": 0, "recall@5": 0}),
+        ("abc", "a", [100, 100]),
+        ("xab", "a", [0, 100]),
+        ("axbyz", "abc", [100, 100 * 2 / 3]),
+        ("uvwxya", "ab", [0, 0]),
+        ("", "a", [0, 0]),
     ],
 )
-def test_the_measures(found: str, wanted: str, expected: dict[str, float]) -> None:
+def test_the_measures(found: str, wanted: str, expected: list[float]) -> None:
     answer = Answer(Question("kind", "question", frozenset(wanted)), list(found))
-    for metric, value in expected.items():
-        assert score(metric, answer) == pytest.approx(value, abs=1e-3), metric
+    measured = [score(metric, answer) for metric in ("recall@1", "recall@5")]
+    assert measured == pytest.approx(expected, abs=1e-3)
