@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conftest import MakeTools
 from memory_semantic import MemoryStorage
-from memory_semantic.identity import resolve_agent_id, validate_agent_id
+from memory_semantic.identity import resolve_agent_id
 
 
 def coordinator(capability: Any = None, session: Any = None) -> Any:
@@ -45,9 +45,8 @@ def test_no_identity_says_how_to_set_one() -> None:
         assert line in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["a", "sam", "project-alpha", "x_1", "007", "a" * 64])
+@pytest.mark.parametrize("name", ["a", "project-alpha", "x_1", "007", "a" * 64])
 def test_accepts_valid_names(name: str) -> None:
-    assert validate_agent_id(name) == name
     assert MemoryStorage(name).agent_id == name
 
 

@@ -26,8 +26,8 @@ def fail(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> Callable[[],
         raise kind(f"cannot handle {SECRET}")
 
     def begin() -> None:
-        monkeypatch.setattr("memory_semantic.store.ranking.rank", raise_it)
-        monkeypatch.setattr("memory_semantic.merging.merge", raise_it)
+        for name in ("store.ranking.rank", "merging.merge"):
+            monkeypatch.setattr(f"memory_semantic.{name}", raise_it)
 
     return begin
 
@@ -38,10 +38,8 @@ async def test_the_model_reads_the_kind_and_not_the_message(
     caplog.set_level(logging.DEBUG)
     await tools.call("memory_store", content=SECRET)
     fail()
-    for said in (
-        await tools.refused("memory_store", content=f"{SECRET}, too"),
-        await tools.refused("memory_search", query="What was thought?"),
-    ):
+    for tool in ("memory_store", "memory_search"):
+        said = await tools.refused(tool, content=f"{SECRET}, too", query="What was thought?")
         assert kind.__name__ in said and "failed unexpectedly" in said
         told = said + json.dumps(tools.events) + caplog.text
         assert SECRET not in told and "cannot handle" not in told
