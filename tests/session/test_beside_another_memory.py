@@ -1,16 +1,14 @@
-"""Another memory bundle in the same session, and its files in the folder of our stores.
+"""Another memory bundle in the same session.
 
 The other one is a stand-in with the form of Amplifier's official bundle: a tool `memory`, and a
 hook that shows the model all of its MEMORY.md with every request.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from amplifier_core import AmplifierSession, HookResult, ToolResult
 from captured import RULE, store
-from command import Command, invoke, settings
 from conversation import converse, each_loop
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage, estimate_tokens
@@ -26,17 +24,6 @@ class TheirTool:
 
     async def execute(self, input: dict[str, Any]) -> ToolResult:
         return ToolResult(output="saved m-201 in MEMORY.md")
-
-
-def make_theirs(root: Path) -> None:
-    """What that bundle makes in its folder, where it finds none of its own."""
-    for folder in (".git", "topics", "instances"):
-        (root / folder).mkdir(parents=True)
-    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
-    (root / "MEMORY.md").write_text(LINES)
-    (root / "topics/yaml-style.md").write_text("Two spaces.\n")
-    (root / "usage.jsonl").write_text('{"event": "loaded"}\n')
-    (root / "config.yaml").write_text("enabled: true\n")
 
 
 def theirs(root: Path) -> Any:
@@ -63,7 +50,8 @@ def theirs(root: Path) -> Any:
 async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
     memory: dict[str, Any], sam: MemoryStorage, root: Path, loop: str
 ) -> None:
-    make_theirs(root)
+    root.mkdir()
+    (root / "MEMORY.md").write_text(LINES)
     await sam.store_many([DECISION, *(f"Fact {n} about databases. {'x ' * 99}" for n in range(60))])
     save = [{"tool": "memory", "arguments": {"operation": "save"}}]
     both = [*save, *store("Never use tabs in YAML, 7.")]
@@ -85,27 +73,3 @@ async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
     kept = {each.content: each.said_by for each in await sam.get_recent(100)}
     assert kept[RULE] == "user" and kept["Never use tabs in YAML, 7."] == "agent"
     assert (root / "MEMORY.md").read_text() == LINES
-
-
-def test_their_files_are_none_of_our_stores(command: Command, root: Path) -> None:
-    settings(agent_identity="sam", storage_root=str(root))
-    command.run("store", DECISION)
-    make_theirs(root)
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    assert [each["agent"] for each in command.json("list", "--agents")] == ["sam"]
-    assert invoke("doctor").stdout.startswith("sam: 1 memory, all well")
-    assert command.json("search", "Which database?")[0]["content"] == DECISION
-    told = invoke("list", "--agent", "topics", code=1)
-    assert told.stderr.rstrip().endswith("There are stores of sam.")
-    own = root / "sam"
-    after = {path: path.read_bytes() for path in before if own not in path.parents}
-    assert after.items() <= before.items() and len(after) == 5
-
-
-def test_a_root_of_its_own_leaves_theirs_alone(root: Path, tmp_path: Path) -> None:
-    make_theirs(root)
-    settings(agent_identity="sam", storage_root=str(tmp_path / "elsewhere"))
-    invoke("store", DECISION)
-    listed = json.loads(invoke("list", "--json").stdout)
-    assert [each["content"] for each in listed] == [DECISION]
-    assert not (root / "sam").exists()

@@ -18,11 +18,8 @@ from amplifier_core import AmplifierSession
 from captured import DECISION, RULE, converse, emit, kept, remembered, store, until_stored
 from conversation import each_loop
 from memory_hooks import capture
-from memory_hooks.capture import NAME
 from memory_semantic import MemoryStorage
 from memory_semantic.files.lock import take_lock
-from processes import start
-from scripted import REPOSITORY
 
 # What is captured, and whose words it is captured from.
 
@@ -41,29 +38,6 @@ async def test_a_decision_is_remembered_shown_with_its_undo_and_told_without_its
     assert event == "memory:captured" and data["agent_id"] == "sam" and data["count"] == 2
     assert set(data["memory_ids"]) == {decision.id, rule.id}
     assert "PostgreSQL" not in json.dumps(seen.events)
-
-
-async def test_a_killed_process_keeps_what_its_turns_held(
-    memory: dict[str, Any], sam: MemoryStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = """
-from scripted import scripted_session
-async def main():
-    memory, hook, said = arguments
-    async with scripted_session([], memory, hooks={hook: {}}) as session:
-        await session.execute(said)
-        await asyncio.sleep(600)
-asyncio.run(main())
-"""
-    monkeypatch.setenv("PYTHONPATH", f"{REPOSITORY / 'examples'}:{REPOSITORY / 'tests'}")
-    process = start(root, script, memory, NAME, DECISION)
-    try:
-        await until_stored(sam)
-    finally:
-        process.kill()
-        process.communicate()
-    assert await kept(sam) == [DECISION]
-    assert await sam.check() == []
 
 
 async def driven(session: AmplifierSession) -> None:
@@ -239,13 +213,8 @@ async def test_what_is_lost_is_quoted_to_the_person_alone_and_why_is_said_once(
 async def test_what_is_missing_or_wrong_in_the_settings_is_said_once_and_breaks_nothing(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    for says, settings in (
-        ("agent_identity", None),
-        ("extract", {"extract": "magic"}),
-        ("patterns", {"patterns": []}),
-    ):
-        tools = memory if settings else None
-        [line] = (await converse(tools, DECISION, RULE, settings=settings)).shown
+    for says, settings in (("extract", {"extract": "magic"}), ("patterns", {"patterns": []})):
+        [line] = (await converse(memory, DECISION, RULE, settings=settings)).shown
         assert says in line and await sam.count() == 0
 
 

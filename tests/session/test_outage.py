@@ -31,17 +31,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service(memory: dict[str, Any], server: EmbeddingsServer) -> dict[str, Any]:
-    """The config of the memory tools of `sam`, with a service."""
-    return {**memory, "embedding_model": "m", "base_url": server.base_url}
-
-
-@pytest.fixture
-def remote(service: dict[str, Any]) -> MemoryStorage:
-    return MemoryStorage("sam", {k: v for k, v in service.items() if k != "agent_identity"})
-
-
-@pytest.fixture
 def waiting(root: Path) -> Path:
     return root / "sam" / "waiting.jsonl"
 
@@ -119,19 +108,15 @@ async def test_a_text_that_the_service_refuses_holds_up_no_other(
     assert DECISION in await kept(remote) and texts(waiting) == [RULE]
 
 
+FAILED = "Recall from long-term memory failed for this prompt"
+WAITS = "What was captured before still waits to be stored"
+
+
 @pytest.mark.parametrize(
     ("hook", "event", "what"),
     [
-        (
-            recall.NAME,
-            "memory:inject_failed",
-            "Recall from long-term memory failed for this prompt",
-        ),
-        (
-            capture.NAME,
-            "memory:capture_failed",
-            "What was captured before still waits to be stored",
-        ),
+        (recall.NAME, "memory:inject_failed", FAILED),
+        (capture.NAME, "memory:capture_failed", WAITS),
     ],
 )
 @each_loop

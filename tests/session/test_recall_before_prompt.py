@@ -25,7 +25,6 @@ from memory_hooks import capture, recall
 from memory_hooks.recall import MAX_QUERY_CHARS, MAX_SHOWN_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
 from memory_semantic.identity import project_of
-from memory_semantic.limits import COPIED_FROM
 from memory_semantic.memory import utc_now
 
 DECISION = "We chose PostgreSQL for the users table."
@@ -52,23 +51,8 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def old(memory: dict[str, Any]) -> MemoryStorage:
     """The store of `sam`, a month ago."""
-    return MemoryStorage(
-        "sam",
-        core_settings(memory, ("agent_identity",)),
-        clock=lambda: utc_now() - timedelta(days=30),
-    )
-
-
-@pytest.fixture
-def service(memory: dict[str, Any], server: EmbeddingsServer) -> dict[str, Any]:
-    """The config of the memory tools of `sam`, with a service."""
-    return {**memory, "embedding_model": "m", "base_url": server.base_url}
-
-
-@pytest.fixture
-def remote(service: dict[str, Any]) -> MemoryStorage:
-    """The store of `sam`, embedded by a service."""
-    return MemoryStorage("sam", core_settings(service, ("agent_identity",)))
+    config = core_settings(memory, ("agent_identity",))
+    return MemoryStorage("sam", config, clock=lambda: utc_now() - timedelta(days=30))
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -104,12 +88,6 @@ async def test_each_request_begins_with_the_one_before(
         assert after[: len(before)] == before
 
 
-async def test_a_copy_says_whom_it_is_from(memory: dict[str, Any], old: MemoryStorage) -> None:
-    await old.store(DECISION, metadata={COPIED_FROM: "alice"})
-    talk = await converse(memory, QUESTION)
-    assert f", from alice] {DECISION}" in talk.recalled[0]
-
-
 @each_loop
 async def test_no_memory_is_read_twice_in_one_conversation(
     memory: dict[str, Any], old: MemoryStorage, loop: str
@@ -135,14 +113,6 @@ async def test_the_first_prompt_brings_what_is_recent_and_later_ones_only_what_i
     first, second = talk.recalled
     assert all(text in first for text in OTHERS) and DECISION not in first
     assert DECISION in second and not any(text in second for text in OTHERS)
-
-
-async def test_only_what_the_model_reads_counts_as_recalled(
-    memory: dict[str, Any], old: MemoryStorage
-) -> None:
-    id, *_ = await old.store_many([DECISION, *OTHERS])
-    await converse({**memory, "usage": True}, QUESTION)
-    assert [search.ids for search in old.searches()] == [[id]]
 
 
 async def test_other_projects_contribute_only_preferences_and_what_is_close(
@@ -352,31 +322,25 @@ async def test_the_store_is_that_of_the_tools_unless_the_hook_names_another(
     assert [DECISION in text for text in (own, other, without_tools)] == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+async def test_a_mistake_in_the_settings_is_named_at_the_first_use(memory: dict[str, Any]) -> None:
+    for settings, told in (
         ({"recnt": 3}, "'recnt'"),
         ({"recent": -1}, "recent must be 0 or more"),
         ({"relevant": "many"}, "relevant"),
-    ],
-)
-async def test_a_mistake_in_the_settings_is_named_at_the_first_use(
-    memory: dict[str, Any], settings: dict[str, Any], told: str
-) -> None:
-    talk = await converse(memory, "hello", "go on", settings=settings)
-    assert len(talk.requests) == 2
-    assert len(talk.shown) == 1 and told in talk.shown[0]
+    ):
+        talk = await converse(memory, "hello", "go on", settings=settings)
+        assert len(talk.requests) == 2 and len(talk.shown) == 1 and told in talk.shown[0]
 
 
 async def test_settings_choose_what_is_recalled(memory: dict[str, Any], sam: MemoryStorage) -> None:
     await sam.store_many(OTHERS)
     await sam.store(DECISION)
-    settings = {"recent": 2, "relevant": 0}
-    [recalled] = (await converse(memory, "hello", settings=settings)).recalled
-    assert recalled.count("- [mem-") == 2 and DECISION in recalled
-    settings = {"recent": 0, "relevant": 1, "min_cosine": 0.0}
-    [recalled] = (await converse(memory, QUESTION, settings=settings)).recalled
-    assert recalled.count("- [mem-") == 1 and DECISION in recalled
+    for number, prompt, settings in (
+        (2, "hello", {"recent": 2, "relevant": 0}),
+        (1, QUESTION, {"recent": 0, "relevant": 1, "min_cosine": 0.0}),
+    ):
+        [recalled] = (await converse(memory, prompt, settings=settings)).recalled
+        assert recalled.count("- [mem-") == number and DECISION in recalled
     settings = {"recent": 0, "min_cosine": 0.9}
     assert (await converse(memory, QUESTION, DECISION, settings=settings)).recalled
     nothing = {"token_budget": 0, "prompt_token_budget": 0}
