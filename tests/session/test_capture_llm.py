@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,40 +80,29 @@ async def test_a_request_is_made_every_five_turns_and_costs_little(
 
 
 MALFORMED = [
-    "I would store the decision.",
-    "",
-    "[]",
-    '{"memories": "none"}',
-    '{"memories": [{"kind": "decision"}]}',
-    '{"memories": [["decision"]]}',
+    *("I would store the decision.", "", "[]", '{"memories": "none"}'),
+    *('{"memories": [{"kind": "decision"}]}', '{"memories": [["decision"]]}'),
     '{"memories": [{"kind": "decision", "statement": 1, "quote": "x"}]}',
     answer(decided(DECISION, DECISION, kind="secret")),
     answer(decided(DECISION, DECISION)) + " That is all.",
-    answer(decided(DECISION, DECISION))[:-5],
     answer(*[decided(DECISION, DECISION)] * 11),
+    answer(decided(DECISION, DECISION))[:-5],
 ]
-
-
-@pytest.mark.parametrize("said", MALFORMED)
-def test_nothing_is_taken_from_an_answer_that_does_not_parse(said: str) -> None:
-    with pytest.raises(AnswerError):
-        parse(said)
-
-
-def test_a_fence_around_the_answer_is_allowed() -> None:
-    said = answer(decided(DECISION, DECISION))
-    assert parse(f"```json\n{said}\n```") == parse(said)
 
 
 async def test_an_answer_that_does_not_parse_is_reported_without_its_text(
     memory: dict[str, Any], sam: MemoryStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
+    for said in MALFORMED:
+        with pytest.raises(AnswerError):
+            parse(said)
+    said = answer(decided(DECISION, DECISION))
+    assert parse(f"```json\n{said}\n```") == parse(said)
     with caplog.at_level(logging.DEBUG):
-        seen = await asked(memory, DECISION, said=MALFORMED[-2])
-    assert await sam.count() == 0
+        seen = await asked(memory, DECISION, said=MALFORMED[-1])
     assert [event for event, _ in seen.events] == ["memory:capture_failed"]
-    assert len(seen.shown) == 1
-    assert "PostgreSQL" not in caplog.text + seen.shown[0]
+    [shown] = seen.shown
+    assert "PostgreSQL" not in caplog.text + shown and await sam.count() == 0
 
 
 async def test_a_statement_that_goes_beyond_its_words_is_dropped(
@@ -154,42 +144,29 @@ class Resolver:
     """What a routing bundle registers: which model has the role."""
 
     async def resolve(self, role: str) -> list[Any]:
-        class Preferred:
-            provider, model = "quick", f"{role}-1"
-
-        return [Preferred()]
-
-
-async def with_model(memory: dict[str, Any], model: Model) -> Conversation:
-    async def replace(session: Any) -> None:
-        await session.execute(DECISION)
-        await session.coordinator.mount("providers", model, name="provider-quick")
-        session.coordinator.register_capability("model_role_resolver", Resolver())
-
-    return await converse(memory, replace, settings={**LLM, "llm_timeout": 0.5})
-
-
-async def test_the_fast_model_is_asked_if_there_is_one(memory: dict[str, Any]) -> None:
-    model = Model(error=ValueError())
-    seen = await with_model(memory, model)
-    [(request, options)] = model.requests
-    assert request.model == "fast-1" and options == {"extended_thinking": False}
-    assert len(seen.requests) == 1
+        return [SimpleNamespace(provider="quick", model=f"{role}-1")]
 
 
 @pytest.mark.parametrize(
     ("model", "kind"),
     [(Model(error=RuntimeError(DECISION)), "RuntimeError"), (Model(seconds=30), "TimeoutError")],
 )
-async def test_a_model_that_fails_or_is_slow_costs_no_turn(
+async def test_the_fast_model_is_asked_and_costs_no_turn_if_it_fails_or_is_slow(
     memory: dict[str, Any],
     sam: MemoryStorage,
     caplog: pytest.LogCaptureFixture,
     model: Model,
     kind: str,
 ) -> None:
-    seen = await with_model(memory, model)
-    assert [data["kind"] for _, data in seen.events] == [kind]
+    async def replace(session: Any) -> None:
+        await session.execute(DECISION)
+        await session.coordinator.mount("providers", model, name="provider-quick")
+        session.coordinator.register_capability("model_role_resolver", Resolver())
+
+    seen = await converse(memory, replace, settings={**LLM, "llm_timeout": 0.5})
+    [(request, options)] = model.requests
+    assert request.model == "fast-1" and options == {"extended_thinking": False}
+    assert len(seen.requests) == 1 and [data["kind"] for _, data in seen.events] == [kind]
     assert "PostgreSQL" not in caplog.text + seen.shown[0] and await sam.count() == 0
 
 

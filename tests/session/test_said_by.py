@@ -6,6 +6,7 @@ With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions r
 import json
 from typing import Any
 
+import captured
 import pytest
 from amplifier_core import AmplifierSession, ToolResult
 from captured import RULE
@@ -40,7 +41,7 @@ FETCH = {"tool": "fetch", "arguments": {"url": "https://docs.example"}}
 
 
 def store(content: str, **more: Any) -> dict[str, Any]:
-    return {"tool": "memory_store", "arguments": {"content": content, **more}}
+    return captured.store(content, **more)[0]
 
 
 async def said(
@@ -97,29 +98,21 @@ async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
     assert "only with recall, which this session lacks" in str(without.messages)
 
 
-async def test_the_users_words_replace_the_users(
+async def test_only_the_users_words_replace_and_end_what_the_user_said(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     [old] = await sam.upsert(["We use MySQL."], said_by="user")
-    own = "The team is on Postgres these days."
+    words, own = "We use Postgres now.", "The team is on Postgres these days."
     talk = await said(memory, "What now?", turns=[[store(own, replaces=old.id)]])
     assert f"{old.id} still holds" in str(talk.messages)
-    words = "We use Postgres now."
+    ends = store(words, expires="2999-01-01")
     await said(memory, f"{words} Take note.", turns=[[store(words, replaces=old.id)]])
-    [replaced] = await sam.get_recent(replaced=True)
-    assert replaced.id == old.id
-
-
-async def test_only_the_user_ends_what_the_user_said(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    await sam.upsert([RULE], said_by="user")
-    await said(memory, "hello", turns=[[store(RULE, expires="2999-01-01")]])
-    [kept] = await sam.get_recent()
-    assert kept.expires is None and kept.said_by == "user"
-    await said(memory, RULE, turns=[[store(RULE, expires="2999-01-01")]])
-    [kept] = await sam.get_recent()
-    assert kept.expires
+    for prompt in ("hello", words):
+        [replaced] = await sam.get_recent(replaced=True)
+        assert replaced.id == old.id
+        await said(memory, prompt, turns=[[ends]])
+        [new] = [each for each in await sam.get_recent(holding=True) if each.content == words]
+        assert new.said_by == "user" and bool(new.expires) == (prompt == words)
 
 
 async def test_nobody_speaks_for_the_user(

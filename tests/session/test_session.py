@@ -67,33 +67,16 @@ async def test_calls_of_one_turn_at_the_same_time(memory: dict[str, Any]) -> Non
     assert len(results) == 11 and all(result["success"] for result in results)
 
 
-@pytest.mark.parametrize(
-    ("session", "module", "late", "expected"),
-    [
-        ({"agent_identity": "helper"}, {"agent_identity": "sam"}, "", "helper"),
-        ({"capabilities": {"agent_identity": "v1"}}, {"agent_identity": "sam"}, "", "v1"),
-        ({}, {"agent_identity": "sam"}, "", "sam"),
-        ({}, {"agent_id": "alias"}, "", "alias"),
-        ({}, {"agent_identity": ""}, "", "eve"),
-        ({}, {"agent_identity": "sam"}, "late", "late"),
-    ],
-    ids=["session", "capabilities", "module", "alias", "environment", "registered after mounting"],
-)
-async def test_identity_from_the_session_the_module_or_the_environment(
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    session: dict[str, Any],
-    module: dict[str, Any],
-    late: str,
-    expected: str,
+@pytest.mark.parametrize("late", ["", "late"])
+async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
+    memory: dict[str, Any], root: Path, late: str
 ) -> None:
-    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "eve")
-    memory = {"storage_root": str(root), "embedding_model": "local", **module}
+    session = {} if late else {"agent_identity": "helper"}
     async with scripted_session([[STORE]], memory, session=session) as opened:
         if late:
             opened.coordinator.register_capability("agent_identity", late)
         await opened.execute("Go on.")
-    assert [path.name for path in root.iterdir()] == [expected]
+    assert [path.name for path in root.iterdir()] == [late or "helper"]
 
 
 async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
@@ -124,9 +107,8 @@ async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Pat
     for results in all_results:
         assert all(result["success"] for result in results)
         assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
-    assert [found["content"] for found in own[1]["output"]["memories"]] == [
-        "child fact 5 on a database"
-    ]
+    [found] = own[1]["output"]["memories"]
+    assert found["content"] == "child fact 5 on a database"
     assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
 
 
