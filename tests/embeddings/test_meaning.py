@@ -94,37 +94,27 @@ def test_weights_that_are_not_whole_are_an_error_that_names_the_package(
         local.load.cache_clear()
 
 
-def test_the_host_s_logging_is_left_alone() -> None:
-    handlers, level = list(logging.getLogger().handlers), logging.getLogger().level
-    local.embed(["x"])
-    assert (logging.getLogger().handlers, logging.getLogger().level) == (handlers, level)
-
-
-async def test_a_text_without_a_known_word_is_an_error_and_not_a_wrong_vector() -> None:
-    with pytest.raises(EmbeddingError, match="no word"):
-        await EmbeddingGenerator("local").generate("")
-
-
 async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -> None:
     generator = EmbeddingGenerator("local")
     assert generator.dimensions == 256 and await generator.load()
     batch = await generator.generate_batch(NOTES)
     assert [len(vector) for vector in batch] == [256] * len(NOTES)
     assert batch[3] == await generator.generate(NOTES[3]) == generator.embed_now(NOTES[3])
-
-
-@pytest.mark.parametrize("generator", [PlainVectors(), EmbeddingGenerator("m", "sk-some")])
-async def test_no_other_model_answers_at_once(generator: EmbeddingGenerator) -> None:
-    assert not await generator.load()
+    with pytest.raises(EmbeddingError, match="no word"):  # and no wrong vector
+        await generator.generate("")
+    for other in (PlainVectors(), EmbeddingGenerator("m", "sk-some")):  # none answers at once
+        assert not await other.load()
 
 
 async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(
     root: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    handlers = list(logging.getLogger().handlers)
     storage = MemoryStorage("sam", {"storage_root": str(root)})
     [stored] = await storage.upsert(["We chose PostgreSQL."])
     assert stored.model == "local"
     await storage.store("another")
     [record] = [record for record in caplog.records if record.name.startswith("memory_semantic")]
     assert "built-in model" in record.getMessage() and "PostgreSQL" not in caplog.text
+    assert logging.getLogger().handlers == handlers  # the host's logging is left alone

@@ -50,17 +50,15 @@ async def test_another_model_service_or_length_is_an_error_that_names_both_and_s
 
 
 async def test_a_store_with_openais_model_names_the_missing_key(
-    root: Path, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    make_storage: MakeStorage, root: Path, server: EmbeddingsServer
 ) -> None:
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-    with monkeypatch.context() as with_key:
-        with_key.setenv("OPENAI_API_KEY", "sk-some")
-        with_key.setenv("OPENAI_BASE_URL", server.base_url)
-        await storage.store("x")
+    model = "text-embedding-3-small"
+    await make_storage(embedding_model=model, base_url=server.base_url).store("x")
     # The server played OpenAI: a store of OpenAI's own has no other endpoint.
     manifest = root / "sam/qdrant.db/manifest.json"
     fields = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**fields, "endpoint": None}))
+    storage = make_storage(embedding_model=None)
     for call in (storage.store("y"), storage.search("y")):
         with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
             await call

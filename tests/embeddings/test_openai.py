@@ -82,27 +82,20 @@ NO_PAGE = (
 )
 LATER = "Nothing was changed. Try again later; if it keeps failing, look into the service's own log"
 NO_LIST = "answered with something that is not a list of vectors. Nothing was changed. Check"
+TOO_LONG = "It says that the text is too long for the model. Nothing was changed. Shorten it"
+NO_LENGTH = "It says that the model cannot give this many dimensions. Nothing was changed. Set"
+NO_EMBEDDINGS = (
+    "It says that the model cannot be used for this. Nothing was changed. Check embedding_"
+)
 NO_NUMBER = "answered with a vector that is zero or not finite. Nothing was changed."
 ELSEWHERE = "redirects to another address (HTTP 308); nothing went there. Nothing was changed."
 ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "wrong key": (error(401, "invalid_api_key"), 1, "rejected the API key (HTTP 401)"),
     "key without rights": (error(403), 1, "Check OPENAI_API_KEY"),
     "no reason": (error(400), 2, "refused the request (HTTP 400). Nothing was changed. The text"),
-    "too long": (
-        told(413, says("This model's maximum context length is 8192 tokens.")),
-        2,
-        "It says that the text is too long for the model. Nothing was changed. Shorten it",
-    ),
-    "length": (
-        told(422, says("`dimensions` is private")),
-        2,
-        "It says that the model cannot give this many dimensions. Nothing was changed. Set",
-    ),
-    "no embeddings": (
-        told(400, says("This model does not support embeddings")),
-        2,
-        "It says that the model cannot be used for this. Nothing was changed. Check embedding_",
-    ),
+    "too long": (told(413, says("Its context length is 8192 tokens.")), 2, TOO_LONG),
+    "length": (told(422, says("`dimensions` is private")), 2, NO_LENGTH),
+    "no embeddings": (told(400, says("This model cannot do that")), 2, NO_EMBEDDINGS),
     "quota": (error(429, "insufficient_quota"), 1, "quota is used up"),
     "OpenAI: model": (told(404, says("No such", "model_not_found")), 1, UNKNOWN),
     "Ollama: model": (told(404, says('model "x" not found, try pulling it first')), 1, UNKNOWN),

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from conftest import MakeStorage
 from embeddings_server import Answer, EmbeddingsServer, vector_of
+from memory_models import catalogue, running
 from scripted import REPOSITORY
 
 PAGE = (REPOSITORY / "docs/models.md").read_text()
@@ -58,15 +59,10 @@ async def test_the_block_to_paste_works(make_storage: MakeStorage, name: str) ->
 
 
 def test_what_the_page_says_about_this_machine_is_true() -> None:
-    from memory_models import catalogue, running
-
     for name, real in catalogue.RECOMMENDED.items():
         assert f"| `{real}` | `{name}` |" in PAGE
-    assert (
-        f'"{running.PACKAGE}"' in PAGE
-        and running._FOLDER in PAGE
-        and running._FOLDER_VARIABLE in PAGE
-    )
+    for said in (f'"{running.PACKAGE}"', running._FOLDER, running._FOLDER_VARIABLE):
+        assert said in PAGE
     assert f"mean of {len(catalogue.SAMPLE)} texts" in PAGE
     project = (REPOSITORY / "modules/tool-memory-semantic/pyproject.toml").read_text()
     assert f'fastembed = ["{running.PACKAGE}"]' in project
