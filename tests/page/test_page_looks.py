@@ -1,9 +1,9 @@
-"""How the page looks: in the light and in the dark, in narrow windows and in wide ones."""
+"""How the page looks: in the light and the dark, in narrow windows and wide ones, without a map."""
 
 from datetime import timedelta
 
 import pytest
-from page_in_browser import SETTLED, TEAM, Look, points, remember
+from page_in_browser import SETTLED, TEAM, Look, bars, ids, listed, middle, opened, points, remember
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -89,3 +89,22 @@ def test_nothing_is_wider_than_the_window(look: Look, with_map: bool) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.click(".entry >> nth=0")
     expect(page.locator("#text")).to_be_in_viewport()  # a narrow window shows what is opened
+
+
+def test_all_but_the_map_is_there(look: Look) -> None:
+    expect(look(TEAM).locator("#no-map")).to_be_hidden()
+    page = look(TEAM, with_map=False)
+    expect(page.locator("#map-card")).to_be_hidden()
+    expect(page.locator("#no-map")).to_contain_text("install the command with [cli,map]")
+    assert listed(page) == ids(0, 1, 2, 3, 4, 5) and bars(page) == 6
+    page.mouse.click(*middle(page, "#time .bar"))
+    assert listed(page) == ids(5)
+    page.click("#period")
+    page.locator("#chips .chip", has_text="database").click()
+    page.fill("#words", "backup")
+    assert listed(page) == ids(2) and bars(page) == 1
+    page.click(".entry")
+    assert opened(page) == TEAM[2].content
+    expect(page.locator("#near")).to_be_hidden()
+    page.keyboard.press("Escape")
+    assert opened(page) is None

@@ -1,10 +1,13 @@
-"""What the page shows, and how words, tags and periods filter it."""
+"""What the page shows, how words, tags and periods filter it, and how a memory is opened."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from memory_semantic import Search
 from page_in_browser import (
+    NOW,
     SETTLED,
     TEAM,
     Look,
@@ -13,8 +16,11 @@ from page_in_browser import (
     ids,
     listed,
     middle,
+    opened,
     points,
     remember,
+    ringed,
+    spiral,
 )
 from playwright.sync_api import expect
 
@@ -133,3 +139,100 @@ def test_labels_of_time_do_not_touch(look: Look) -> None:
             assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
             assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), (count, days, width)
         page.context.close()
+
+
+def test_opening_from_the_list(look: Look) -> None:
+    change = {"metadata": {"from": "alice"}, "replaced_by": TEAM[1].key}
+    copy = TEAM[2].model_copy(update=change)
+    allowed = ["clipboard-read", "clipboard-write"]
+    page = look([*TEAM[:2], copy, *TEAM[3:]], permissions=allowed)
+    assert opened(page) is None and ringed(page) == []
+    page.click(".entry >> nth=0")
+    assert opened(page) == TEAM[0].content
+    assert "\nMySQL" in page.locator("#text").inner_text()  # the line break is seen
+    assert page.url.endswith("#mem-000000000000")
+    expect(page.locator("#id")).to_have_text("mem-000000000000")
+    expect(page.locator("#tags bdi")).to_have_text(["database"])
+    local = "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # in Berlin
+    expect(page.locator("#when")).to_have_text(local)
+    expect(page.locator(".entry >> nth=0")).to_have_attribute("aria-current", "true")
+    assert ringed(page) == ids(0)
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000000"
+    page.keyboard.press("Escape")
+    assert opened(page) is None and ringed(page) == []
+    expect(page.locator(".entry >> nth=0")).to_be_focused()
+    page.click(".entry >> nth=2")
+    expect(page.locator("#when")).to_contain_text(f"UTC · from alice · replaced by {TEAM[1].id}")
+
+
+def test_a_point_of_the_map_is_opened_and_the_map_zoomed_and_moved(look: Look) -> None:
+    page = look(TEAM)
+    at = int(spiral(6)[:, 0].argmax())
+    rightmost, before = TEAM[at], points(page)
+    page.mouse.move(before[at].x, before[at].y)
+    expect(page.locator("#tip .tip-text")).to_have_text(rightmost.content)
+    page.mouse.click(before[at].x, before[at].y)
+    assert opened(page) == rightmost.content
+    page.click("#zoom-in")  # to what is opened
+    after = points(page)
+    assert (after[at].x, after[at].y) == pytest.approx((before[at].x, before[at].y), abs=1)
+    assert (after[0].x, after[0].y) != pytest.approx((before[0].x, before[0].y), abs=20)
+    page.click("#close")
+    page.mouse.click(after[0].x, after[0].y)
+    assert opened(page) == TEAM[0].content
+    page.click("#close")
+    page.click("#zoom-all")
+    before = points(page)
+    page.mouse.move(before[3].x, before[3].y)
+    page.mouse.wheel(0, -300)
+    zoomed = points(page)
+    assert (zoomed[3].x, zoomed[3].y) == pytest.approx((before[3].x, before[3].y), abs=1)
+    assert abs(zoomed[4].x - zoomed[3].x) > 1.5 * abs(before[4].x - before[3].x)
+    page.mouse.down()
+    page.mouse.move(zoomed[3].x + 30, zoomed[3].y - 20, steps=3)
+    page.mouse.up()
+    assert opened(page) is None  # it was no click
+    moved = points(page)
+    assert (moved[3].x, moved[3].y) == pytest.approx((zoomed[3].x + 30, zoomed[3].y - 20), abs=1)
+
+
+def test_the_address_opens(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-000000000003")
+    assert opened(page) == TEAM[3].content
+    page.evaluate("location.hash = '#mem-000000000004'")
+    assert opened(page) == TEAM[4].content
+    page.go_back()
+    assert opened(page) == TEAM[3].content
+    for nothing in ("#mem-ffffffffffff", "#%", "#constructor", ""):
+        page.evaluate("to => { location.hash = to }", nothing)
+        assert opened(page) is None
+
+
+def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
+    memories = remember(*[f"text {n}" for n in range(20)], apart=timedelta(days=1))
+    places = np.column_stack([np.arange(20.0), np.zeros(20)])
+    page = look(memories, places, anchor="#mem-000000000007")
+    links = page.locator("#near a")
+    near = links.evaluate_all("all => all.map(link => link.hash.slice(1))")
+    assert sorted(near[:4]) == ids(5, 6, 8, 9) and len(near) == 5
+    links.nth(0).click()
+    assert opened(page) in ("text 6", "text 8")
+
+
+def test_says_how_often_a_memory_was_recalled_if_that_is_recorded(look: Look) -> None:
+    searches = [Search(time=NOW - timedelta(days=40), ms=1, ids=ids(0) * 1199)]
+    searches.append(Search(time=NOW, ms=1, ids=ids(0, 1)))
+    page = look(TEAM, anchor="#mem-000000000000", searches=searches)
+    line = page.locator("#recalled")
+    expect(line).to_have_text("Recalled 1,200 times, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-000000000001'")
+    expect(line).to_have_text("Recalled once, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-000000000002'")
+    expect(line).to_have_text("Not recalled since 6 May 2026")
+    assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
+    page = look(TEAM, anchor="#mem-000000000000")
+    assert opened(page) == TEAM[0].content
+    expect(page.locator("#recalled")).to_be_hidden()
+    assert "ecalled" not in str(page.locator("#spoken").text_content())
