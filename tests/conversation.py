@@ -11,19 +11,23 @@ from amplifier_core import AmplifierSession, HookResult
 from memory_hooks import capture, recall
 from scripted import LOOPS, scripted_session
 
+OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
+
 each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 
 @dataclass
 class Conversation:
-    """Its messages, those from the hook, requests to the model, events, what the person was shown,
-    and how long each prompt took.
+    """Its messages, those from the hook, requests to the model, events of the hooks and of the
+    memory tools, results of tools, what the person was shown, and how long each prompt took.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     recalled: list[str] = field(default_factory=list)
     requests: list[Any] = field(default_factory=list)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    of_tools: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
@@ -52,13 +56,16 @@ async def converse(
     talk = Conversation()
 
     async def record(event: str, data: dict[str, Any]) -> HookResult:
-        talk.events.append((event, data))
+        if event == "tool:post":
+            talk.results.append(data["result"])
+        else:
+            (talk.of_tools if event in OF_TOOLS else talk.events).append((event, data))
         return HookResult()
 
     options.setdefault("hooks", {hook: settings or {}})
     async with scripted_session(turns or [], memory, **options) as s:
         s.coordinator.display_system = talk if display else None
-        for event in (*capture.EVENTS, "memory:injected", "memory:inject_failed"):
+        for event in (*capture.EVENTS, *recall.EVENTS, *OF_TOOLS, "tool:post"):
             s.coordinator.hooks.register(event, record, name=event)
         context = s.coordinator.get("context")
         for message in after or []:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from amplifier_core import HookResult
 from conftest import MakeStorage
+from conversation import converse
 from scripted import scripted_session
 
 STORE = {"tool": "memory_store", "arguments": {"content": "We chose PostgreSQL.", "tags": ["db"]}}
@@ -19,21 +20,8 @@ async def play(
     turns: list[list[dict[str, Any]]], memory: dict[str, Any], **options: Any
 ) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
     """The tool results and the memory events of a session that makes these calls."""
-    results: list[dict[str, Any]] = []
-    events: list[tuple[str, dict[str, Any]]] = []
-
-    async def record(event: str, data: dict[str, Any]) -> HookResult:
-        if event == "tool:post":
-            results.append(data["result"])
-        else:
-            events.append((event, data))
-        return HookResult(action="continue")
-
-    async with scripted_session(turns, memory, **options) as session:
-        for event in ("tool:post", "memory:stored", "memory:searched"):
-            session.coordinator.hooks.register(event, record, name=event)
-        await session.execute("Go on.")
-    return results, events
+    talk = await converse("", memory, "Go on.", turns=turns, hooks={}, **options)
+    return talk.results, talk.of_tools
 
 
 async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
