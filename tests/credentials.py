@@ -170,14 +170,8 @@ PLACED: dict[str, Case] = {
     "mysql -p": ("mysql -h db -u root -p¤ shop", "Tr0ub4dor"),
     "sshpass": ("sshpass -p '¤' ssh root@10.0.0.5", "qwe123rty"),
     ".netrc": ("machine api.heroku.com login a@b.com password ¤", chars(20)),
-    "Slack webhook": (
-        "https://hooks.slack.com/services/¤",
-        f"T{up(8)}/B{up(10)}/{chars(24)}",
-    ),
-    "Discord webhook": (
-        "https://discord.com/api/webhooks/1098765432109876543/¤",
-        chars(68),
-    ),
+    "Slack webhook": ("https://hooks.slack.com/services/¤", f"T{up(8)}/B{up(10)}/{chars(24)}"),
+    "Discord webhook": ("https://discord.com/api/webhooks/1098765432109876543/¤", chars(68)),
     "Teams webhook": (
         "https://acme.webhook.office.com/webhookb2/¤",
         f"{uuid()}@{uuid()}/IncomingWebhook/{hexa(32)}/{uuid()}",

@@ -142,10 +142,7 @@ def harm_the_record(_: Path) -> None:
 
 @pytest.mark.parametrize("harm", [cut, scribble, replace, Path.unlink, harm_the_record])
 async def test_a_damaged_model_is_named_and_fetched_again(
-    models: Path,
-    hub: ModelHub,
-    make_storage: MakeStorage,
-    harm: Callable[[Path], Any],
+    models: Path, hub: ModelHub, make_storage: MakeStorage, harm: Callable[[Path], Any]
 ) -> None:
     harm(running.fetched(ENGLISH).path / MODEL_FILE)
     with pytest.raises(EmbeddingError, match=r"are damaged.*Nothing was changed.*model fetch"):

@@ -76,10 +76,7 @@ SENTENCES = st.builds(
 )
 
 
-@given(
-    said=st.lists(SENTENCES, min_size=1, max_size=4),
-    gap=st.sampled_from([" ", "\n", "\n\n"]),
-)
+@given(said=st.lists(SENTENCES, min_size=1, max_size=4), gap=st.sampled_from([" ", "\n", "\n\n"]))
 @settings(max_examples=1_000, deadline=None)
 def test_only_whole_sentences_are_kept_and_as_they_were_said(said: list[str], gap: str) -> None:
     whole = {" ".join(some) for n in range(5) for some in combinations(said, n)}

@@ -114,10 +114,7 @@ WAITS = "What was captured before still waits to be stored"
 
 @pytest.mark.parametrize(
     ("hook", "event", "what"),
-    [
-        (recall.NAME, "memory:inject_failed", FAILED),
-        (capture.NAME, "memory:capture_failed", WAITS),
-    ],
+    [(recall.NAME, "memory:inject_failed", FAILED), (capture.NAME, "memory:capture_failed", WAITS)],
 )
 @each_loop
 async def test_after_two_failures_no_prompt_waits(
