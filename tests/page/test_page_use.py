@@ -108,37 +108,35 @@ def test_a_period_filters(look: Look) -> None:
     assert page.locator("#time .dragged").count() == 0
 
 
-def test_bins_follow_the_span(look: Look) -> None:
-    for apart, unit in (
-        (timedelta(hours=30), "day"),
-        (timedelta(days=9), "week"),
-        (timedelta(days=60), "month"),
-        (timedelta(days=1000), "year"),
-    ):
-        page = look(remember(*[f"text {n}" for n in range(20)], apart=apart))
-        expect(page.locator("#bins")).to_have_text(f"by {unit}")
-        assert bars(page) == 20
-        page.context.close()
+@pytest.mark.parametrize(
+    ("count", "days", "unit"),
+    [
+        *((3, 1, "day"), (20, 1.25, "day"), (40, 9, "week"), (25, 30, "month"), (40, 60, "month")),
+        *((40, 500, "year"), (20, 1000, "year")),
+    ],
+)
+def test_bins_follow_the_span_and_their_labels_do_not_touch(
+    look: Look, count: int, days: float, unit: str
+) -> None:
+    page = look(remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days)))
+    expect(page.locator("#bins")).to_have_text(f"by {unit}")
+    assert bars(page) == count
+    for width in (320, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(SETTLED)
+        boxes = [label.bounding_box() for label in page.locator("#time text").all()]
+        spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
+        assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
+        assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), width
+
+
+def test_the_earliest_time_that_is_possible(look: Look) -> None:
     memories = remember("later", "first", apart=timedelta(0))
-    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)  # the earliest that is possible
+    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
     memories[0].timestamp = memories[1].timestamp + timedelta(days=1)
     page = look(memories)
     expect(page.locator("#bins")).to_have_text("by day")
     assert bars(page) == 2
-
-
-def test_labels_of_time_do_not_touch(look: Look) -> None:
-    for count, days in [(3, 1.0), (40, 1.0), (40, 9.0), (25, 30.0), (40, 30.0), (40, 500.0)]:
-        memories = remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days))
-        page = look(memories)
-        for width in (320, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            page.evaluate(SETTLED)
-            boxes = [label.bounding_box() for label in page.locator("#time text").all()]
-            spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
-            assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
-            assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), (count, days, width)
-        page.context.close()
 
 
 def test_opening_from_the_list(look: Look) -> None:
