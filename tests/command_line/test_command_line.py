@@ -261,13 +261,6 @@ class TestErrors:
             result = command.run(*arguments, code=2)
             assert "Error: " in result.stderr and "Traceback" not in result.output, arguments
 
-    def test_an_identity_that_expands_to_gigabytes_is_not_quoted(self, command: Command) -> None:
-        lines = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
-        laughs = "\n".join(["l0: &l0 [x, x]", *lines])
-        setting = "{tool-memory-semantic: {config: {agent_identity: *l11}}}"
-        settings().write_text(f"{laughs}\noverrides: {setting}")
-        assert len(invoke("list", "--root", str(command.root), code=2).output) < 1_000
-
     @pytest.mark.parametrize("empty", ["", " \t"])
     def test_rejects_empty_values(self, root: Path, empty: str) -> None:
         settings(agent_identity="sam", storage_root=str(root))
@@ -335,8 +328,9 @@ class TestText:
     def test_a_terminal_gets_colours_and_lines_that_fit_and_a_narrow_one_shows_texts_too(
         self, command: Command, root: Path, columns: int
     ) -> None:
-        tags = [f"--tag={'long tag ' * 4}{number}" for number in range(3) if columns < 80]
-        command.run("store", "We chose PostgreSQL for the users table. " * 9, *tags)
+        tags = [f"--tag=a long tag, number {number}" for number in range(4)]
+        for text, *options in (("word ", "--pin"), ("other ", "--expires=7d"), ("third ",)):
+            command.run("store", text * 99, *options, *tags)
         of_sam = ("--agent", "sam", "--root", str(root))
         styled = [
             on_a_terminal(*words, *of_sam, columns=columns)
@@ -347,23 +341,16 @@ class TestText:
         assert max(map(len, (listed + agents).splitlines())) <= columns
         bars = [line for line in stats.splitlines() if "█ " in line]
         assert bars and (columns < 20 or len(bars[0]) <= columns)
-        assert columns == 1 or "We chose Post" in listed
-
-    def test_a_window_of_80_columns_shows_the_text_and_what_is_special(
-        self, command: Command
-    ) -> None:
-        tags = [f"--tag=a long tag, number {number}" for number in range(4)]
-        marks = {"third ": "", "other ": " expires", "word ": " pinned"}
-        for text, option in {"word ": ["--pin"], "other ": ["--expires=7d"], "third ": []}.items():
-            command.run("store", text * 99, *option, *tags)
-        shown = on_a_terminal("list", "--agent", "sam", "--root", str(command.root))
-        lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()[1:]
-        for line, (text, mark) in zip(lines, marks.items(), strict=True):
-            assert re.match(
-                rf"mem-\w{{12}}  {datetime.now():%Y-%m-%d}{mark} +(?={text}).{{41}}", line
+        assert columns == 1 or "third third" in listed
+        if columns == 80:
+            day, lines = f"{datetime.now():%Y-%m-%d}", listed.splitlines()[1:]
+            begins = (
+                r"{} +third .{{35}}",
+                r"{} expires +other .{{35}}",
+                r"{} pinned +word .{{36}}",
             )
-        command.run("store", "word " * 99, "--expires", "7d", "--pin")
-        assert re.search(r":\d\d pinned expires\t#a long", command.run("list").stdout)
+            for line, begin in zip(lines, begins, strict=True):
+                assert re.match(rf"mem-\w{{12}}  {begin.format(day)}", line)
 
     def test_a_pipe_gets_whole_lines_without_colours(self, command: Command) -> None:
         command.run("store", "many words " * 50, "--tag", "x")
@@ -371,6 +358,8 @@ class TestText:
         id, stored, tags, text = output.removesuffix("\n").split("\t")
         assert text == ("many words " * 50).strip() and tags == "#x" and "\x1b" not in output
         assert notes == "" and id.startswith("mem-") and len(stored) == 16
+        command.run("store", "word", "--expires", "7d", "--pin", "--tag", "a long tag")
+        assert re.search(r":\d\d pinned expires\t#a long", command.run("list").stdout)
 
 
 def loaded_by(*lines: list[str]) -> str:

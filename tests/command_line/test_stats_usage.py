@@ -1,15 +1,13 @@
 """The person sees what is used: `stats`, where the setting `usage` is on."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from agent_memory.output import local_time
-from agent_memory.recalled import statistics
 from command import Command, settings
 from conftest import Clock, MakeStorage
-from memory_semantic import Memory, Search
 
 
 @pytest.fixture
@@ -37,29 +35,6 @@ def test_shows_what_is_recalled(
     command.run("stats", "--html", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert '"recalled":2' in page and '"recorded":"2026-08-14T' in page
-
-
-def test_what_is_recalled_and_what_is_not() -> None:
-    begun = datetime(2026, 6, 15, 12, tzinfo=UTC)
-
-    def search(hours: int, ms: float, *ids: str) -> Search:
-        return Search(time=begun + timedelta(hours=hours), ms=ms, ids=list(ids))
-
-    once, often, never, new = (
-        Memory(agent_id="sam", content=text, timestamp=begun - timedelta(days=days))
-        for text, days in (("once", 1), ("often", 1), ("never", 1), ("new", 0))
-    )
-    recorded = [search(0, 7, often.id), search(11, 1, often.id, "mem-gone"), search(12, 3, once.id)]
-    assert statistics(recorded, [once, often, never, new]) == {
-        "first": begun,
-        "searches": {"2026-06-15": 2, "2026-06-16": 1},
-        "milliseconds": 3,
-        "recalled": [
-            {"id": often.id, "times": 2, "last": recorded[1].time},
-            {"id": once.id, "times": 1, "last": recorded[2].time},
-        ],
-        "not_recalled": [never.id],
-    }
 
 
 def test_searches_by_the_command_count(command: Command) -> None:

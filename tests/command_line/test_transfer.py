@@ -286,17 +286,6 @@ class TestOtherFiles:
             datetime(2026, 1, 7, tzinfo=UTC),
         ]
 
-    def test_notes_get_the_time_of_their_file(self, elsewhere: Command, file: Path) -> None:
-        file = file.with_suffix(".txt")
-        file.write_text("We deploy on Fridays.\nSam likes tabs.")
-        os.utime(file, (1_780_000_000, 1_780_000_000))
-        assert elsewhere.json("import", str(file))["new"] == 2
-        memories = elsewhere.json("list")
-        assert {memory["timestamp"][:16] for memory in memories} == {"2026-05-28T20:26"}
-        os.utime(file)
-        assert elsewhere.json("import", str(file))["unchanged"] == 2
-        assert elsewhere.json("list") == memories
-
     def test_a_text_that_occurs_twice_is_one_memory(self, elsewhere: Command, file: Path) -> None:
         key = "sk-" + "a1b2c3d4" * 5
         first = {"id": "mem-000000000001", "content": f"a {key}", "tags": [key]}

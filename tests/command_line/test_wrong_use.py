@@ -82,11 +82,6 @@ class TestNobodyToAsk:
             assert process.returncode == 1 and "add --yes. Nothing was changed." in said
         assert file.read_text() == "mine" and len(command.json("list")) == 1
 
-    def test_a_no_is_no_lack_of_an_answer(self, command: Command) -> None:
-        id = command.json("store", "one")["memory_id"]
-        said = command.run("forget", id, input="n\n").stderr
-        assert said.endswith("[y/N]: n\nNothing was changed.\n") and command.json("list")
-
 
 class TestPackages:
     """A package that only some commands need is asked for by these, when they need it."""

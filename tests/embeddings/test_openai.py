@@ -380,11 +380,9 @@ async def test_vectors_of_any_length_are_compared_by_direction(
 
 
 async def test_the_built_in_model_may_be_written_with_capitals(
-    openai: EmbeddingsServer, make_storage: MakeStorage, command: Command
+    openai: EmbeddingsServer, make_storage: MakeStorage
 ) -> None:
     for spelling in ("Local", " local "):
         [stored] = await make_storage(embedding_model=spelling).upsert([TEXT])
         assert stored.model == "local" and EmbeddingGenerator(spelling).endpoint is None
-    again = await asyncio.to_thread(command.json, "reembed", "--model", spelling, "--yes")
-    assert again["model"] == "local"
     assert openai.requests == []

@@ -1,6 +1,5 @@
 """The tools in a real Amplifier session: real kernel, the module loaded from its folder."""
 
-import asyncio
 import json
 import logging
 from pathlib import Path
@@ -76,28 +75,6 @@ async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
         assert "agent_identity" in result["error"]["message"]
         assert "overrides:" in result["error"]["message"]
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
-
-
-async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Path) -> None:
-    """Parallel sub-agents with one identity, and one with its own."""
-    async with scripted_session([[STORE], [SEARCH]], memory) as parent:
-
-        async def child(number: int, **session: Any) -> list[dict[str, Any]]:
-            fact = f"child fact {number}{' on a database' if session else ''}"
-            note = {"tool": "memory_store", "arguments": {"content": fact}}
-            options = {"session": session, "parent_id": parent.session_id}
-            results, _ = await play([[note], [SEARCH]], memory, **options)
-            return results
-
-        await parent.execute("Go on.")
-        all_results = await asyncio.gather(*(child(i) for i in range(4)))
-        own = await child(5, agent_identity="helper")
-    for results in all_results:
-        assert all(result["success"] for result in results)
-        assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
-    [found] = own[1]["output"]["memories"]
-    assert found["content"] == "child fact 5 on a database"
-    assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
 
 
 async def test_a_handler_that_fails_does_not_undo_what_was_stored(
