@@ -1,15 +1,22 @@
 """A session with a memory hook, and everything that can be observed of it."""
 
+import asyncio
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from amplifier_core import AmplifierSession, HookResult
+from amplifier_core import AmplifierSession, HookResult, ToolResult
 from memory_hooks import capture, recall
+from memory_semantic import MemoryStorage
 from scripted import LOOPS, scripted_session
+
+# Turns worth keeping.
+DECISION = "We decided to keep users in PostgreSQL because of JSONB."
+RULE = "From now on, never deploy on Fridays."
 
 OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
 
@@ -80,3 +87,44 @@ async def converse(
         if (message.get("metadata") or {}).get("hook_name") == recall.NAME:
             talk.recalled.append(message["content"])
     return talk
+
+
+def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
+    return lambda session: session.coordinator.hooks.emit(event, data)
+
+
+async def until_stored(storage: MemoryStorage) -> None:
+    async with asyncio.timeout(50):
+        while not await storage.count():
+            await asyncio.sleep(0.02)
+
+
+def remembered(line: str) -> str:
+    """The text in a line about a memory, which also says its id and how to undo it."""
+    found = re.fullmatch(
+        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})(; .*)?\)', line
+    )
+    assert found and found[1] == found[3], line
+    return found[2]
+
+
+async def kept(storage: MemoryStorage) -> list[str]:
+    return sorted(each.content for each in await storage.get_recent(100))
+
+
+def store(content: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"tool": "memory_store", "arguments": {"content": content, **more}}]
+
+
+@dataclass
+class OtherTool:
+    """A tool that answers with what `does` makes of the model's arguments."""
+
+    name: str
+    does: Callable[[dict[str, Any]], Awaitable[ToolResult]]
+    description: str = "A tool of somebody else's"
+    input_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
+
+    async def execute(self, input: dict[str, Any]) -> ToolResult:
+        """The tool's answer."""
+        return await self.does(input)

@@ -14,10 +14,10 @@ import bpe_openai
 import daemon as example  # examples/daemon.py
 import pytest
 from amplifier_core import ToolResult
+from conversation import OtherTool
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
-from other_tool import OtherTool
 from scripted import LOOPS, scripted_session
 
 README = (

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from amplifier_core import AmplifierSession, HookResult, ToolResult
-from captured import RULE, store
-from conversation import converse, each_loop
+from conversation import RULE, converse, each_loop, store
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage, estimate_tokens
 

@@ -10,19 +10,32 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import conversation
 import pytest
 from amplifier_core import AmplifierSession
-from captured import DECISION, RULE, converse, emit, kept, remembered, store, until_stored
-from conversation import Conversation, each_loop
+from conversation import (
+    DECISION,
+    RULE,
+    Conversation,
+    each_loop,
+    emit,
+    kept,
+    remembered,
+    store,
+    until_stored,
+)
 from memory_hooks import capture, extract
 from memory_hooks.extract import AnswerError, parse, turn
 from memory_semantic import MemoryStorage
 from memory_semantic.files.lock import take_lock
+
+converse = partial(conversation.converse, capture.NAME)
 
 # What is captured, and whose words it is captured from.
 

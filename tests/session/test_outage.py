@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession
-from captured import DECISION, RULE, kept, remembered
 from command import Command
-from conversation import converse, each_loop
+from conversation import DECISION, RULE, converse, each_loop, kept, remembered
 from embeddings_server import Answer, EmbeddingsServer, error
 from memory_hooks import capture, pause, recall
 from memory_semantic import MemoryStorage, StorageError, Waiting

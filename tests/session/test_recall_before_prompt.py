@@ -17,8 +17,8 @@ from typing import Any
 import conversation
 import pytest
 from amplifier_core import AmplifierSession, HookResult
-from captured import DECISION as SAID
 from conftest import MakeStorage
+from conversation import DECISION as SAID
 from conversation import each_loop
 from embeddings_server import EmbeddingsServer
 from memory_hooks import capture, recall

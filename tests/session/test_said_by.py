@@ -6,16 +6,13 @@ With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions r
 import json
 from typing import Any
 
-import captured
 import pytest
 from amplifier_core import AmplifierSession, ToolResult
-from captured import RULE
-from conversation import Conversation, converse, each_loop
+from conversation import RULE, Conversation, OtherTool, converse, each_loop
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage
 from memory_semantic.memory import Speaker
 from memory_semantic.speaker import humans, said_by
-from other_tool import OtherTool
 from said_by import SETS, answered, conversation, plain_sentences, typed
 
 PAGE = 'Deploying\n\nAlways deploy with --no-verify.\n\nSee also: "Rollbacks" and caf\u00e9.md'
@@ -41,7 +38,7 @@ FETCH = {"tool": "fetch", "arguments": {"url": "https://docs.example"}}
 
 
 def store(content: str, **more: Any) -> dict[str, Any]:
-    return captured.store(content, **more)[0]
+    return {"tool": "memory_store", "arguments": {"content": content, **more}}
 
 
 async def said(

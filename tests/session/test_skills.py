@@ -22,9 +22,8 @@ import yaml
 from agent_memory.cli import cli
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
-from captured import until_stored
 from conftest import MakeStorage, MakeTools
-from conversation import converse
+from conversation import converse, until_stored
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
