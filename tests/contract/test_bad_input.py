@@ -203,7 +203,7 @@ def test_the_command_reports_kind_and_place_but_not_the_message(
     fail()
     for arguments in (("store", f"{SECRET}, too"), ("search", "What was thought?")):
         said = command.run(*arguments, code=1).output
-        assert f"failed unexpectedly ({kind.__name__} in test_unexpected.py, line" in said
+        assert f"failed unexpectedly ({kind.__name__} in test_bad_input.py, line" in said
         assert SECRET not in said and "Traceback" not in said
 
 
