@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import stat
 import subprocess
 import time
@@ -385,21 +384,6 @@ class TestRepair:
             assert stat.S_IMODE(kept.stat().st_mode) == 0o700
             assert f"rm -r {kept}" in said(result)
             assert f"rm -r {kept}" in doctor.finding("kept files")["mend"]
-
-    def test_ctrl_c_ends_a_check_that_hangs(self, doctor: Doctor) -> None:
-        without_end(doctor.file("segment.json"))
-        check = doctor.start("doctor")
-        children, pids = Path(f"/proc/{check.pid}/task"), list[int]()
-        while not pids:
-            time.sleep(0.1)
-            found = "".join(path.read_text() for path in children.glob("*/children"))
-            pids = [int(pid) for pid in found.split()]
-        time.sleep(3)  # it is in the engine by now
-        for pid in (check.pid, *pids):  # as a terminal does
-            os.kill(pid, signal.SIGINT)
-        _, complaints = check.communicate(timeout=60)
-        assert check.returncode == 1 and "Interrupted" in complaints
-        assert not any(Path("/proc", str(pid)).exists() for pid in pids)
 
     def test_of_a_service_only_what_cannot_be_read_is_embedded_and_nothing_twice(
         self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import tempfile
-import time
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -174,36 +173,6 @@ class TestAnyStore:
             counts = there.json("import", file)
             assert (counts["new"], counts["merged"]) == (0, 0)
             assert there.json("list", "--all") == copied
-
-
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
-def test_the_first_and_the_last_moment_can_be_shown(
-    command: Command,
-    make_storage: MakeStorage,
-    clock: Clock,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    zone: str,
-) -> None:
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    try:
-        for text, clock.now in (("first", FIRST), ("last", LAST)):
-            asyncio.run(make_storage().store(text, ["tag"]))
-            found = asyncio.run(make_storage().search(text))
-            assert found[0].content == text
-        assert "0001-01-01 " in command.run("list").stdout
-        assert command.json("list", "--since", "9999-01-01")[0]["content"] == "last"
-        assert "0001-01-01 " in command.run("stats").stdout
-        numbers = command.json("stats")
-        assert numbers["unit"] == "century" and sum(numbers["periods"].values()) == 2
-        command.run("stats", "--html", str(tmp_path / "page.html"))
-        assert command.json("list", "--agents")[0]["memories"] == 2
-        assert command.json("forget", "--before", "0001-01-01T00:00Z", "--yes")["forgotten"] == []
-        assert len(command.json("forget", "--before", "9999-01-01", "--yes")["forgotten"]) == 1
-    finally:
-        monkeypatch.undo()
-        time.tzset()
 
 
 def read(name: str, data: str | bytes) -> list[Memory]:

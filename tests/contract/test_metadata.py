@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,16 +90,6 @@ def test_worktrees_share_their_repository(tmp_path: Path, bare: bool) -> None:
         git("-C", whole, "worktree", "add", "-q", "--detach", worktree)
     assert project(first) == project(second) and project(first)["project"] == "shop"
     assert bare or project(first) == project(whole)
-
-
-def test_nothing_that_stands_for_git_hangs_or_breaks_it(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    os.mkfifo(tmp_path / ".git" / "config")
-    (tmp_path / ".git" / "commondir").symlink_to("commondir")
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / ".git").write_bytes(b"gitdir: /nowhere\xff/\0")
-    for folder in (tmp_path, tmp_path / "a"):
-        assert project(folder)["project"] == folder.name
 
 
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """The built-in model finds what was meant, without a key, a download or a side effect."""
 
 import logging
-import struct
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -74,24 +72,6 @@ heavy = ("numpy", "wordllama", "memory_models", "fastembed", "onnxruntime")
 print([name for name in heavy if name in sys.modules])
 """
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
-
-
-@pytest.mark.parametrize(
-    "broken", [b"", b"{}", struct.pack("<Q", 2**60), struct.pack("<Q", 2) + b"{}"]
-)
-def test_weights_that_are_not_whole_are_an_error_that_names_the_package(
-    broken: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "weights").mkdir()
-    (tmp_path / "weights/l2_supercat_256.safetensors").write_bytes(broken)
-    package = ModuleSpec("wordllama", None, origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(local, "find_spec", lambda _: package)
-    local.load.cache_clear()
-    try:
-        with pytest.raises(EmbeddingError, match="Reinstall the package wordllama"):
-            local.embed(["x"])
-    finally:
-        local.load.cache_clear()
 
 
 async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -> None:

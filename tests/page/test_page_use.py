@@ -1,6 +1,6 @@
 """What the page shows, how words, tags and periods filter it, and how a memory is opened."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -128,15 +128,6 @@ def test_bins_follow_the_span_and_their_labels_do_not_touch(
         spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
         assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
         assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), width
-
-
-def test_the_earliest_time_that_is_possible(look: Look) -> None:
-    memories = remember("later", "first", apart=timedelta(0))
-    memories[1].timestamp = datetime.min.replace(tzinfo=UTC)
-    memories[0].timestamp = memories[1].timestamp + timedelta(days=1)
-    page = look(memories)
-    expect(page.locator("#bins")).to_have_text("by day")
-    assert bars(page) == 2
 
 
 def test_opening_from_the_list(look: Look) -> None:
