@@ -2,17 +2,12 @@
 
 Amplifier's tool-skills reads the files; here it is only checked that they have its form, and that
 it knows them in time. What they tell the model to do is played by a script, after the prompts that
-Amplifier writes for them. One test runs the app itself, with fetched copies of amplifier-app-cli,
-amplifier-foundation, amplifier-bundle-skills and amplifier-module-loop-basic, which are in no
-registry: AMPLIFIER_APP names the folder that holds them.
+Amplifier writes for them.
 
 And the agent for look-ups: a question that needs several costs the conversation only the answer.
 """
 
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +18,7 @@ from agent_memory.cli import cli
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from conftest import MakeStorage, MakeTools
-from conversation import converse, until_stored
+from conversation import converse
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
@@ -109,68 +104,6 @@ async def test_the_commands_are_there_before_the_first_prompt(
     assert set(commands) == (set(NAMES) if behavior == "agent-memory" else set())
     assert ("Call `memory_store` once" in str(messages)) is bool(commands)
     assert [each.said_by for each in await sam.get_recent()] == ["user"]
-
-
-@pytest.mark.amplifier
-@pytest.mark.timeout(600)
-async def test_remember_is_a_command_in_amplifiers_own_app(
-    sam: MemoryStorage, memory: dict[str, Any], tmp_path: Path
-) -> None:
-    """As a person meets it: the first line that is typed, in a terminal."""
-    copies, scripted = Path(os.environ["AMPLIFIER_APP"]).resolve(), REPOSITORY / "examples/scripted"
-    python, home = str(tmp_path / "app"), tmp_path / "home" / ".amplifier"
-    subprocess.run(["uv", "venv", "-q", python], check=True)
-    packages = [copies / "amplifier-foundation", copies / "amplifier-app-cli"]
-    subprocess.run(
-        ["uv", "pip", "install", "-q", "--no-sources", "--python", python, *packages], check=True
-    )
-    turns = [
-        call("load_skill", skill_name="remember", arguments=SAID),
-        call("memory_store", content=SAID),
-    ]
-    provider = {"module": "provider-scripted", "source": str(scripted / "provider-scripted")}
-    bundle = {
-        "bundle": {"name": "mine", "version": "1.0.0"},
-        "includes": [{"bundle": f"file://{REPOSITORY}#subdirectory=behaviors/agent-memory.yaml"}],
-        "session": {
-            name: {"module": folder.name.removeprefix("amplifier-module-"), "source": str(folder)}
-            for name, folder in (
-                ("orchestrator", copies / "amplifier-module-loop-basic"),
-                ("context", scripted / "context-scripted"),
-            )
-        },
-        "providers": [provider],
-    }
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "bundle.md").write_text(f"---\n{yaml.safe_dump(bundle)}---\nHello.\n")
-    settings = {
-        "bundle": {"active": "mine", "added": {"mine": f"file://{tmp_path}/mine"}},
-        "config": {"providers": [{**provider, "config": {"priority": 1, "turns": turns}}]},
-        "overrides": {"tool-memory-semantic": {"config": memory}},
-        "sources": {
-            "modules": {"tool-skills": str(copies / "amplifier-bundle-skills/modules/tool-skills")}
-        },
-    }
-    home.mkdir()
-    (home / "settings.yaml").write_text(yaml.safe_dump(settings))
-    screen, terminal = pty.openpty()
-    app = subprocess.Popen(
-        [tmp_path / "app/bin/amplifier"],
-        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
-        env=os.environ | {"TERM": "xterm", "PYTHONPATH": str(scripted / "provider-scripted")},
-        cwd=tmp_path,
-    )
-    shown = b""
-    try:
-        while b"\x1b[?2004h" not in shown:  # it waits for a line to be typed
-            shown += os.read(screen, 10_000)
-        os.write(screen, f"/remember {SAID}\r".encode())
-        await until_stored(sam)
-    finally:
-        app.kill()
-        app.wait()
-    [kept] = await sam.get_recent()
-    assert kept.content == SAID and kept.said_by == "user"
 
 
 async def test_what_follows_remember_is_said_by_the_user(
