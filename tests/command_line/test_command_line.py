@@ -417,21 +417,17 @@ def test_shows_what_is_recalled(
     assert '"recalled":2' in page and '"recorded":"2026-08-14T' in page
 
 
-def test_searches_by_the_command_count(command: Command) -> None:
-    settings(usage="true")
+def test_searches_by_the_command_count_if_that_is_on(command: Command, tmp_path: Path) -> None:
     stored = command.json("store", "one")["memory_id"]
+    command.run("search", "one")
+    assert "ecalled" not in command.run("stats").stdout and "usage" not in command.json("stats")
+    page = tmp_path / "page.html"
+    command.run("stats", "--html", str(page))
+    assert '"recorded":null' in page.read_text()
+    settings(usage="true")
     command.run("search", "one")
     usage = command.json("stats")["usage"]
     assert sum(usage["searches"].values()) == 1 and usage["milliseconds"] > 0
     assert [each["id"] for each in usage["recalled"]] == [stored]
     assert re.fullmatch(r"[0-9T:.-]{26}\+00:00", usage["first"])
     assert "searches  1 since" in command.run("stats").stdout
-
-
-def test_says_nothing_of_it_when_it_is_off(command: Command, tmp_path: Path) -> None:
-    command.run("store", "one")
-    command.run("search", "one")
-    assert "ecalled" not in command.run("stats").stdout and "usage" not in command.json("stats")
-    page = tmp_path / "page.html"
-    command.run("stats", "--html", str(page))
-    assert '"recorded":null' in page.read_text()

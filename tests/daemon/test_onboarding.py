@@ -150,19 +150,6 @@ async def test_a_bundle_holds_the_evidence_within_its_budget_and_not_the_log(
     assert "There is no artifact" in refusal
 
 
-async def test_a_full_bundle_fills_its_budget_and_no_more(sam: Agent) -> None:
-    words = ["apple", "river", "stone", "cloud", "paper", "green", "motor", "violin", "harbor"]
-    for start in range(0, 400, 100):
-        texts = [
-            " ".join(f"{words[(n * 7 + i * i) % 9]} {n + i}" for i in range(250))
-            for n in range(start, start + 100)
-        ]
-        await sam.ask("record_event", events=[{"kind": "message", "text": text} for text in texts])
-    bundle = await sam.bundle("apple river stone", session_id="s2")
-    assert 55_000 < estimate_tokens(bundle) <= 65_000
-    assert len(bpe_openai.get_encoding("o200k_base").encode(bundle)) <= 65_000
-
-
 async def test_the_examples_session_is_found_by_files_with_vectors_and_without(
     daemon: DaemonProcess, sam: Agent, empty: Path
 ) -> None:

@@ -4,6 +4,7 @@ With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions r
 """
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,6 +117,8 @@ async def test_nobody_speaks_for_the_user(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await said(memory, RULE, turns=[[store(RULE)]], parent_id="parent")
+    pursuing = SimpleNamespace(session_state={"goal": {"turns_used": 1}})
+    assert not humans(pursuing)  # but a goal's evaluator
     monkeypatch.setenv("AMPLIFIER_SESSION_ORIGIN", "recipe")
     await said(memory, RULE, turns=[[store(RULE)]])
     [kept] = await sam.get_recent()
@@ -132,14 +135,6 @@ async def test_what_recall_shows_is_nobodys_word_in_this_session(
     assert talk.recalled and '"said_by": "tool"' in str(talk.messages).replace("'", '"')
     [kept] = await sam.get_recent()
     assert kept.said_by == "tool" and not kept.pinned
-
-
-def test_a_goals_evaluator_is_no_human() -> None:
-    class Coordinator:
-        parent_id = None
-        session_state: dict[str, Any] = {"goal": {"turns_used": 1}}  # noqa: RUF012
-
-    assert not humans(Coordinator())
 
 
 # What sounds like a rule, parts to play among it: no phrase tells one from the other.
