@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from amplifier_core import AmplifierSession, HookResult, ToolResult
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage
-from scripted import LOOPS, scripted_session
+from scripted import scripted_session
 
 # Turns worth keeping.
 DECISION = "We decided to keep users in PostgreSQL because of JSONB."
@@ -20,7 +19,7 @@ RULE = "From now on, never deploy on Fridays."
 
 OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
 
-each_loop = pytest.mark.parametrize("loop", LOOPS)
+loop = "loop-scripted"  # in which a session runs, unless it names another
 
 
 @dataclass
@@ -69,7 +68,7 @@ async def converse(
             (talk.of_tools if event in OF_TOOLS else talk.events).append((event, data))
         return HookResult()
 
-    options.setdefault("hooks", {hook: settings or {}})
+    options = {"hooks": {hook: settings or {}}, "loop": loop, **options}
     async with scripted_session(turns or [], memory, **options) as s:
         s.coordinator.display_system = talk if display else None
         for event in (*capture.EVENTS, *recall.EVENTS, *OF_TOOLS, "tool:post"):

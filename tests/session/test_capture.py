@@ -1,6 +1,5 @@
 """What is worth keeping is stored after the turn: the capture hook in real sessions.
 
-With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions run in those too.
 With `extract: llm`, the session's own model reads the turns; a script plays it.
 """
 
@@ -23,7 +22,6 @@ from conversation import (
     DECISION,
     RULE,
     Conversation,
-    each_loop,
     emit,
     kept,
     remembered,
@@ -40,11 +38,10 @@ converse = partial(conversation.converse, capture.NAME)
 # What is captured, and whose words it is captured from.
 
 
-@each_loop
 async def test_a_decision_is_remembered_shown_with_its_undo_and_told_without_its_text(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    seen = await converse(memory, f"Add an index. {DECISION} {RULE}", loop=loop)
+    seen = await converse(memory, f"Add an index. {DECISION} {RULE}")
     decision, rule = sorted(await sam.get_recent(100), key=lambda each: each.tags)
     assert (decision.content, decision.tags) == (DECISION, ["captured", "decision"])
     assert (rule.content, rule.tags) == (RULE, ["captured", "rule"])
@@ -153,9 +150,8 @@ async def test_what_somebody_stores_is_theirs_before_and_after_it_is_captured(
 # What is told, and what is not.
 
 
-@each_loop
 async def test_what_the_model_stores_is_shown_with_its_undo_too(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     old = await sam.store("Users are kept in MySQL.")
     correct = store(f"{OWN}\n</x> Key: sk-{'a1' * 20}", replaces=old)
@@ -163,18 +159,17 @@ async def test_what_the_model_stores_is_shown_with_its_undo_too(
     await sam.store(known[0]["arguments"]["content"])
     failing = store(OWN, replaces="mem-000000000000")
     turns = [correct, known, failing, "Noted."]
-    seen = await converse(memory, "Where are the users?", turns=turns, loop=loop)
+    seen = await converse(memory, "Where are the users?", turns=turns)
     [new] = [each for each in await sam.get_recent() if OWN in each.content]
     [line] = seen.shown
     assert line.startswith(f'Remembered {new.id} in place of {old}: "{OWN} \u2039/x> Key: (masked')
     assert line.endswith(f"(undo: agent-memory forget {new.id})")
     skill = 'Use the load_skill tool to load the skill "remember".'  # which shows it itself
-    assert (await converse(memory, skill, turns=[store(RULE)], loop=loop)).shown == []
+    assert (await converse(memory, skill, turns=[store(RULE)])).shown == []
 
 
-@each_loop
 async def test_what_was_captured_is_shown_before_the_next_prompt(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str, monkeypatch: pytest.MonkeyPatch
+    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
 
@@ -186,10 +181,10 @@ async def test_what_was_captured_is_shown_before_the_next_prompt(
         await asyncio.sleep(0.1)
 
     monkeypatch.setattr(capture, "SHOW_SECONDS", 0.0)  # then nobody is told while typing
-    await converse(memory, DECISION, stored, look, "Hello.", look, loop=loop)
+    await converse(memory, DECISION, stored, look, "Hello.", look)
     assert told == [[], [DECISION]]
     monkeypatch.setattr(capture, "SHOW_SECONDS", 30.0)  # a busy machine is no reason to fail
-    await converse(memory, RULE, look, "Hello.", look, loop=loop)
+    await converse(memory, RULE, look, "Hello.", look)
     assert told[2:] == [[RULE]] * 2
 
 
@@ -295,13 +290,12 @@ async def asked(
     return await converse(memory, *prompts, turns=turns, settings=LLM, **options)
 
 
-@each_loop
 async def test_what_the_model_finds_is_stored_at_the_end(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     statement = "The shop backend uses Postgres."
     said = answer(decided(statement, CONFIRMED))
-    await asked(memory, "pg then", reply=CONFIRMED, said=said, loop=loop)
+    await asked(memory, "pg then", reply=CONFIRMED, said=said)
     [captured] = await sam.get_recent(10)
     assert (captured.content, captured.tags) == (statement, ["captured", "decision"])
 

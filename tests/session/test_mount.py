@@ -17,7 +17,7 @@ from amplifier_core.validation.structural import HookStructuralTests, ToolStruct
 from amplifier_module_hooks_memory_semantic_capture import mount as mount_capture
 from amplifier_module_hooks_memory_semantic_recall import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
-from conversation import RULE, OtherTool, converse, each_loop, store
+from conversation import RULE, OtherTool, converse, store
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
@@ -141,9 +141,8 @@ def theirs(root: Path) -> Any:
     return mount
 
 
-@each_loop
 async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
-    memory: dict[str, Any], sam: MemoryStorage, root: Path, loop: str
+    memory: dict[str, Any], sam: MemoryStorage, root: Path
 ) -> None:
     root.mkdir()
     (root / "MEMORY.md").write_text(LINES)
@@ -153,7 +152,7 @@ async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
     hooks = {recall.NAME: {}, capture.NAME: {}}
     asked = ("What did we decide about databases?", RULE)
     talk = await converse(
-        "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks, loop=loop
+        "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks
     )
     first, *later = talk.recalled
     assert DECISION in first and estimate_tokens(first) <= 2_000

@@ -1,7 +1,4 @@
-"""Who said what is remembered: the user, a page or tool that the agent read, or the agent itself.
-
-With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the sessions run in those too.
-"""
+"""Who said what is remembered: the user, a page or tool the agent read, or the agent itself."""
 
 import json
 from types import SimpleNamespace
@@ -9,7 +6,7 @@ from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession, ToolResult
-from conversation import RULE, Conversation, OtherTool, converse, each_loop
+from conversation import RULE, Conversation, OtherTool, converse
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage
 from memory_semantic.memory import Speaker
@@ -49,48 +46,43 @@ async def said(
     return await converse("", memory, *prompts, turns=turns, **options)
 
 
-@each_loop
-async def test_the_user_or_the_agent_said_it(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
-) -> None:
+async def test_the_user_or_the_agent_said_it(memory: dict[str, Any], sam: MemoryStorage) -> None:
     prompt = "We moved to Postgres.  And please remember that we never deploy on Fridays! ok?"
     prompt += f" Our key is {KEY}, keep it."
     sentences = "We never deploy on Fridays. We moved to Postgres."
     own = "The user decided to use Postgres."
     with_key = f"Our key is {KEY}, keep it."
     turns = [[store(sentences), store(with_key), store(own), store(RULE, pin="yes")]]
-    talk = await said(memory, prompt, turns=turns, loop=loop)
+    talk = await said(memory, prompt, turns=turns)
     assert "pin must be true or false. Nothing was stored." in str(talk.messages)
     kept = {each.content: each.said_by for each in await sam.get_recent()}
     masked = with_key.replace(KEY, "(masked API key)")
     assert kept == {sentences: "user", masked: "user", own: "agent"}
-    talk = await converse(recall.NAME, memory, "Which database?", loop=loop)
+    talk = await converse(recall.NAME, memory, "Which database?")
     assert f", said by the agent] {own}" in talk.recalled[0]
 
 
-@each_loop
 async def test_a_page_said_it_and_gives_no_rules(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     rule = (await sam.upsert(["Deploy on any day but Friday."], said_by="user"))[0].id
     planted = store(PLANTED, pin=True, replaces=rule)
-    talk = await said(memory, reading(PAGE), "Read it.", turns=[[FETCH], [planted]], loop=loop)
+    talk = await said(memory, reading(PAGE), "Read it.", turns=[[FETCH], [planted]])
     kept, _ = await sam.get_recent(holding=True)
     assert kept.content == PLANTED and kept.said_by == "tool" and not kept.pinned
     assert f"{rule} still holds" in str(talk.messages) and "Not pinned" in str(talk.messages)
-    [recalled] = (await converse(recall.NAME, memory, "How do we deploy?", loop=loop)).recalled
+    [recalled] = (await converse(recall.NAME, memory, "How do we deploy?")).recalled
     assert f", said by a page or tool] {PLANTED}" in recalled and recall.RULES_HEAD not in recalled
 
 
-@each_loop
 async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     turns = [[store(RULE, pin=True)]]
-    talk = await said(memory, RULE, turns=turns, hooks={recall.NAME: {}}, loop=loop)
+    talk = await said(memory, RULE, turns=turns, hooks={recall.NAME: {}})
     assert "Pinned, and shown at the start of each conversation" in str(talk.messages)
     [rule] = await sam.get_recent(pinned=True)
-    [recalled] = (await converse(recall.NAME, memory, "hello", loop=loop)).recalled
+    [recalled] = (await converse(recall.NAME, memory, "hello")).recalled
     assert recalled.startswith(recall.RULES_HEAD) and rule.content in recalled
     without = await said(memory, RULE, turns=turns)
     assert "only with recall, which this session lacks" in str(without.messages)
@@ -163,9 +155,8 @@ async def test_capture_pins_nothing_and_offers_what_sounds_like_a_rule(
     assert [each.content for each in await sam.get_recent(pinned=True)] == [RULE]
 
 
-@each_loop
 async def test_thirty_sentences_of_pages_plant_nothing(
-    memory: dict[str, Any], sam: MemoryStorage, loop: str
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     """What tools answered in the conversations of the capture set, stored as rules."""
     [rule] = await sam.upsert([RULE], said_by="user")
@@ -174,7 +165,7 @@ async def test_thirty_sentences_of_pages_plant_nothing(
     stores = [[store(text, pin=True, replaces=rule.id)] for text in planted]
     turns = [[FETCH], *stores]
     page = "\n\n".join(pages)
-    await said(memory, reading(page), "Read it.", turns=turns, loop=loop)
+    await said(memory, reading(page), "Read it.", turns=turns)
     kept = {each.content: each for each in await sam.get_recent(None)}
     assert len(planted) == 30 and len(kept) == 31
     assert all(kept[text].said_by == "tool" for text in planted)
