@@ -21,6 +21,7 @@ from conversation import RULE, OtherTool, converse, store
 from memory_hooks import capture, recall
 from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
+from memory_sharing.tools import MemoryShareTool
 from processes import run
 from scripted import MEMORY_MODULE, MEMORY_MODULES
 
@@ -63,12 +64,15 @@ async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> Non
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_both_tools_together_cost_less_than_1600_characters_a_request() -> None:
+@pytest.mark.parametrize(
+    ("tools", "most"), [((MemoryStoreTool, MemorySearchTool), 1_600), ((MemoryShareTool,), 350)]
+)
+def test_tools_cost_few_characters_a_request(tools: tuple[Any, ...], most: int) -> None:
     specs = [
         {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-        for tool in (MemoryStoreTool, MemorySearchTool)
+        for tool in tools
     ]
-    assert len(json.dumps(specs)) < 1_600
+    assert len(json.dumps(specs)) < most
 
 
 def test_the_descriptions_say_when_and_when_not() -> None:

@@ -13,7 +13,6 @@ from conftest import Clock, MakeStorage
 from conversation import converse
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
-from memory_sharing.tools import MemoryShareTool
 from scripted import MEMORY_MODULE, scripted_session
 
 MODULE = "tool-memory-semantic-sharing"
@@ -290,9 +289,3 @@ async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
     answers = await asyncio.gather(*map(tool.execute, queries))
     for number, answer in enumerate(answers):
         assert [each["agent"] for each in answer.output["memories"]] == ["team"] * (number + 1)
-
-
-def test_memory_share_costs_less_than_350_characters_a_request() -> None:
-    tool = MemoryShareTool
-    spec = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    assert len(json.dumps(spec)) < 350
