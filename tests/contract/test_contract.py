@@ -36,10 +36,10 @@ from memory_semantic import (
 from memory_semantic.files import edge
 from memory_semantic.memory import point_id
 from memory_semantic.points import EmbeddingModel, pages
+from memory_semantic.settings import TRY_SECONDS
 from memory_semantic.store import Store
 from memory_server import connection
 from memory_server import points as server_points
-from memory_server.settings import TRY_SECONDS
 from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
 from qdrant_client import models as m
