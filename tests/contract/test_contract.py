@@ -42,7 +42,6 @@ from memory_server import connection
 from memory_server import points as server_points
 from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
-from qdrant_client import models as m
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_real import KEY, URL
 from qdrant_server import QdrantServer
@@ -99,9 +98,8 @@ class Home:
             shutil.copytree(root / agent, root / to)
             return
         theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
-        alias = m.CreateAlias(collection_name=theirs, alias_name=ours)
-        change = m.CreateAliasOperation(create_alias=alias)
-        self.ask(lambda client: client.update_collection_aliases([change]))
+        said = self.ask(lambda client: client.get_collection(theirs)).config.metadata
+        self.ask(lambda client: client.create_collection(ours, {}, metadata=said))
 
     def cosines(self, vector: Sequence[float], others: Sequence[Sequence[float]]) -> np.ndarray:
         """The vectors of length 1, as rounded there."""

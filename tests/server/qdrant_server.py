@@ -12,7 +12,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, Self
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from qdrant_local import Answer, LocalMode, error
 from qdrant_real import URL, RealServer
@@ -38,8 +38,7 @@ class QdrantServer:
 
     `requests` holds (method, path without query) of all that came, `created` the body that created
     each collection, `rules` what is still to go wrong, `client` the data. With `api_key` set,
-    requests need it. Of a collection's copies, `copies` can be read. A request takes the first rule
-    that fits it, and no other.
+    requests need it. A request takes the first rule that fits it, and no other.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,6 @@ class QdrantServer:
         self.client = self._data.client
         self.api_key = ""
         self.version = "1.20.0"
-        self.copies = 3
         self.requests: list[tuple[str, str]] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
@@ -127,10 +125,7 @@ class QdrantServer:
             return DROP
         if rule.answer and not rule.after:
             return rule.answer
-        wanted = parse_qs(url.query).get("consistency", ["1"])
-        if int(wanted[0]) > self.copies:
-            answer = error(500, "Service internal error: not enough active replicas")
-        elif url.path == "/":
+        if url.path == "/":
             about = {"title": "qdrant - vector search engine", "version": self.version}
             answer = 200, {}, json.dumps(about).encode()
         else:

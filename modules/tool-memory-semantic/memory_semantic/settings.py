@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from .check import Settings, clean_base_url, clean_local, variable
 from .errors import UNCHANGED, InputError
@@ -111,8 +111,6 @@ def clean_key(key: str) -> str:
 
 class ServerConfig(Settings):
     """How to talk to a server. The descriptions are the rows of the table in docs/server.md."""
-
-    model_config = ConfigDict(defer_build=True)  # most sessions need none of it
 
     qdrant_api_key: Annotated[str, AfterValidator(clean_key)] = Field(
         default_factory=lambda: variable(KEY_VARIABLE),
