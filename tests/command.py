@@ -26,10 +26,10 @@ def invoke(*arguments: str, input: str | IO[bytes] | None = None, code: int = 0)
     return result
 
 
-def settings(**config: str) -> Path:
+def settings(file: str = "~/.amplifier/settings.yaml", /, **config: str) -> Path:
     """Write Amplifier's settings with this config for the memory tools; returns the file."""
-    path = Path("~/.amplifier/settings.yaml").expanduser()
-    path.parent.mkdir(exist_ok=True)
+    path = Path(file).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"overrides": {"tool-memory-semantic": {"config": config}}}))
     return path
 

@@ -149,6 +149,19 @@ def server() -> Iterator[EmbeddingsServer]:
 
 
 @pytest.fixture
+def service(memory: dict[str, Any], server: EmbeddingsServer) -> dict[str, Any]:
+    """The config of the memory tools of `sam`, with a service."""
+    return {**memory, "embedding_model": "m", "base_url": server.base_url}
+
+
+@pytest.fixture
+def remote(root: Path, server: EmbeddingsServer) -> MemoryStorage:
+    """The storage of `sam`, today, embedded by a service."""
+    config = {"storage_root": str(root), "embedding_model": "m", "base_url": server.base_url}
+    return MemoryStorage("sam", config)
+
+
+@pytest.fixture
 def qdrant() -> Iterator["QdrantServer"]:
     """A stand-in for a Qdrant server."""
     from qdrant_server import QdrantServer

@@ -1,29 +1,39 @@
 """A session with a memory hook, and everything that can be observed of it."""
 
+import asyncio
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-from amplifier_core import AmplifierSession, HookResult
+from amplifier_core import AmplifierSession, HookResult, ToolResult
 from memory_hooks import capture, recall
-from scripted import LOOPS, scripted_session
+from memory_semantic import MemoryStorage
+from scripted import scripted_session
 
-each_loop = pytest.mark.parametrize("loop", LOOPS)
+# Turns worth keeping.
+DECISION = "We decided to keep users in PostgreSQL because of JSONB."
+RULE = "From now on, never deploy on Fridays."
+
+OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
+
+loop = "loop-scripted"  # in which a session runs, unless it names another
 
 
 @dataclass
 class Conversation:
-    """Its messages, those from the hook, requests to the model, events, what the person was shown,
-    and how long each prompt took.
+    """Its messages, those from the hook, requests to the model, events of the hooks and of the
+    memory tools, results of tools, what the person was shown, and how long each prompt took.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     recalled: list[str] = field(default_factory=list)
     requests: list[Any] = field(default_factory=list)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    of_tools: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
@@ -52,13 +62,16 @@ async def converse(
     talk = Conversation()
 
     async def record(event: str, data: dict[str, Any]) -> HookResult:
-        talk.events.append((event, data))
+        if event == "tool:post":
+            talk.results.append(data["result"])
+        else:
+            (talk.of_tools if event in OF_TOOLS else talk.events).append((event, data))
         return HookResult()
 
-    options.setdefault("hooks", {hook: settings or {}})
+    options = {"hooks": {hook: settings or {}}, "loop": loop, **options}
     async with scripted_session(turns or [], memory, **options) as s:
         s.coordinator.display_system = talk if display else None
-        for event in (*capture.EVENTS, "memory:injected", "memory:inject_failed"):
+        for event in (*capture.EVENTS, *recall.EVENTS, *OF_TOOLS, "tool:post"):
             s.coordinator.hooks.register(event, record, name=event)
         context = s.coordinator.get("context")
         for message in after or []:
@@ -73,3 +86,44 @@ async def converse(
         if (message.get("metadata") or {}).get("hook_name") == recall.NAME:
             talk.recalled.append(message["content"])
     return talk
+
+
+def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
+    return lambda session: session.coordinator.hooks.emit(event, data)
+
+
+async def until_stored(storage: MemoryStorage) -> None:
+    async with asyncio.timeout(50):
+        while not await storage.count():
+            await asyncio.sleep(0.02)
+
+
+def remembered(line: str) -> str:
+    """The text in a line about a memory, which also says its id and how to undo it."""
+    found = re.fullmatch(
+        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})(; .*)?\)', line
+    )
+    assert found and found[1] == found[3], line
+    return found[2]
+
+
+async def kept(storage: MemoryStorage) -> list[str]:
+    return sorted(each.content for each in await storage.get_recent(100))
+
+
+def store(content: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"tool": "memory_store", "arguments": {"content": content, **more}}]
+
+
+@dataclass
+class OtherTool:
+    """A tool that answers with what `does` makes of the model's arguments."""
+
+    name: str
+    does: Callable[[dict[str, Any]], Awaitable[ToolResult]]
+    description: str = "A tool of somebody else's"
+    input_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
+
+    async def execute(self, input: dict[str, Any]) -> ToolResult:
+        """The tool's answer."""
+        return await self.does(input)

@@ -5,6 +5,7 @@ The credentials are generated when this runs, in the form that their issuers des
 
 import random
 import string
+from pathlib import Path
 
 _SOURCE = random.Random(7)
 _LETTERS = string.ascii_letters + string.digits
@@ -34,6 +35,13 @@ def uuid() -> str:
 
 def digits(number: int) -> str:
     return chars(number, string.digits)
+
+
+def _section(name: str) -> list[str]:
+    """The texts of a section of `harmless.txt`."""
+    text = Path(__file__).with_name("harmless.txt").read_text()
+    lines = text.split(f"[{name}]\n")[1].split("\n\n")[0].splitlines()
+    return [line.replace("\\n", "\n") for line in lines if not line.startswith("#")]
 
 
 # A text with "¤" in place of the secret, and the secret.
@@ -170,14 +178,8 @@ PLACED: dict[str, Case] = {
     "mysql -p": ("mysql -h db -u root -p¤ shop", "Tr0ub4dor"),
     "sshpass": ("sshpass -p '¤' ssh root@10.0.0.5", "qwe123rty"),
     ".netrc": ("machine api.heroku.com login a@b.com password ¤", chars(20)),
-    "Slack webhook": (
-        "https://hooks.slack.com/services/¤",
-        f"T{up(8)}/B{up(10)}/{chars(24)}",
-    ),
-    "Discord webhook": (
-        "https://discord.com/api/webhooks/1098765432109876543/¤",
-        chars(68),
-    ),
+    "Slack webhook": ("https://hooks.slack.com/services/¤", f"T{up(8)}/B{up(10)}/{chars(24)}"),
+    "Discord webhook": ("https://discord.com/api/webhooks/1098765432109876543/¤", chars(68)),
     "Teams webhook": (
         "https://acme.webhook.office.com/webhookb2/¤",
         f"{uuid()}@{uuid()}/IncomingWebhook/{hexa(32)}/{uuid()}",
@@ -243,97 +245,7 @@ NAMED: dict[str, Case] = {
     "now": ("the password is now ¤", "Hunter22x9"),
 }
 
-HARMLESS = [
-    # hashes, ids, data
-    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it",
-    "reverted in 9fceb02, see also a1b2c3d..e4f5a6b",
-    "id 123e4567-e89b-12d3-a456-426614174000",
-    "image data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
-    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "md5 d41d8cd98f00b204e9800998ecf8427e of the empty file",
-    "integrity sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeo",
-    "mem-0000a3f2b8c1",
-    "trace 4bf92f3577b34da6a3ce929d0e0e4736, span 00f067aa0ba902b7",
-    "arn:aws:iam::123456789012:role/deploy",
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl bob@laptop",
-    "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
-    "a key begins with -----BEGIN RSA PRIVATE KEY----- and ends with -----END RSA PRIVATE KEY-----",
-    "if the file has -----BEGIN OPENSSH PRIVATE KEY-----, convert it before you go on",
-    "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----",
-    "docker pull registry:5000@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852",
-    "docker://registry:5000@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8",
-    "account 4111 belongs to tenant 72f988bf-86f1-41af-91ab-2d7cd011db47",
-    "order ORD-2024-000123, invoice INV_20240117_88",
-    "the file is called 5d41402abc4b2a76b9719d911017c592.jpg",
-    # paths, versions, addresses
-    "PWD=/srv/app2/current",
-    "OLDPWD=/home/user1/src; cd -",
-    "/usr/lib/python3.11/site-packages/password_strength/v2/tests.py",
-    "C:\\Users\\bob2\\AppData\\Local\\Temp\\token1.txt",
-    "upgrade to 1.2.3-beta.4+build.567",
-    "http://example.com:8080/path?at=a@b",
-    "http://localhost:5173/@vite/client",
-    "https://medium.com/@user123/how-we-rotate-tokens-2024",
-    "git@github.com:acme/app.git, ssh://git@github.com:22/acme/app.git",
-    "https://esm.sh/react@18.2.0 and https://cdn.example.com:443/npm/vue@3.4.1",
-    "postgres://localhost:5432/app has no password",
-    "mailto:user1@example.com?subject=token",
-    "s3://bucket-2/backups/2024-01-17/db.sql.gz",
-    # placeholders
-    "api_key=YOUR_KEY_1",
-    "export OPENAI_API_KEY=<your-token>",
-    "token: ${TOKEN}",
-    "password: {{ vault_db_password_2 }}",
-    "https://user:{password}@host",
-    "postgres://user:${DB_PASSWORD}@host, postgres://user:<password>@host, user@host",
-    "the pattern ://[^:]+:[^@]+@ finds passwords",
-    "https://%s:%s@%s:%d/%s",
-    "DB_PASSWORD=changeme123",
-    "PASSWORD=********",
-    "Authorization: Bearer $ACCESS_TOKEN_2",
-    "Authorization: Bearer ${{ secrets.DEPLOY_TOKEN_V2 }}",
-    'curl -u "$USER1:$PASS1" https://example.com',
-    "sk_live_... is for production; sk-xxxxxxxxxxxxxxxxxxxxxxxx is a placeholder",
-    'secret = "example-secret-123"',
-    # code
-    'password = os.environ["DB_PASSWORD"]',
-    "password = settings.DB_PASSWORD2",
-    "const token = await getToken2(user)",
-    "token = tokenizer.encode(text)",
-    "apiKey: process.env.API_KEY_V2,",
-    "this.accessToken = response.data.accessToken2;",
-    "def test_password_with_8_chars_is_refused(self):",
-    "if len(password) < 8 or password == username2:",
-    "password=get_secret('db2')",
-    "var secretKey = keys[0];",
-    'type="password" id="password2" name="password2"',
-    "max_tokens=4096, temperature=0.2",
-    "token_count: 128000; tokens=8192",
-    "grep -rn 'password' src/ | wc -l",
-    "--- PASS: TestLoginReturns401WithoutToken (0.02s)",
-    "sk-cube-grid-9x9-loader and sk-fading-circle2 sk-circle12",
-    "pip install hf_transfer==0.1.8 npm_config_registry pypi-server",
-    # names of secrets
-    "secret: 'my-tls-cert-v2'",
-    "secretName: payments-tls-2024",
-    "secretKeyRef:\n  name: db-credentials-v2\n  key: password-2",
-    "secret=projects/acme-prod1/secrets/db-password/versions/3",
-    'secret: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-AbCdEf"',
-    "password: op://Private/db2/password",
-    "token: 'k8s-deploy-token'",
-    "credentials: 'aws-prod-2'",
-    "API_KEY=GCP_API_KEY_V2 is the name in the vault",
-    "CACHE_KEY=v1-deps-3f786850e387-linux",
-    "private_key: ~/.ssh/id_ed25519",
-    # prose
-    "the password is in the vault; password: required; secret=optional",
-    "Passwords must have 12 characters; tokens expire after 3600 seconds.",
-    "the bearer of good news; Bearer authentication; basic understanding of things",
-    "Access token: valid for 15min. Refresh token: 30d.",
-    "password: argon2id with 64MB; token: HS256, later RS256",
-    "The secret: test early, test often (see chapter 12).",
-    "AKIA is a prefix; ghp_ is GitHub's; xoxb tokens are Slack's; glpat- is GitLab's.",
-]
+HARMLESS = _section("harmless")
 
 # The same again, written once the rules were fixed, about other work: mobile, data and home.
 OTHER_SECRETS: dict[str, Case] = {
@@ -385,115 +297,7 @@ OTHER_SECRETS: dict[str, Case] = {
     "hashed cookie key": ('session_secret: "¤"', chars(48)),
 }
 
-OTHER_HARMLESS = [
-    "bundle id com.acme.app2, version code 20240117, build 1.4.2 (318)",
-    "SHA-1 of the debug key: DA:39:A3:EE:5E:6B:4B:0D:32:55:BF:EF:95:60:18:90:AF:D8:07:09",
-    "deep link myapp://reset-password?step=2",
-    "UIDevice identifierForVendor 68753A44-4D6F-1226-9C60-0050E4C00067",
-    "password field: isSecureTextEntry = true, textContentType = .newPassword",
-    'val token = intent.getStringExtra("TOKEN_EXTRA_1")',
-    "keystore: app/release2.jks, keyAlias=upload2",
-    'storePassword = System.getenv("STORE_PASSWORD_1")',
-    'signingConfig = signingConfigs.getByName("release1")',
-    "the push token changes when the app is installed again on iOS 17",
-    "Face ID instead of password since 3.0",
-    "tokenizer = AutoTokenizer.from_pretrained('bert-base-uncased')",
-    "tokens: 1,024 per chunk, overlap 128; vocab 50257",
-    "model checkpoint ckpt-epoch12-val0.8731.pt",
-    "pad_token='[PAD]', eos_token='<|endoftext|>', unk_token: '<unk_0>'",
-    "df.merge(on='user_key1', how='left'); primary_key=['id2']",
-    "SELECT password_hash, salt FROM users WHERE id = 42",
-    "partition key=2024-01-17/region=eu-west-1/part-00001.parquet",
-    "dataset rev 5c1a0b6f3e9d4a7f8b2c1d0e9f8a7b6c5d4e3f21, 1.2 GB",
-    "spark.authenticate.secret=file:///etc/spark/secret1",
-    "run id 1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed, experiment 7",
-    "airflow connections get 'postgres_default2'",
-    "s3a://acme-data/raw/2024/01/17/events-0001.json.gz",
-    "jdbc:postgresql://db.internal:5432/warehouse?sslmode=require",
-    "snowflake account xy12345.eu-central-1",
-    "mqtt topic home/livingroom/sensor1/temperature",
-    "password: !secret wifi_password_2",
-    "wifi channel 36, WPA2, ssid home-5g",
-    "entity sensor.token_balance_24h, device 0x00158d0001a2b3c4",
-    "MAC 00:1A:2B:3C:4D:5E, IPv6 fe80::21a:2bff:fe3c:4d5e",
-    "zigbee2mqtt network_key: GENERATE",
-    "api_key: !env_var WEATHER_KEY2",
-    "Bob keeps the alarm code with Anna; ask her for the password",
-    "The Token Ring of 1985 ran at 4 Mbit/s, later 16.",
-    "Secret Santa 2024: draw names on 2024-12-01",
-    "Basic 2-hour introduction, then the Bearer case study",
-    "rsync -av --password-file=/root/.rsync2 host::module",
-    "set password expiry to 90d and lockout to 5 tries in 15min",
-    "see RFC6749 (OAuth2), RFC7519 (JWT), RFC8628 (device flow)",
-    "https://docs.example.com/security/tokens#refresh-token-rotation2",
-]
+OTHER_HARMLESS = _section("other harmless")
 
 # Look like the shapes of gitleaks, or like a secret that is named or told, and are none.
-LOOKALIKES = [
-    # beginnings of shapes, too short or within a word
-    "ghp_short is no token, nor is github_pat_me",
-    "glpat-example is what GitLab's begin with",
-    "hf_transfer and hf_hub_download from huggingface_hub",
-    "AKIAB is five letters of an AWS key",
-    "task-proj-2024-roadmap-for-the-second-quarter.md",
-    "risk-admin-dashboard-components-2024-final-v2",
-    "the sk-learn pipeline sk-pipeline-preprocessing",
-    "npm_config_cache=/tmp/npm and npm_lifecycle_event=build",
-    "dapi is Databricks' prefix",
-    "pul-request-template.md",
-    "the API-GATEWAY-INTEGRATION-TESTS job",
-    "API-FIRST, API-DESIGN-REVIEW-2024-01-17",
-    "SG.EU is a Singapore listing",
-    "AIzawa is a family name",
-    "eyJson is a parser; eyebrow.eyelash.eye",
-    "pat.update and sat.solve are methods",
-    "ext_proc.filters.http.acc-log-service",
-    "ico-32x32.png, ico-apple-touch.png",
-    "xoxo from everyone at the office",
-    "pypi-mirror-sync-job-configuration-for-staging",
-    "dp.payment.service, dt0c01 is a prefix",
-    "SKU 4711-0815, SK-2024-001",
-    "rdme_template and readme_badges",
-    "tk-us-east, tk-us-west",
-    "sm_pattern, sm_satellite_image",
-    "AGE-SECRET-KEY-1 is how they begin",
-    "vault: hvs.short",
-    "live_reload=true, test_pub_sub_delivery",
-    # names of services before what is no credential
-    "Linear: ENG-1234, ENG-1235",
-    "Sentry: release 3f786850e387550fdab836ed7e6dc881de23001b",
-    "sentry_release=3f786850e387550fdab836ed7e6dc881de23001b",
-    "Datadog: agent 7.52.0, region eu1",
-    "datadog commit=3f786850e387550fdab836ed7e6dc881de23001b",
-    "Heroku: app 123e4567-e89b-12d3-a456-426614174000",
-    "HubSpot: 123E4567-E89B-12D3-A456-426614174000",
-    "Discord: 123456789012345678 is the server's id",
-    "Twitter: internationalizations",
-    "Dropbox: infrastructures",
-    "dropbox=familyphotos2024",
-    "Cloudflare: zone 023e105f4ecef8ad9ca31a8372d0c353",
-    "Travis: continuousintegration",
-    "LinkedIn: programmmanagers",
-    "Etsy: handmadeceramicteacups01",
-    "okta: 00-readme-first",
-    "Adafruit: circuitpython-feather-rp2040-lib",
-    "Airtable: marketingcampaign",
-    "snyk_token_is_missing, sonar login: see the wiki",
-    # told, but not told
-    "The password is required and has at least 12 characters.",
-    "The password is the same as last year's.",
-    "The token is refreshed every 15min by the worker.",
-    "The secret is user-specific; the API key is per-project.",
-    "Das Passwort ist abgelaufen, das Kennwort lautet wie immer.",
-    "비밀번호는 매우 중요합니다",
-    "비밀번호는 1Password에 있습니다.",
-    "Password for staging: see the wiki, page 12",
-    "pass: 12 of 14, fail: 2",
-    "PASS: TestParse2xxResponses (0.01s)",
-    "The access token is base64-encoded, the session key is sha256-hashed.",
-    "API key: ask Anna; secret key: in 1Password",
-    "password is argon2id-hashed",
-    "key: value2, keys: [a1, b2]",
-    "pw=no-password-here",
-    "the token is us-east-1a's",
-]
+LOOKALIKES = _section("lookalikes")

@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amplifier_module_tool_memory_semantic import mount
 from command import EXECUTABLE, Command
-from embeddings_server import EmbeddingsServer
 from mcp import MCPError
 from mcp_client import connected, started, told
 from mcp_types import ListRootsResult, Root
-from memory_semantic import MemoryStorage
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 
 CHOSEN = "We chose PostgreSQL for the users table."
@@ -155,29 +152,6 @@ class TestWhereAndWhose:
 
 
 class TestWhenSomethingBreaks:
-    async def test_calls_during_a_reembed(
-        self,
-        root: Path,
-        command: Command,
-        server: EmbeddingsServer,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        service = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test"}
-        for name, value in service.items():
-            monkeypatch.setenv(name, value)
-        storage = MemoryStorage("sam", {"storage_root": str(root)})
-        await storage.store_many([f"note number {n}" for n in range(100)])
-        async with connected(started(root)) as memory:
-            await memory.ask("memory_search", query="note")
-            again = command.start("reembed", "--model", "local", "--yes")
-            for number in range(5):
-                await memory.ask("memory_store", content=f"meanwhile {number}")
-            out, err = await asyncio.to_thread(again.communicate, timeout=120)
-            assert again.returncode == 0, (out, err)
-            found = await memory.ask("memory_search", query="meanwhile 4", limit=20)
-        assert "meanwhile 4" in [each["content"] for each in found["memories"]]
-        assert len(await told(command, "list", "--all")) == 105
-
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
     async def test_a_server_that_is_killed_or_left_alone_ends_and_loses_nothing(
         self, root: Path, command: Command, how: signal.Signals | None
@@ -241,58 +215,6 @@ class Raw:
         for pipe in (self.input, self.output):
             with suppress(BrokenPipeError):
                 pipe.close()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-async def test_eight_servers_a_command_and_a_session_lose_nothing(
-    root: Path, command: Command, memory: dict[str, Any]
-) -> None:
-    stored: set[str] = set()
-    searches = 0
-    loop = asyncio.get_running_loop()
-    until = loop.time() + 60
-
-    async def server(number: int) -> None:
-        nonlocal searches
-        async with connected(started(root)) as client:
-            turn = 0
-            while loop.time() < until:
-                text = f"server {number} said {turn}"
-                await client.ask("memory_store", content=text)
-                stored.add(text)
-                await client.ask("memory_search", query=f"what did server {number} say?")
-                searches += 1
-                turn += 1
-
-    async def by_command() -> None:
-        turn = 0
-        while loop.time() < until:
-            text = f"command said {turn}"
-            run = command.start("store", text)
-            _, complaints = await asyncio.to_thread(run.communicate, timeout=120)
-            assert run.returncode == 0, complaints
-            stored.add(text)
-            turn += 1
-
-    async def session() -> None:
-        from amplifier_core.testing import MockCoordinator
-
-        coordinator = MockCoordinator()
-        await mount(coordinator, memory)
-        tools = coordinator.get("tools")
-        turn = 0
-        while loop.time() < until:
-            text = f"session said {turn}"
-            result = await tools["memory_store"].execute({"content": text})
-            assert result.success, result.error
-            stored.add(text)
-            turn += 1
-
-    await asyncio.gather(*(server(number) for number in range(8)), by_command(), session())
-    print(f"{len(stored)} stored, {searches} searches")
-    assert {each["content"] for each in await told(command, "list", "--all")} == stored
-    assert await told(command, "doctor")
 
 
 def test_the_page_shows_how_each_client_is_told() -> None:

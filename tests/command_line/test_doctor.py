@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import stat
 import subprocess
 import time
@@ -157,23 +156,20 @@ class TestSettings:
         self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
-        assert doctor.findings() == {}  # it was asked for
-        assert "'sam' instead" in doctor.run("doctor", "--verbose").stdout
-        assert doctor.run("doctor").stdout.startswith("sam: 12 memories, all well")
+        everything = doctor.run("doctor", "--verbose").stdout  # it was asked for
+        assert "'sam' instead" in everything and "sam: 12 memories, all well" in everything
         path = settings(agent_identity="sam")
         identity = doctor.finding("identity")
         assert identity["state"] == "warning" and str(path) in identity["mend"]
         assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in identity["text"]
-        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "sam")
-        assert doctor.findings() == {}
 
     def test_an_identity_where_nobody_reads_it_and_a_file_that_is_not_yaml(self) -> None:
         path = settings()
+        without = "under tool-memory-semantic: without config:"
         for text, where in {
             "agent_identity: sam": "at the top",
             "session: {agent_identity: sam}": "under session:",
-            "overrides: {tool-memory-semantic: {agent_identity: sam}}": "under "
-            "tool-memory-semantic: without config:",
+            "overrides: {tool-memory-semantic: {agent_identity: sam}}": without,
         }.items():
             path.write_text(text)
             right = f"{path} has agent_identity {where}, where nothing reads it. "
@@ -182,7 +178,7 @@ class TestSettings:
             assert f"✗ settings    {right}" in invoke("doctor", code=1).stdout
         path.write_text("overrides: [\n")
         problem = invoke("doctor", code=1).stdout
-        assert "✗ settings" in problem and str(path) in problem and "line 2" in problem
+        assert f"✗ settings    {path}" in problem and "line 2" in problem
 
 
 def test_a_service_that_is_down_or_refuses_is_named_and_no_short_outage_changes_the_store(
@@ -259,33 +255,15 @@ class TestFolder:
         assert len(fresh.json("list")) == 1 and left.exists()
 
 
-# The code that every Python process of a test runs first.
-FAILS_TO_SET = """
-import resource
-def setrlimit(*_):
-    raise {error}("it cannot be set")
-resource.setrlimit = setrlimit
-"""
-
-
-def test_a_child_whose_memory_is_bounded_already_or_cannot_be_and_one_that_fails(
-    doctor: Doctor, tmp_path: Path
-) -> None:
-    """The check runs in a child, with a limit on its memory if one can be set."""
-    result = doctor.limited("-v 4000000", "doctor", "--verbose")
-    assert result.returncode == 0, result.stdout
-    assert "12 memories: hashes, vectors, indexes and the journal agree" in result.stdout
-    for error in ("ValueError", "OSError"):
-        (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error=error))
-        process = doctor.start("doctor", "--verbose", PYTHONPATH=str(tmp_path))
-        output, _ = process.communicate()
-        assert process.returncode == 0 and "and the journal agree" in output
-    (tmp_path / "sitecustomize.py").write_text(FAILS_TO_SET.format(error="RuntimeError"))
+def test_a_check_that_fails_is_not_damage(doctor: Doctor, tmp_path: Path) -> None:
+    """It runs in a child, whose memory is bounded; here, that fails in a way nobody expects."""
+    fails = "import resource\ndef fail(*_): raise RuntimeError\nresource.setrlimit = fail\n"
+    (tmp_path / "sitecustomize.py").write_text(fails)
     process = doctor.start("doctor", "--repair", "--yes", PYTHONPATH=str(tmp_path))
     output, complaints = process.communicate()
     assert process.returncode == 1 and "The check failed" in output
     assert " --repair" not in output and "nothing that a repair could fix" in complaints
-    assert not list(doctor.folder.glob("damaged-*"))  # a check that fails is not damage
+    assert not list(doctor.folder.glob("damaged-*"))
 
 
 # Stores memories in bursts, so that the store stays open in between, until it is killed.
@@ -395,21 +373,6 @@ class TestRepair:
             assert f"rm -r {kept}" in said(result)
             assert f"rm -r {kept}" in doctor.finding("kept files")["mend"]
 
-    def test_ctrl_c_ends_a_check_that_hangs(self, doctor: Doctor) -> None:
-        without_end(doctor.file("segment.json"))
-        check = doctor.start("doctor")
-        children, pids = Path(f"/proc/{check.pid}/task"), list[int]()
-        while not pids:
-            time.sleep(0.1)
-            found = "".join(path.read_text() for path in children.glob("*/children"))
-            pids = [int(pid) for pid in found.split()]
-        time.sleep(3)  # it is in the engine by now
-        for pid in (check.pid, *pids):  # as a terminal does
-            os.kill(pid, signal.SIGINT)
-        _, complaints = check.communicate(timeout=60)
-        assert check.returncode == 1 and "Interrupted" in complaints
-        assert not any(Path("/proc", str(pid)).exists() for pid in pids)
-
     def test_of_a_service_only_what_cannot_be_read_is_embedded_and_nothing_twice(
         self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -504,10 +467,7 @@ class TestRepair:
         doctor.manifest.write_text("{")
         doctor.run("doctor", "--repair", input="n\n")
         assert doctor.manifest.read_text() == "{" and doctor.file("segment.json").exists()
-        for form, words in (
-            (99, "made by a newer version (format 99). Upgrade"),
-            (4, "made by an older version (format 4), which this one does not read: move"),
-        ):
+        for form, words in ((99, "made by a newer version (format 99). Upgrade"),):
             other = re.sub('"format": [0-9]+', f'"format": {form}', whole)
             doctor.manifest.write_text(other)
             store = doctor.finding("store", "--repair", "--yes", code=1)

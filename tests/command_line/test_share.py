@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 from agent_memory.output import Output
-from agent_memory.page import write_page
-from command import Command, invoke, settings
+from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer, error
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.memory import point_id
-from qdrant_server import QdrantServer
 
 
 @pytest.fixture
@@ -195,27 +193,8 @@ def test_lists_show_who_shared_a_copy_until_its_agent_stores_it_herself(
     assert "from" not in listed(command, "alice")["We chose PostgreSQL."]["metadata"]
 
 
-def test_terminal_and_page_say_whom_a_memory_is_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = Memory(agent_id="alice", content="one", metadata={"from": "sam"})
-    own = Memory(agent_id="alice", content="two", metadata={"stored_by": "me"})
-    for memory in (copy, own):
-        Output(False).memory(memory)
+def test_a_terminal_says_whom_a_memory_is_from(capsys: pytest.CaptureFixture[str]) -> None:
+    for about in ({"from": "sam"}, {"stored_by": "me"}):
+        Output(False).memory(Memory(agent_id="alice", content="one", metadata=about))
     of_copy, _, _, of_own, *_ = capsys.readouterr().out.splitlines()
     assert of_copy.endswith("  from sam") and "from" not in of_own
-    page = tmp_path / "page.html"
-    write_page(str(page), "alice", "local", [copy, own])
-    assert page.read_text().count('"from"') == 1 and '"from":"sam"' in page.read_text()
-
-
-def test_sharing_on_a_server(
-    qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch, no_waiting: None
-) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", qdrant.url)
-    invoke("store", "We chose PostgreSQL.", "--tag", "db", "--agent", "sam")
-    for already in (0, 1):
-        words = ("share", "--tag", "db", "--to", "alice", "--yes", "--agent", "sam")
-        copied = f"Copied to alice: {1 - already}."
-        assert copied in invoke(*words).stdout
-    assert "\tsam\tWe chose PostgreSQL." in invoke("search", "database", "--agent", "alice").stdout

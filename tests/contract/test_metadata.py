@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,28 +78,14 @@ def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> N
     assert len(set(ids[: len(HOSTS)])) == 1 and len(set(ids)) == 1 + len(OTHERS)
 
 
-@pytest.mark.parametrize("bare", [False, True])
-def test_worktrees_share_their_repository(tmp_path: Path, bare: bool) -> None:
+def test_worktrees_share_their_repository(tmp_path: Path) -> None:
     whole, first, second = tmp_path / "shop", tmp_path / "one" / "a", tmp_path / "two" / "b"
     git("init", "-q", whole)
     git("-C", whole, "commit", "-q", "--allow-empty", "-m", "First.")
-    if bare:
-        git("clone", "-q", "--bare", whole, whole := tmp_path / "shop.git")
-        git("-C", whole, "remote", "remove", "origin")
     for worktree in (first, second):
         git("-C", whole, "worktree", "add", "-q", "--detach", worktree)
-    assert project(first) == project(second) and project(first)["project"] == "shop"
-    assert bare or project(first) == project(whole)
-
-
-def test_nothing_that_stands_for_git_hangs_or_breaks_it(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    os.mkfifo(tmp_path / ".git" / "config")
-    (tmp_path / ".git" / "commondir").symlink_to("commondir")
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / ".git").write_bytes(b"gitdir: /nowhere\xff/\0")
-    for folder in (tmp_path, tmp_path / "a"):
-        assert project(folder)["project"] == folder.name
+    assert project(first) == project(second) == project(whole)
+    assert project(first)["project"] == "shop"
 
 
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ import json
 import unicodedata
 from pathlib import Path
 
-import numpy as np
 import pytest
-from agent_memory.page import write_page
 from command import Command
 from conftest import MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
@@ -125,16 +123,9 @@ def test_nothing_invisible_passes() -> None:
             assert plain(f"a{chr(code)}") == "a·", hex(code)
 
 
-def test_the_command_and_the_page_show_dots(
-    storage: MemoryStorage, command: Command, tmp_path: Path
-) -> None:
+def test_the_command_shows_dots(storage: MemoryStorage, command: Command) -> None:
     id = asyncio.run(storage.store("a\u200bbc", ["t\u200bt"]))
     for words in (("list",), ("show", id), ("search", "abc")):
         shown = command.run(*words).output
         assert "a·b" in shown and "t·t" in shown and "\u200b" not in shown
     assert command.json("show", id)["content"] == "a\u200bbc"
-    page = tmp_path / "page.html"
-    memory = Memory(agent_id="sam", content="a\u200bb", tags=["t\u202et"])
-    write_page(str(page), "sam", "local", [memory], np.zeros((1, 2)))
-    written = page.read_text()
-    assert "a·b" in written and "t·t" in written

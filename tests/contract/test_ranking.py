@@ -1,24 +1,23 @@
 """The order of results is exactly the formula of `ranking`, whatever a store holds."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
 import pytest
-from exact_ranking import Exact
+from command import Command
+from conftest import Clock, MakeStorage
+from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, ranking
 from memory_semantic.ranking import score
-from recall_sets import languages
+from plain_vectors import PlainVectors
 
 NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 WEEK = timedelta(days=7)
 MOMENT = timedelta(microseconds=1)
-
-# float16 storage moves a cosine of 256 dimensions by some 1e-5: scores closer than this may change
-# places.
-BAND = 1e-4
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,7 @@ def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
         ("新しい席を5つ", "席が足りない"),  # words of one character
         ("앱이 느리다", "앱은 어때"),
         ("ﾌﾟﾘﾝﾀｰが止まった", "プリンターは"),  # half width
+        *zip(("Cafe\u0301", "STRASSE", "\uff21"), ("caf\u00e9", "stra\u00dfe", "a"), strict=True),
     ],
 )
 def test_a_question_shares_tokens_with_a_memory(stored: str, question: str) -> None:
@@ -118,15 +118,61 @@ def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> N
     assert ranking.weight_of("데이터베이스가 뭐였지?", 0.0) == 0.0
 
 
-def test_a_store_of_another_language_ranks_as_the_formula_does(root: Path) -> None:
-    given = languages()["Korean"]
-    settings = {"storage_root": str(root), "embedding_model": "local"}
-    storage = MemoryStorage("sam", settings, clock=lambda: given.now)
+def words(root: Path) -> int:
+    """By which version the store keeps the words of its texts; 0 if it does not."""
+    return json.loads((root / "sam/qdrant.db/manifest.json").read_text())["words"]
 
-    async def best() -> list[float | None]:
-        await storage.restore(given.memories("sam"))
-        return [(await storage.search(each.text, limit=1))[0].score for each in given.questions]
 
-    exact = Exact(given)
-    expected = [max(exact.scores(each.text)) for each in given.questions]
-    assert asyncio.run(best()) == pytest.approx(expected, abs=BAND)
+async def test_common_words_are_left_out_of_what_a_service_embeds(
+    make_storage: MakeStorage, server: EmbeddingsServer
+) -> None:
+    storage = make_storage(embedding_model="m", base_url=server.base_url, lexical_weight=1)
+    await storage.store_many([f"the pool of T{i}" for i in range(19)])
+    question = "is the pool of T7 full"
+    for others, asked in ((0, question), (1, "is T7 full"), (60, question)):
+        await storage.store_many([f"note {i}" for i in range(others)])
+        await storage.search(question)
+        assert server.requests[-1]["input"] == [asked]
+
+
+async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_have_no_words(
+    root: Path, clock: Clock
+) -> None:
+    for agent, weight in (("sam", None), ("bob", 0.5)):
+        config = {"storage_root": str(root), "lexical_weight": weight}
+        storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)
+        await storage.store_many(["?!", "one", "two"])
+        assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
+    assert words(root) == 0
+
+
+async def test_a_memory_made_without_words_gets_them_from_reembed(
+    make_storage: MakeStorage, root: Path, command: Command
+) -> None:
+    by_meaning = make_storage(lexical_weight=0)
+    await by_meaning.store_many(["The pool holds ten.", "Tea at four."])
+    question = "how many does the pool hold"
+    for weight in (0.5, 1):
+        storage = make_storage(lexical_weight=weight)
+        assert await storage.search(question) == await by_meaning.search(question)
+    findings = await asyncio.to_thread(command.json, "doctor", "--offline")
+    [finding] = [each for each in findings if each["subject"] == "words"]
+    assert finding["mend"].startswith("agent-memory reembed --model local")
+    before = {memory.id: memory for memory in await storage.get_recent()}
+    assert words(root) == 0 and await storage.check() == []
+
+    await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
+    [found] = await storage.search("ten pool holds the", limit=1)
+    assert words(root) == ranking.INDEXED and (found.score or 0) > 1.15
+    assert {memory.id: memory for memory in await storage.get_recent()} == before
+    assert await storage.check() == []
+
+
+async def test_the_check_compares_the_words_with_the_text(
+    make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as wrong:
+        wrong.setattr("memory_semantic.files.edge.indexed", lambda text: [1])
+        await make_storage().store("Tea at four.")
+    [problem] = await make_storage().check()
+    assert "its words are not those of its text" in problem

@@ -12,10 +12,9 @@ import amplifier_module_hooks_memory_daemon as hook
 import httpx2
 import pytest
 from amplifier_core import AmplifierSession, ToolResult
-from conversation import Conversation, converse
+from conversation import Conversation, OtherTool, converse
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
-from other_tool import OtherTool
 from scripted import scripted_session
 
 pytestmark = [

@@ -14,10 +14,10 @@ import bpe_openai
 import daemon as example  # examples/daemon.py
 import pytest
 from amplifier_core import ToolResult
+from conversation import OtherTool
 from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
-from other_tool import OtherTool
 from scripted import LOOPS, scripted_session
 
 README = (
@@ -148,19 +148,6 @@ async def test_a_bundle_holds_the_evidence_within_its_budget_and_not_the_log(
     assert "##" not in await other.ask("query_decisions")
     refusal = await other.refused("get_artifact", artifact_id=recorded["build.log"])
     assert "There is no artifact" in refusal
-
-
-async def test_a_full_bundle_fills_its_budget_and_no_more(sam: Agent) -> None:
-    words = ["apple", "river", "stone", "cloud", "paper", "green", "motor", "violin", "harbor"]
-    for start in range(0, 400, 100):
-        texts = [
-            " ".join(f"{words[(n * 7 + i * i) % 9]} {n + i}" for i in range(250))
-            for n in range(start, start + 100)
-        ]
-        await sam.ask("record_event", events=[{"kind": "message", "text": text} for text in texts])
-    bundle = await sam.bundle("apple river stone", session_id="s2")
-    assert 55_000 < estimate_tokens(bundle) <= 65_000
-    assert len(bpe_openai.get_encoding("o200k_base").encode(bundle)) <= 65_000
 
 
 async def test_the_examples_session_is_found_by_files_with_vectors_and_without(

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from command import EXECUTABLE
-from conftest import MakeStorage, MakeTools
+from conftest import MakeTools
 from embeddings_server import EmbeddingsServer
 from qdrant_server import QdrantServer
 from tenacity import wait_none
@@ -93,30 +93,11 @@ async def test_a_proxy_that_is_down_is_named(
     [("base_url", "OPENAI_BASE_URL"), ("qdrant_url", "AGENT_MEMORY_QDRANT_URL")],
 )
 async def test_rejects_an_invalid_address(
-    make_storage: MakeStorage,
-    make_tools: MakeTools,
-    monkeypatch: pytest.MonkeyPatch,
-    setting: str,
-    variable: str,
-    url: str,
+    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, variable: str, url: str
 ) -> None:
-    with pytest.raises(ValueError, match=setting) as caught:
-        make_storage(**{setting: url})
     tools = await make_tools(**{setting: url})
     said = await tools.refused("memory_store", content=TEXT)
     monkeypatch.setenv(variable, url)
     tools = await make_tools(embedding_model="m")
     for each in (said, await tools.refused("memory_store", content=TEXT)):
-        assert setting in each and "must be an address" in each
-        assert "very-secret" not in each + str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"])
-async def test_a_variable_that_no_header_can_hold_is_named(
-    make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv(name, "X: k\u00e4se")
-    tools = await make_tools(embedding_model="m", base_url=server.base_url)
-    said = await tools.refused("memory_store", content=TEXT)
-    assert f"{name} must be ASCII" in said and "answered" not in said and server.requests == []
+        assert setting in each and "must be an address" in each and "very-secret" not in each

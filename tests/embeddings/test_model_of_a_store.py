@@ -1,14 +1,22 @@
-"""A store keeps the embedding model it was created with; nothing replaces it silently."""
+"""A store keeps the embedding model it was created with; nothing replaces it silently.
+
+The built-in one finds what was meant, without a key, a download or a side effect.
+"""
 
 import asyncio
 import json
+import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import EmbeddingError, MemoryStorage, StorageError
+from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic.embeddings import local
+from plain_vectors import PlainVectors
 
 
 async def test_a_key_that_appears_later_changes_nothing(
@@ -50,17 +58,15 @@ async def test_another_model_service_or_length_is_an_error_that_names_both_and_s
 
 
 async def test_a_store_with_openais_model_names_the_missing_key(
-    root: Path, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+    make_storage: MakeStorage, root: Path, server: EmbeddingsServer
 ) -> None:
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-    with monkeypatch.context() as with_key:
-        with_key.setenv("OPENAI_API_KEY", "sk-some")
-        with_key.setenv("OPENAI_BASE_URL", server.base_url)
-        await storage.store("x")
+    model = "text-embedding-3-small"
+    await make_storage(embedding_model=model, base_url=server.base_url).store("x")
     # The server played OpenAI: a store of OpenAI's own has no other endpoint.
     manifest = root / "sam/qdrant.db/manifest.json"
     fields = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**fields, "endpoint": None}))
+    storage = make_storage(embedding_model=None)
     for call in (storage.store("y"), storage.search("y")):
         with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
             await call
@@ -88,3 +94,93 @@ async def test_if_two_first_calls_use_different_models_the_later_follows_the_ear
     [stored] = await MemoryStorage("sam", {"storage_root": str(root)}).upsert(["second"])
     assert stored.model == "local" and len(server.requests) == 1
     assert len(await make_storage().search("second")) == 2
+
+
+NOTES = [
+    "We chose PostgreSQL for the users table.",
+    "Login tokens expire after fifteen minutes.",
+    "Sam prefers tabs over spaces in Go files.",
+    "The payments API allows 1000 requests per hour.",
+    "Deploys are frozen on Friday afternoons.",
+    "The flaky checkout test was caused by a race in the cart cache.",
+    "Customer invoices are generated as PDF at midnight.",
+    "Use feature flags for every change to onboarding.",
+]
+
+PARAPHRASES = {
+    "Which database did our team pick?": 0,
+    "How long until a session times out?": 1,
+    "indentation style preference": 2,
+    "throttling of the billing endpoint": 3,
+    "why was the shopping basket check unreliable?": 5,
+    "when do bills get printed?": 6,
+}
+
+
+async def test_a_paraphrase_finds_the_memory_first(storage: MemoryStorage) -> None:
+    await storage.store_many(NOTES)
+    found = {question: (await storage.search(question))[0].content for question in PARAPHRASES}
+    assert found == {question: NOTES[answer] for question, answer in PARAPHRASES.items()}
+
+
+def test_the_vectors_are_those_of_the_library_that_carries_the_model() -> None:
+    text = "We chose PostgreSQL for the users table, 数据库 🙂"
+    script = f"""
+import pathlib, wordllama
+folder = pathlib.Path(wordllama.__file__).parent
+model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+print(model.embed({text!r})[0].tolist())
+"""
+    library = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert eval(library.stdout) == pytest.approx(local.embed([text])[0], abs=1e-6)
+
+
+def test_a_young_process_and_an_old_one_give_the_same_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [*NOTES, "数据库 🙂 " * 300]
+    monkeypatch.setattr(local, "_tokens_read", 0)
+    monkeypatch.setattr(local, "_BEFORE_NUMPY", 1_000_000)
+    young = local.embed(texts)
+    monkeypatch.setattr(local, "_BEFORE_NUMPY", 0)
+    assert local.embed(texts) == young
+
+
+def test_a_first_question_imports_no_numpy_and_nothing_for_other_models(root: Path) -> None:
+    script = f"""
+import asyncio, sys
+from memory_semantic import EmbeddingGenerator, MemoryStorage
+storage = MemoryStorage("sam", {{"storage_root": {str(root)!r}, "embedding_model": "local"}})
+asyncio.run(storage.store("We chose PostgreSQL."))
+assert asyncio.run(storage.search("Which database?"))
+EmbeddingGenerator("org/model", base_url="http://localhost:1/v1")
+heavy = ("numpy", "wordllama", "memory_models", "fastembed", "onnxruntime")
+print([name for name in heavy if name in sys.modules])
+"""
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
+
+
+async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -> None:
+    generator = EmbeddingGenerator("local")
+    assert generator.dimensions == 256 and await generator.load()
+    batch = await generator.generate_batch(NOTES)
+    assert [len(vector) for vector in batch] == [256] * len(NOTES)
+    assert batch[3] == await generator.generate(NOTES[3]) == generator.embed_now(NOTES[3])
+    with pytest.raises(EmbeddingError, match="no word"):  # and no wrong vector
+        await generator.generate("")
+    for other in (PlainVectors(), EmbeddingGenerator("m", "sk-some")):  # none answers at once
+        assert not await other.load()
+
+
+async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(
+    root: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    handlers = list(logging.getLogger().handlers)
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    [stored] = await storage.upsert(["We chose PostgreSQL."])
+    assert stored.model == "local"
+    await storage.store("another")
+    [record] = [record for record in caplog.records if record.name.startswith("memory_semantic")]
+    assert "built-in model" in record.getMessage() and "PostgreSQL" not in caplog.text
+    assert logging.getLogger().handlers == handlers  # the host's logging is left alone

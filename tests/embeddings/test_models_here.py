@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
+from command import EXECUTABLE, Command, invoke
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_models import running
-from memory_models.catalogue import ENGLISH, MULTILINGUAL, SAMPLE, prefixes
+from memory_models.catalogue import SAMPLE, prefixes
 from memory_semantic import EmbeddingError, EmbeddingGenerator, StorageError
 from memory_semantic.embeddings.choice import lexical_weight
 from memory_semantic.embeddings.generator import english_only
 from memory_semantic.settings import StorageConfig
-from model_hub import MODEL_FILE, ModelHub, graph
+from model_hub import ENGLISH, MODEL_FILE, MULTILINGUAL, ModelHub, graph
 
 TEXT = "a private thought"
-# What version 2.1 said of the hub's models, and the first numbers of the vector of TEXT.
-BEFORE = {
+# The versions of the hub's models, and the first numbers of the vector of TEXT.
+MADE = {
     ENGLISH: ("sha256 d19c175de3ff", [-0.019432, -0.039899, 0.074379, -0.091458]),
     MULTILINGUAL: ("sha256 3761aaf379b6", [-0.009671, -0.05017, 0.036177, -0.109315]),
 }
@@ -35,8 +35,8 @@ BEFORE = {
 
 @pytest.fixture
 def hub() -> Iterator[ModelHub]:
-    with ModelHub() as running:
-        yield running
+    with ModelHub() as serving:
+        yield serving
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +71,10 @@ def change_record(model: str, **fields: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "real"), [("english", ENGLISH), ("multilingual", MULTILINGUAL)])
-async def test_a_model_that_2_1_fetched_has_the_same_version_and_vectors_and_a_store_gets_it(
+async def test_a_fetched_model_keeps_its_version_and_vectors_and_a_store_gets_it(
     models: Path, make_storage: MakeStorage, command: Command, name: str, real: str
 ) -> None:
-    change_record(real, pooling="mean")  # which is no longer of interest
-    for written_by_fastembed in [*models.rglob("refs"), *models.rglob("files_metadata.json")]:
-        written_by_fastembed.rename(f"{written_by_fastembed}.away")
-    version, numbers = BEFORE[real]
+    version, numbers = MADE[real]
     vector = await EmbeddingGenerator(name).generate(TEXT)
     assert vector[:4] == pytest.approx(numbers, abs=1e-4)
     await make_storage().store_many([TEXT, "xyzzy"])
@@ -145,15 +142,12 @@ def harm_the_record(_: Path) -> None:
 
 @pytest.mark.parametrize("harm", [cut, scribble, replace, Path.unlink, harm_the_record])
 async def test_a_damaged_model_is_named_and_fetched_again(
-    models: Path,
-    hub: ModelHub,
-    make_storage: MakeStorage,
-    harm: Callable[[Path], Any],
+    models: Path, hub: ModelHub, make_storage: MakeStorage, harm: Callable[[Path], Any]
 ) -> None:
     harm(running.fetched(ENGLISH).path / MODEL_FILE)
     with pytest.raises(EmbeddingError, match=r"are damaged.*Nothing was changed.*model fetch"):
         await make_storage(embedding_model="english").store(TEXT)
-    assert hub.fetch("english", models)[0] == BEFORE[ENGLISH][0]
+    assert hub.fetch("english", models)[0] == MADE[ENGLISH][0]
     running._loaded.cache_clear()  # as in a new process
     await make_storage(embedding_model="english").store(TEXT)
 
@@ -248,9 +242,34 @@ def test_an_interrupted_fetch_is_not_used_and_the_next_one_resumes_without_a_tok
         running.fetched(ENGLISH)
     hub.cut = ""
     hub.fetched.clear()
-    assert hub.fetch("english", tmp_path)[0] == BEFORE[ENGLISH][0]
+    assert hub.fetch("english", tmp_path)[0] == MADE[ENGLISH][0]
     assert hub.fetched == [MODEL_FILE]
     assert not any("authorization" in headers for headers in hub.headers)
     hub.headers.clear()
-    assert hub.fetch("english", tmp_path) == (BEFORE[ENGLISH][0], "") and hub.headers == []
+    assert hub.fetch("english", tmp_path) == (MADE[ENGLISH][0], "") and hub.headers == []
     assert not [path for path in tmp_path.rglob("*") if path.name == "README.md"]
+
+
+def test_a_fetched_model_is_listed_as_such_and_with_json_nothing_else_is_printed(
+    hub: ModelHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+
+    def fetch(*arguments: str) -> tuple[str, str]:
+        command = [str(EXECUTABLE), "model", "fetch", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
+
+    said, progress = fetch("multilingual")
+    assert said.startswith(f"{MULTILINGUAL} is here") and "100%" in progress
+    assert "agent-memory reembed --model multilingual" in progress
+    rows = json.loads(invoke("model", "list", "--json").stdout)
+    states = {row["model"]: (row["name"], row["state"]) for row in rows}
+    here = ("multilingual", "fetched")
+    assert states == {ENGLISH: ("english", "not fetched"), MULTILINGUAL: here}
+    said, progress = fetch("english", "--json")
+    assert json.loads(said)["model"] == ENGLISH and progress == ""
+    assert "Did you mean 'english'" in invoke("model", "fetch", "englsh", code=2).stderr
+    assert "agent-memory model list" in invoke("model", "fetch", "no/such", code=2).stderr

@@ -19,20 +19,23 @@ from processes import run
 def test_with_few_descriptors_a_command_works_or_names_what_it_lacks(
     command: Command, make_storage: MakeStorage
 ) -> None:
-    storage, stored, failed = make_storage(), ["fact"], 0
+    storage, stored, perhaps = make_storage(), {"fact"}, set[str]()
+    failed = 0
     asyncio.run(storage.store("fact"))
     for number in (6, 7, 8, 10, 12):
         result = command.limited(f"-n {number}", "store", f"fact {number}")
         if result.returncode == 0:
-            stored.append(f"fact {number}")
+            stored.add(f"fact {number}")
             continue
         failed += 1
+        perhaps |= {f"fact {number}"} if "may or may not" in result.stderr else set()
         assert "Too many open files" in result.stderr and "ulimit -n" in result.stderr
         assert "damaged" not in result.stderr
         result = command.limited(f"-n {number}", "doctor", "--repair", "--yes")
         assert "damaged" not in result.stdout and " --repair" not in result.stdout
     assert failed and asyncio.run(storage.check()) == []
-    assert {m.content for m in asyncio.run(storage.get_recent(None))} == set(stored)
+    found = {m.content for m in asyncio.run(storage.get_recent(None))}
+    assert stored <= found <= stored | perhaps
 
 
 def test_no_room_for_the_file_of_a_new_store(command: Command) -> None:

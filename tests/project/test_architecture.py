@@ -97,7 +97,7 @@ def imports(name: str, path: Path) -> Iterator[str]:
 
 
 def room(module: str) -> str:
-    """`files` for memory_semantic.files.shard; "" for memory_semantic itself."""
+    """`files` for memory_semantic.files.edge; "" for memory_semantic itself."""
     return [*module.split("."), ""][1]
 
 

@@ -55,7 +55,7 @@ def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
 
 
 def test_the_module_s_readme_lists_what_names_an_agent() -> None:
-    """In the order of `test_identity.py`, *the first that is set wins*."""
+    """In the order of `test_settings.py`, *the first that is set wins*."""
     section = MODULE_README.split("## Whose memory")[1].split("```")[0]
     assert re.findall(r"^\d\. [^`]*`([\w.]+)`", section, re.MULTILINE) == [
         *("agent_identity", "session.agent_identity", "session.capabilities.agent_identity"),

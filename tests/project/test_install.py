@@ -24,18 +24,24 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_CACHE_DIR", CACHE)
 
 
-def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
+def installed(page: str, ending: str, tmp_path: Path) -> dict[str, str]:
+    """The environment after the line of this page was run in a clone."""
     clone = tmp_path / "clone"
     shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
-    readme = (REPOSITORY / "README.md").read_text()
-    [line] = re.findall(r"^uv tool install .*\[cli\]\"$", readme, re.MULTILINE)
+    text = (REPOSITORY / page).read_text()
+    [line] = re.findall(rf"^uv tool install .*{ending}$", text, re.MULTILINE)
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    environment = {**os.environ, **places}
+    environment = {**os.environ, **places, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     subprocess.run(shlex.split(line), cwd=clone, env=environment, check=True)
-    command = tmp_path / "bin/agent-memory"
+    return environment
+
+
+def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
+    environment = installed("README.md", r'\[cli\]"', tmp_path)
 
     def run(*arguments: str) -> str:
-        return subprocess.check_output([command, *arguments], env=environment, text=True)
+        command = [tmp_path / "bin/agent-memory", *arguments]
+        return subprocess.check_output(command, env=environment, text=True)
 
     assert "agent-memory" in run("--version")
     run("store", "We chose PostgreSQL for the users table.", "--agent", "sam")
@@ -44,9 +50,6 @@ def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
     run("stats", "--html", str(tmp_path / "page.html"))
     assert "We chose PostgreSQL" in (tmp_path / "page.html").read_text()
     assert "✗" not in run("doctor")
-    files = [path for path in (tmp_path / "tools").rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files if not path.is_symlink())
-    print(f"{size / 1e6:.0f} MB installed")
 
 
 def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> None:
@@ -70,14 +73,8 @@ def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> N
 
 
 async def test_a_client_of_mcp_as_the_page_says(tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
-    shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
-    page = (REPOSITORY / "docs/mcp.md").read_text()
-    [line] = re.findall(r"^uv tool install .*$", page, re.MULTILINE)
-    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    environment = {**os.environ, **places, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    subprocess.run(shlex.split(line), cwd=clone, env=environment, check=True)
-    block = page.split("```json\n")[1].split("```")[0]
+    environment = installed("docs/mcp.md", "", tmp_path)
+    block = (REPOSITORY / "docs/mcp.md").read_text().split("```json\n")[1].split("```")[0]
     told = json.loads(block)["mcpServers"]["memory"]
     command = shutil.which(told["command"], path=environment["PATH"]) or ""
     assert command.startswith(str(tmp_path))

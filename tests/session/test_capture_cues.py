@@ -1,7 +1,6 @@
 """Which of a human's words are worth keeping: what cues find, and what they leave out."""
 
 import json
-import time
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -76,10 +75,7 @@ SENTENCES = st.builds(
 )
 
 
-@given(
-    said=st.lists(SENTENCES, min_size=1, max_size=4),
-    gap=st.sampled_from([" ", "\n", "\n\n"]),
-)
+@given(said=st.lists(SENTENCES, min_size=1, max_size=4), gap=st.sampled_from([" ", "\n", "\n\n"]))
 @settings(max_examples=1_000, deadline=None)
 def test_only_whole_sentences_are_kept_and_as_they_were_said(said: list[str], gap: str) -> None:
     whole = {" ".join(some) for n in range(5) for some in combinations(said, n)}
@@ -108,16 +104,6 @@ def test_what_is_said_while_the_turn_runs_may_take_it_back() -> None:
 )
 def test_what_belongs_together_is_one_memory(before: str, kept: str, after: str, kind: str) -> None:
     assert found(f"{before}{kept}{after}") == [Found(kind, kept)]
-
-
-def test_no_prompt_takes_long() -> None:
-    for prompt in ("never " * 660, "a\n" * 1_900, '"a b c ' * 600, "<a " * 1_300, ": \n" * 1_300):
-        started = time.perf_counter()
-        found(prompt)
-        assert time.perf_counter() - started < 0.25
-    started = time.perf_counter()
-    found("<context_file>" * 100_000)
-    assert time.perf_counter() - started < 0.25
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,29 @@
-"""Mounting is free: nothing is imported, opened, created or contacted, and it works twice."""
+"""What a host meets: mounting is free, the kernel's own suites pass, nothing is left behind, and
+another memory bundle may be in the same session: a stand-in with the form of Amplifier's official
+one, a tool `memory`, and a hook that shows the model all of its MEMORY.md with every request.
+"""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from amplifier_core import AmplifierSession, HookResult, ToolResult
 from amplifier_core.testing import MockCoordinator
+from amplifier_core.validation.behavioral import HookBehaviorTests, ToolBehaviorTests
+from amplifier_core.validation.structural import HookStructuralTests, ToolStructuralTests
 from amplifier_module_hooks_memory_semantic_capture import mount as mount_capture
 from amplifier_module_hooks_memory_semantic_recall import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
+from conversation import RULE, OtherTool, converse, store
+from memory_hooks import capture, recall
+from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
-from scripted import MEMORY_MODULES
+from memory_sharing.tools import MemoryShareTool
+from processes import run
+from scripted import MEMORY_MODULE, MEMORY_MODULES
 
 
 @pytest.mark.parametrize("module", MEMORY_MODULES)
@@ -38,13 +50,8 @@ os._exit(0)
 
 
 async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> None:
-    for config in (
-        {},
-        {"agent_identity": "Not Valid"},
-        {"storage_root": "/nowhere"},
-        {"nonsense": 1},
-        None,
-    ):
+    wrong = ({"agent_identity": "Not Valid"}, {"storage_root": "/nowhere"}, {"nonsense": 1})
+    for config in ({}, None, *wrong):
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None
         assert set(coordinator.mount_points["tools"]) == {"memory_store", "memory_search"}
@@ -57,15 +64,110 @@ async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> Non
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_both_tools_together_cost_less_than_1600_characters_a_request() -> None:
+@pytest.mark.parametrize(
+    ("tools", "most"), [((MemoryStoreTool, MemorySearchTool), 1_600), ((MemoryShareTool,), 350)]
+)
+def test_tools_cost_few_characters_a_request(tools: tuple[Any, ...], most: int) -> None:
     specs = [
         {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-        for tool in (MemoryStoreTool, MemorySearchTool)
+        for tool in tools
     ]
-    assert len(json.dumps(specs)) < 1_600
+    assert len(json.dumps(specs)) < most
 
 
 def test_the_descriptions_say_when_and_when_not() -> None:
     assert '"remember"' in MemoryStoreTool.description and "Not for" in MemoryStoreTool.description
     assert "what did we decide" in MemorySearchTool.description
     assert "Not for" in MemorySearchTool.description
+
+
+class TestTools(ToolStructuralTests, ToolBehaviorTests):
+    @pytest.fixture(params=["", "_sharing"])
+    def module_path(self, request: pytest.FixtureRequest) -> Path:
+        return MEMORY_MODULE / f"amplifier_module_tool_memory_semantic{request.param}"
+
+
+class TestRecall(HookStructuralTests, HookBehaviorTests):
+    @pytest.fixture
+    def module_path(self) -> Path:
+        return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_recall"
+
+
+def test_a_process_that_used_its_memory_ends_without_a_trace(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    output = run(
+        root,
+        """
+import threading
+async def main():
+    memory_id = await storage().store("x")
+    await asyncio.gather(*(storage().search("x") for _ in range(5)))
+    await storage().delete([memory_id])
+asyncio.run(main())
+others = [t for t in threading.enumerate() if t is not threading.main_thread()]
+assert all(t.name.startswith("agent-memory") for t in others), others
+""",
+    )
+    assert output == ""
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / "home").iterdir()) == []
+    assert {path.name for path in root.iterdir()} == {"sam"}
+    assert not list(root.rglob("*.tmp"))
+
+
+DECISION = "We chose PostgreSQL for the users table."
+LINES = "\n".join(f"- [m-{number:03}] Never use tabs in YAML, {number}." for number in range(200))
+
+
+def theirs(root: Path) -> Any:
+    """What adds that bundle to a session."""
+
+    async def show(event: str, data: dict[str, Any]) -> HookResult:
+        block = f'<system-reminder source="theirs">\n{(root / "MEMORY.md").read_text()}\n'
+        return HookResult(
+            action="inject_context",
+            context_injection=f"{block}</system-reminder>",
+            context_injection_role="system",
+            ephemeral=True,
+        )
+
+    async def save(_: dict[str, Any]) -> ToolResult:
+        return ToolResult(output="saved m-201 in MEMORY.md")
+
+    async def mount(session: AmplifierSession) -> None:
+        coordinator = session.coordinator
+        coordinator.hooks.register("provider:request", show, priority=5, name="theirs")
+        await coordinator.mount("tools", OtherTool("memory", save), name="memory")
+
+    return mount
+
+
+async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
+    memory: dict[str, Any], sam: MemoryStorage, root: Path
+) -> None:
+    root.mkdir()
+    (root / "MEMORY.md").write_text(LINES)
+    await sam.store_many([DECISION, *(f"Fact {n} about databases. {'x ' * 99}" for n in range(60))])
+    save = [{"tool": "memory", "arguments": {"operation": "save"}}]
+    both = [*save, *store("Never use tabs in YAML, 7.")]
+    hooks = {recall.NAME: {}, capture.NAME: {}}
+    asked = ("What did we decide about databases?", RULE)
+    talk = await converse(
+        "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks
+    )
+    first, *later = talk.recalled
+    assert DECISION in first and estimate_tokens(first) <= 2_000
+    assert all(estimate_tokens(each) <= 500 for each in later)
+    assert not any("YAML" in each for each in talk.recalled)
+    requests = talk.asked()
+    assert len(requests) == 3
+    for request in requests:
+        contents = [content for _, content in request]
+        assert sum("YAML, 199" in content for content in contents) == 1
+        assert sum(DECISION in content for content in contents) == 1
+    kept = {each.content: each.said_by for each in await sam.get_recent(100)}
+    assert kept[RULE] == "user" and kept["Never use tabs in YAML, 7."] == "agent"
+    assert (root / "MEMORY.md").read_text() == LINES

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession
-from captured import DECISION, RULE, kept, remembered
 from command import Command
-from conversation import converse, each_loop
+from conversation import DECISION, RULE, converse, kept, remembered
 from embeddings_server import Answer, EmbeddingsServer, error
 from memory_hooks import capture, pause, recall
 from memory_semantic import MemoryStorage, StorageError, Waiting
@@ -28,17 +27,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives a busy machine time."""
     monkeypatch.setattr(recall, "MAX_SECONDS", 30.0)
     monkeypatch.setattr(capture, "SHOW_SECONDS", 30.0)
-
-
-@pytest.fixture
-def service(memory: dict[str, Any], server: EmbeddingsServer) -> dict[str, Any]:
-    """The config of the memory tools of `sam`, with a service."""
-    return {**memory, "embedding_model": "m", "base_url": server.base_url}
-
-
-@pytest.fixture
-def remote(service: dict[str, Any]) -> MemoryStorage:
-    return MemoryStorage("sam", {k: v for k, v in service.items() if k != "agent_identity"})
 
 
 @pytest.fixture
@@ -62,13 +50,11 @@ def texts(file: Path) -> list[str]:
     return [json.loads(line)["content"] for line in text.splitlines()]
 
 
-@each_loop
 async def test_what_is_said_in_an_outage_is_stored_afterwards(
     service: dict[str, Any],
     remote: MemoryStorage,
     server: EmbeddingsServer,
     waiting: Path,
-    loop: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pause, "FIRST_SECONDS", 0)
@@ -80,7 +66,7 @@ async def test_what_is_said_in_an_outage_is_stored_afterwards(
         found.extend([texts(waiting), stat.S_IMODE(waiting.stat().st_mode), session.session_id])
 
     said = (DECISION, RULE, look, up(server), PREFERENCE)
-    talk = await converse(capture.NAME, service, *said, loop=loop)
+    talk = await converse(capture.NAME, service, *said)
     waited, mode, session_id = found
     assert waited == [DECISION, RULE] and mode == 0o600
     first, second, *later = talk.shown
@@ -98,10 +84,10 @@ async def test_what_is_said_in_an_outage_is_stored_afterwards(
 
     down(server)  # and what waits at a session's end is stored in the next one
     last = "From now on, always squash commits."
-    await converse(capture.NAME, service, last, loop=loop)
+    await converse(capture.NAME, service, last)
     assert texts(waiting) == [last]
     server.script = []
-    talk = await converse(capture.NAME, service, "Hello.", loop=loop)
+    talk = await converse(capture.NAME, service, "Hello.")
     assert [remembered(line) for line in talk.shown] == [last]
     assert last in await kept(remote) and texts(waiting) == []
 
@@ -119,27 +105,18 @@ async def test_a_text_that_the_service_refuses_holds_up_no_other(
     assert DECISION in await kept(remote) and texts(waiting) == [RULE]
 
 
+FAILED = "Recall from long-term memory failed for this prompt"
+WAITS = "What was captured before still waits to be stored"
+
+
 @pytest.mark.parametrize(
     ("hook", "event", "what"),
-    [
-        (
-            recall.NAME,
-            "memory:inject_failed",
-            "Recall from long-term memory failed for this prompt",
-        ),
-        (
-            capture.NAME,
-            "memory:capture_failed",
-            "What was captured before still waits to be stored",
-        ),
-    ],
+    [(recall.NAME, "memory:inject_failed", FAILED), (capture.NAME, "memory:capture_failed", WAITS)],
 )
-@each_loop
 async def test_after_two_failures_no_prompt_waits(
     service: dict[str, Any],
     remote: MemoryStorage,
     server: EmbeddingsServer,
-    loop: str,
     hook: str,
     event: str,
     what: str,
@@ -148,7 +125,7 @@ async def test_after_two_failures_no_prompt_waits(
     Waiting(remote).add([(DECISION, ["captured"], None)])
     server.requests.clear()
     down(server)
-    talk = await converse(hook, service, *["What did I say?"] * 5, loop=loop)
+    talk = await converse(hook, service, *["What did I say?"] * 5)
     assert len(server.requests) == 2 and len(talk.requests) == 5
     assert [name for name, _ in talk.events].count(event) == 2
     first, second = talk.shown
@@ -156,12 +133,10 @@ async def test_after_two_failures_no_prompt_waits(
     assert "the next try comes 30 seconds later" in second
 
 
-@each_loop
 async def test_a_pause_doubles_and_ends_with_a_success(
     service: dict[str, Any],
     remote: MemoryStorage,
     server: EmbeddingsServer,
-    loop: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await remote.store("Something.")
@@ -184,7 +159,7 @@ async def test_a_pause_doubles_and_ends_with_a_success(
     steps = [step for seconds in times for step in (hello, after(seconds))]
     again = ["What now?", "And now?", after(0)]
     talk = await converse(
-        recall.NAME, service, hello, *steps, up(server), *again, settings={"recent": 0}, loop=loop
+        recall.NAME, service, hello, *steps, up(server), *again, settings={"recent": 0}
     )
     assert asked == [2, 3, 3, 4, 5, 7]
     assert len(talk.shown) == 2

@@ -1,6 +1,5 @@
 """The tools in a real Amplifier session: real kernel, the module loaded from its folder."""
 
-import asyncio
 import json
 import logging
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from amplifier_core import HookResult
 from conftest import MakeStorage
+from conversation import converse
 from scripted import scripted_session
 
 STORE = {"tool": "memory_store", "arguments": {"content": "We chose PostgreSQL.", "tags": ["db"]}}
@@ -19,21 +19,8 @@ async def play(
     turns: list[list[dict[str, Any]]], memory: dict[str, Any], **options: Any
 ) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
     """The tool results and the memory events of a session that makes these calls."""
-    results: list[dict[str, Any]] = []
-    events: list[tuple[str, dict[str, Any]]] = []
-
-    async def record(event: str, data: dict[str, Any]) -> HookResult:
-        if event == "tool:post":
-            results.append(data["result"])
-        else:
-            events.append((event, data))
-        return HookResult(action="continue")
-
-    async with scripted_session(turns, memory, **options) as session:
-        for event in ("tool:post", "memory:stored", "memory:searched"):
-            session.coordinator.hooks.register(event, record, name=event)
-        await session.execute("Go on.")
-    return results, events
+    talk = await converse("", memory, "Go on.", turns=turns, hooks={}, **options)
+    return talk.results, talk.of_tools
 
 
 async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
@@ -67,33 +54,16 @@ async def test_calls_of_one_turn_at_the_same_time(memory: dict[str, Any]) -> Non
     assert len(results) == 11 and all(result["success"] for result in results)
 
 
-@pytest.mark.parametrize(
-    ("session", "module", "late", "expected"),
-    [
-        ({"agent_identity": "helper"}, {"agent_identity": "sam"}, "", "helper"),
-        ({"capabilities": {"agent_identity": "v1"}}, {"agent_identity": "sam"}, "", "v1"),
-        ({}, {"agent_identity": "sam"}, "", "sam"),
-        ({}, {"agent_id": "alias"}, "", "alias"),
-        ({}, {"agent_identity": ""}, "", "eve"),
-        ({}, {"agent_identity": "sam"}, "late", "late"),
-    ],
-    ids=["session", "capabilities", "module", "alias", "environment", "registered after mounting"],
-)
-async def test_identity_from_the_session_the_module_or_the_environment(
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    session: dict[str, Any],
-    module: dict[str, Any],
-    late: str,
-    expected: str,
+@pytest.mark.parametrize("late", ["", "late"])
+async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
+    memory: dict[str, Any], root: Path, late: str
 ) -> None:
-    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "eve")
-    memory = {"storage_root": str(root), "embedding_model": "local", **module}
+    session = {} if late else {"agent_identity": "helper"}
     async with scripted_session([[STORE]], memory, session=session) as opened:
         if late:
             opened.coordinator.register_capability("agent_identity", late)
         await opened.execute("Go on.")
-    assert [path.name for path in root.iterdir()] == [expected]
+    assert [path.name for path in root.iterdir()] == [late or "helper"]
 
 
 async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
@@ -105,29 +75,6 @@ async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
         assert "agent_identity" in result["error"]["message"]
         assert "overrides:" in result["error"]["message"]
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
-
-
-async def test_children_beside_a_living_parent(memory: dict[str, Any], root: Path) -> None:
-    """Parallel sub-agents with one identity, and one with its own."""
-    async with scripted_session([[STORE], [SEARCH]], memory) as parent:
-
-        async def child(number: int, **session: Any) -> list[dict[str, Any]]:
-            fact = f"child fact {number}{' on a database' if session else ''}"
-            note = {"tool": "memory_store", "arguments": {"content": fact}}
-            options = {"session": session, "parent_id": parent.session_id}
-            results, _ = await play([[note], [SEARCH]], memory, **options)
-            return results
-
-        await parent.execute("Go on.")
-        all_results = await asyncio.gather(*(child(i) for i in range(4)))
-        own = await child(5, agent_identity="helper")
-    for results in all_results:
-        assert all(result["success"] for result in results)
-        assert results[1]["output"]["memories"][0]["content"] == "We chose PostgreSQL."
-    assert [found["content"] for found in own[1]["output"]["memories"]] == [
-        "child fact 5 on a database"
-    ]
-    assert sorted(path.name for path in root.iterdir()) == ["helper", "sam"]
 
 
 async def test_a_handler_that_fails_does_not_undo_what_was_stored(

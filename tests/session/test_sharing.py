@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amplifier_core import HookResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic_sharing import mount
 from conftest import Clock, MakeStorage
+from conversation import converse
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
-from memory_sharing.tools import MemoryShareTool
 from scripted import MEMORY_MODULE, scripted_session
 
 MODULE = "tool-memory-semantic-sharing"
@@ -21,13 +20,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 @pytest.fixture
-def events() -> list[dict[str, Any]]:
-    """What the sessions that are played tell of what they share."""
-    return []
-
-
-@pytest.fixture
-def play(memory: dict[str, Any], events: list[dict[str, Any]]) -> Callable[..., Any]:
+def play(memory: dict[str, Any]) -> Callable[..., Any]:
     """Plays a session in which the model makes these calls, one after the other; as `agent`, with
     the settings of sharing in `config`, or without the module. Returns their results.
     """
@@ -35,20 +28,11 @@ def play(memory: dict[str, Any], events: list[dict[str, Any]]) -> Callable[..., 
     async def of_session(
         *calls: Call, agent: str = "sam", config: dict[str, Any] | None = None, **more: Any
     ) -> list[dict[str, Any]]:
-        results: list[dict[str, Any]] = []
-
-        async def record(event: str, data: dict[str, Any]) -> HookResult:
-            results.append(data["result"]) if event == "tool:post" else events.append(data)
-            return HookResult(action="continue")
-
         turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
         tools = {} if config is None else {MODULE: config}
         settings = {**memory, "agent_identity": agent, **more}
-        async with scripted_session(turns, settings, tools=tools) as session:
-            for event in ("tool:post", "memory:shared"):
-                session.coordinator.hooks.register(event, record, name="record")
-            await session.execute("Go on.")
-        return results
+        talk = await converse("", settings, "Go on.", turns=turns, tools=tools, hooks={})
+        return talk.results
 
     return of_session
 
@@ -74,16 +58,18 @@ def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
 
 
 async def test_an_agent_shares_with_those_in_the_settings_and_an_event_tells_it_without_the_text(
-    play: Any, make_storage: MakeStorage, events: list[dict[str, Any]]
+    play: Any, memory: dict[str, Any], make_storage: MakeStorage
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
-    once = share(memory_id, "alice")
-    for result in await play(once, once, config={"share_with": ["alice"]}):
-        assert result["output"] == {"memory_id": memory_id, "status": "alice has it"}
+    tool, arguments = share(memory_id, "alice")
+    turns, tools = [[{"tool": tool, "arguments": arguments}]] * 2, {MODULE: {"share_with": "alice"}}
+    talk = await converse("", memory, "Go on.", turns=turns, tools=tools, hooks={})
+    told = {"memory_id": memory_id, "status": "alice has it"}
+    assert [result["output"] for result in talk.results] == [told] * 2
     shared = {"agent_id": "sam", "to_agent": "alice", "memory_id": memory_id}
-    assert [shared.items() <= event.items() for event in events] == [True, True]
-    assert "PostgreSQL" not in json.dumps(events)
+    assert [shared.items() <= event.items() for _, event in talk.of_tools] == [True, True]
+    assert "PostgreSQL" not in json.dumps(talk.of_tools)
     [copy] = await alice.get_recent(None)
     assert copy.metadata == {"from": "sam"} and copy.id != memory_id and copy.tags == ["db"]
     [seen] = await play(search("Which database?"), agent="alice")
@@ -303,9 +289,3 @@ async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
     answers = await asyncio.gather(*map(tool.execute, queries))
     for number, answer in enumerate(answers):
         assert [each["agent"] for each in answer.output["memories"]] == ["team"] * (number + 1)
-
-
-def test_memory_share_costs_less_than_350_characters_a_request() -> None:
-    tool = MemoryShareTool
-    spec = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    assert len(json.dumps(spec)) < 350

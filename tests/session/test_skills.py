@@ -2,15 +2,12 @@
 
 Amplifier's tool-skills reads the files; here it is only checked that they have its form, and that
 it knows them in time. What they tell the model to do is played by a script, after the prompts that
-Amplifier writes for them. One test runs the app itself, with fetched copies of amplifier-app-cli,
-amplifier-foundation, amplifier-bundle-skills and amplifier-module-loop-basic, which are in no
-registry: AMPLIFIER_APP names the folder that holds them.
+Amplifier writes for them.
+
+And the agent for look-ups: a question that needs several costs the conversation only the answer.
 """
 
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,13 @@ import click
 import pytest
 import yaml
 from agent_memory.cli import cli
-from captured import until_stored
+from amplifier_core.testing import MockCoordinator
+from amplifier_module_tool_memory_semantic import mount
+from conftest import MakeStorage, MakeTools
 from conversation import converse
 from memory_hooks import capture
-from memory_semantic import MemoryStorage
-from scripted import LOOPS, REPOSITORY, scripted_session
+from memory_semantic import MemoryStorage, estimate_tokens
+from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
 from tokens import count
 
 NAMES = ("forget", "memory", "remember")
@@ -30,11 +29,14 @@ SAID = "The staging server is at 10.0.0.9."
 WRONG = "The staging server is at 10.0.0.7."
 
 
-def parts(name: str) -> tuple[dict[str, Any], str]:
-    """What a skill says about itself, and what it tells the model."""
-    file = REPOSITORY / "skills" / name / "SKILL.md"
+def parts(file: Path) -> tuple[dict[str, Any], str]:
+    """What the file of a skill or an agent says about itself, and what it tells the model."""
     _, header, body = file.read_text().split("---\n", 2)
     return yaml.safe_load(header), body
+
+
+def skill(name: str) -> Path:
+    return REPOSITORY / "skills" / name / "SKILL.md"
 
 
 def prompt(skill: str, typed: str) -> str:
@@ -53,7 +55,7 @@ def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(name: str) -> None:
-    header, body = parts(name)
+    header, body = parts(skill(name))
     assert header["name"] == name
     assert header["user-invocable"] is header["disable-model-invocation"] is True
     assert header["description"] and "$ARGUMENTS" in body
@@ -61,14 +63,14 @@ def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(name
 
 
 def test_the_skills_together_cost_at_most_50_tokens_a_request() -> None:
-    headers = [parts(name)[0] for name in NAMES]
+    headers = [parts(skill(name))[0] for name in NAMES]
     listed = "".join(f"- **{each['name']}**: {each['description']}\n" for each in headers)
     assert count(listed) <= 50
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_commands_that_a_skill_shows_exist_and_none_skips_the_question(name: str) -> None:
-    _, body = parts(name)
+    _, body = parts(skill(name))
     shown = re.findall(r"agent-memory ([a-z]+)([^`\n]*)", body)
     assert shown
     for command, rest in shown:
@@ -79,7 +81,7 @@ def test_the_commands_that_a_skill_shows_exist_and_none_skips_the_question(name:
 
 
 def test_forget_finds_and_shows_and_leaves_deleting_to_the_person() -> None:
-    _, body = parts("forget")
+    _, body = parts(skill("forget"))
     assert "Never run the command yourself, and never add `--yes`" in body
     assert "memory_store" not in body
 
@@ -102,68 +104,6 @@ async def test_the_commands_are_there_before_the_first_prompt(
     assert set(commands) == (set(NAMES) if behavior == "agent-memory" else set())
     assert ("Call `memory_store` once" in str(messages)) is bool(commands)
     assert [each.said_by for each in await sam.get_recent()] == ["user"]
-
-
-@pytest.mark.amplifier
-@pytest.mark.timeout(600)
-async def test_remember_is_a_command_in_amplifiers_own_app(
-    sam: MemoryStorage, memory: dict[str, Any], tmp_path: Path
-) -> None:
-    """As a person meets it: the first line that is typed, in a terminal."""
-    copies, scripted = Path(os.environ["AMPLIFIER_APP"]).resolve(), REPOSITORY / "examples/scripted"
-    python, home = str(tmp_path / "app"), tmp_path / "home" / ".amplifier"
-    subprocess.run(["uv", "venv", "-q", python], check=True)
-    packages = [copies / "amplifier-foundation", copies / "amplifier-app-cli"]
-    subprocess.run(
-        ["uv", "pip", "install", "-q", "--no-sources", "--python", python, *packages], check=True
-    )
-    turns = [
-        call("load_skill", skill_name="remember", arguments=SAID),
-        call("memory_store", content=SAID),
-    ]
-    provider = {"module": "provider-scripted", "source": str(scripted / "provider-scripted")}
-    bundle = {
-        "bundle": {"name": "mine", "version": "1.0.0"},
-        "includes": [{"bundle": f"file://{REPOSITORY}#subdirectory=behaviors/agent-memory.yaml"}],
-        "session": {
-            name: {"module": folder.name.removeprefix("amplifier-module-"), "source": str(folder)}
-            for name, folder in (
-                ("orchestrator", copies / "amplifier-module-loop-basic"),
-                ("context", scripted / "context-scripted"),
-            )
-        },
-        "providers": [provider],
-    }
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "bundle.md").write_text(f"---\n{yaml.safe_dump(bundle)}---\nHello.\n")
-    settings = {
-        "bundle": {"active": "mine", "added": {"mine": f"file://{tmp_path}/mine"}},
-        "config": {"providers": [{**provider, "config": {"priority": 1, "turns": turns}}]},
-        "overrides": {"tool-memory-semantic": {"config": memory}},
-        "sources": {
-            "modules": {"tool-skills": str(copies / "amplifier-bundle-skills/modules/tool-skills")}
-        },
-    }
-    home.mkdir()
-    (home / "settings.yaml").write_text(yaml.safe_dump(settings))
-    screen, terminal = pty.openpty()
-    app = subprocess.Popen(
-        [tmp_path / "app/bin/amplifier"],
-        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
-        env=os.environ | {"TERM": "xterm", "PYTHONPATH": str(scripted / "provider-scripted")},
-        cwd=tmp_path,
-    )
-    shown = b""
-    try:
-        while b"\x1b[?2004h" not in shown:  # it waits for a line to be typed
-            shown += os.read(screen, 10_000)
-        os.write(screen, f"/remember {SAID}\r".encode())
-        await until_stored(sam)
-    finally:
-        app.kill()
-        app.wait()
-    [kept] = await sam.get_recent()
-    assert kept.content == SAID and kept.said_by == "user"
 
 
 async def test_what_follows_remember_is_said_by_the_user(
@@ -198,3 +138,61 @@ async def test_remember_corrects_what_the_user_said_and_the_undo_restores_it(
     await sam.delete([new.id])
     [again] = await sam.get_recent(holding=True)
     assert again.content == WRONG and again.pinned
+
+
+AGENT = REPOSITORY / "agents/memory-retrieval.md"
+
+
+@pytest.mark.parametrize(
+    ("values", "tools"),
+    [
+        ([True, "true", "True", 1, "1", " TRUE "], {"memory_search"}),
+        ([False, "false", "False", 0, "0", None, "", "  "], {"memory_search", "memory_store"}),
+        (["yes please", "${READ_ONLY}", 2, [True]], {"memory_search"}),
+    ],
+    ids=["only the search", "both tools", "a mistake, which is reported at the call"],
+)
+async def test_read_only_leaves_the_tools_that_it_allows(
+    make_tools: MakeTools, root: Path, values: list[Any], tools: set[str]
+) -> None:
+    for value in values:
+        coordinator = MockCoordinator()
+        await mount(coordinator, {"read_only": value})
+        assert set(coordinator.mount_points["tools"]) == tools, value
+        called = await make_tools(read_only=value)
+        if "yes please" in values:
+            assert "read_only" in await called.refused("memory_search", query="anything")
+        else:
+            assert (await called.call("memory_search", query="anything"))["memories"] == []
+    assert not root.exists()
+
+
+async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
+    make_storage: MakeStorage, root: Path
+) -> None:
+    await make_storage().store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
+    parent = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+    header, _ = parts(AGENT)
+    [tool] = header["tools"]
+    assert tool["module"] == MEMORY_MODULE.name and "source" not in tool
+    searches = [
+        [{"tool": "memory_search", "arguments": {"query": q}}] for q in ("PostgreSQL", "17")
+    ]
+    merged = {**parent, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
+    answer = "PostgreSQL 17 (mem-000000000000)."
+    async with scripted_session([*searches, answer], merged, parent_id="parent") as child:
+        assert await child.execute("Everything about PostgreSQL?") == answer
+        requests = child.coordinator.get("providers")["scripted"].requests
+    assert [spec.name for spec in requests[0].tools] == ["memory_search"]
+    assert "We chose PostgreSQL." in str(requests[-1].messages)
+
+
+def test_the_agent_has_what_amplifier_asks_of_one_and_costs_a_session_little() -> None:
+    header, body = parts(AGENT)
+    assert header["meta"]["name"] == AGENT.stem and header["agents"] == "none"
+    assert "200 words" in body and "memory_search" in body and "memory_store" not in body
+    behavior = yaml.safe_load((REPOSITORY / "behaviors/memory-retrieval.yaml").read_text())
+    assert behavior["agents"]["include"] == [f"agent-memory:{AGENT.stem}"]
+    # What every request of the main agent carries: that the agent exists, and when to use it.
+    awareness = (REPOSITORY / "context/memory-retrieval-awareness.md").read_text()
+    assert estimate_tokens(header["meta"]["description"] + awareness) < 200

@@ -18,10 +18,8 @@ as memory, descriptors or disk space, they say so, and do not call it damage.
 import errno
 import os
 import re
-import shlex
 from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from uuid import UUID
 
 
@@ -110,11 +108,6 @@ def readable_size(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
-
-
-def removal(*paths: Path) -> str:
-    """The command with which a person removes these, to be pasted into a shell."""
-    return shlex.join(["rm", "-r", *map(str, paths)])
 
 
 def damage(agent: str, sign: str) -> DamagedStoreError:

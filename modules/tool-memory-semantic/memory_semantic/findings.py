@@ -1,7 +1,9 @@
 """What an examination says about a store, wherever it is."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from .embeddings.choice import lexical_weight
@@ -71,6 +73,11 @@ def about_words(config: StorageConfig, info: StoreInfo) -> Iterator[Finding]:
             "this store was created without the words of its texts, so it ranks by meaning only",
             f"agent-memory reembed --model {info.model.model}",
         )
+
+
+def removal(*paths: Path) -> str:
+    """The command with which a person removes these, to be pasted into a shell."""
+    return shlex.join(["rm", "-r", *map(str, paths)])
 
 
 def store_problem(error: StorageError) -> Finding:

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable
 
 from .embeddings.choice import info_for
 from .embeddings.generator import EmbeddingGenerator
-from .errors import UNCHANGED, StorageError, removal
+from .errors import UNCHANGED, StorageError
 from .examine import examine
 from .files import disk, doctor
 from .files import reembed as on_files
 from .files.place import FilePlace
 from .files.repair import Progress, Repair, plan_repair
-from .findings import Finding, ShowProgress
+from .findings import Finding, ShowProgress, removal
 from .memory import Memory
 from .place import Place
 from .points import StoreInfo

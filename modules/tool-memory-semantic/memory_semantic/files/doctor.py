@@ -29,7 +29,6 @@ from ..errors import (
     StorageError,
     explained,
     readable_size,
-    removal,
 )
 from ..examine import examine, is_whole
 from ..findings import (
@@ -39,6 +38,7 @@ from ..findings import (
     about_info,
     about_memories,
     about_words,
+    removal,
     store_problem,
 )
 from ..limits import PAGE

@@ -31,17 +31,19 @@ _SENDS = 100
 LARGE = 10_000
 
 # The files that a search reads in full: the vectors and the indexes. No more, because each file
-# takes a descriptor; these are five, and two more for every 10,000 memories. The last two are those
-# of a large shard, whose vectors are read at each opening.
+# takes a descriptor; these are five, and two more for every 10,000 memories.
 _READ_ALWAYS = (
     "segments/*/vector_storage/vectors/*.mmap",
     "segments/*/payload_index/*/page_*.dat",
     "segments/*/payload_index/*/tracker.dat",
     "segments/*/payload_index/*/*/flags_*.dat",
+)
+# Those of an immutable segment, whose vectors the engine reads at each opening.
+_READ_AT_OPENING = "segments/*/vector_storage/matrix.dat"
+_ALSO_READ = (
     "segments/*/payload_index/*/*.bin",
     f"segments/*/vector_index-{WORDS}/inverted_index.dat",
 )
-_READ_AT_OPENING = "segments/*/vector_storage/matrix.dat"
 
 
 class Shard:
@@ -60,9 +62,11 @@ class Shard:
                 raise DamagedStoreError(
                     f"The store is damaged: a version.info is missing. {REPAIR}"
                 )
-        self._read_always = [file for name in _READ_ALWAYS for file in path.glob(name)]
+        immutable = list(path.glob(_READ_AT_OPENING))
+        names = (*_READ_ALWAYS, *(_ALSO_READ if immutable else ()))
+        self._read_always = [file for name in names for file in path.glob(name)]
         self._cached = ExitStack()
-        self._cached.enter_context(disk.kept_in_cache(path.glob(_READ_AT_OPENING)))
+        self._cached.enter_context(disk.kept_in_cache(immutable))
         with _engine_errors("open the store"):
             self._handle = edge.EdgeShard.load(str(path))
 
@@ -82,8 +86,9 @@ class Shard:
         """
         # float16 halves the file and keeps the ranking. No write-ahead log, because every write is
         # flushed before it counts. Cold, because storing need not read in all vectors, and a search
-        # reads them as it goes, which was faster up to 10,000 memories. One thread, because a shard
-        # has one segment: otherwise each open would start four per processor for nothing.
+        # reads them as it goes; from an immutable segment that takes twice as long as to read them
+        # at opening. One thread, because a shard has one segment, or one and a small one: otherwise
+        # each open would start four per processor for nothing.
         vectors = edge.EdgeVectorParams(
             info.model.dimensions,
             edge.Distance.Cosine,

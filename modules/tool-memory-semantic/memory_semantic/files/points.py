@@ -83,7 +83,7 @@ class FilePoints:
             self.info = manifest.model_copy(update={"memories": count})
             folder.journal.check(manifest, manifest.shard, count, lambda: pages(self))
             folder.clear_debris(manifest)
-            self._is_slow = self._shard.versions() > count
+            self._is_slow = count >= LARGE and self._shard.versions() > count
             on_error.pop_all()
 
     def close(self) -> None:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from ..embeddings.choice import choose, info_for
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, StorageError, counted, explained, removal
+from ..errors import UNCHANGED, StorageError, counted, explained
 from ..exchange import number_of
+from ..findings import removal
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..points import StoreInfo, point_of

@@ -1,0 +1,417 @@
+"""What the page shows, how it is filtered, how a memory is opened; the same by keyboard, and what a
+screen reader is told.
+"""
+
+import re
+from datetime import timedelta
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from memory_semantic import Search
+from page_in_browser import (
+    NOW,
+    SETTLED,
+    TEAM,
+    Look,
+    bars,
+    clear_points,
+    colour,
+    ids,
+    listed,
+    middle,
+    opened,
+    points,
+    reached,
+    remember,
+    ringed,
+    shows,
+    spiral,
+)
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_all_memories_are_there(look: Look) -> None:
+    page = look(TEAM[::-1])  # newest first, whatever the order
+    assert page.title() == "Memory of sam"
+    expect(page.locator("h1")).to_have_text("Memory of sam")
+    expect(page.locator("#facts")).to_have_text(
+        "6 memories · model local · 26 Apr 2026 \u2013 15 Jun 2026"
+    )
+    expect(page.locator("#count")).to_have_text("6 memories")
+    assert listed(page) == ids(0, 1, 2, 3, 4, 5)
+    assert len(points(page)) == clear_points(page) == bars(page) == 6
+    expect(page.locator("footer")).to_contain_text("plain text: keep it private")
+
+
+def test_search(look: Look) -> None:
+    page = look(TEAM)
+    for words, found in {
+        "postgresql": [0, 2],
+        "POSTGRESQL night": [2],
+        "night postgresql": [2],
+        "backup": [2],
+        "release": [1],  # a tag
+        "users database": [0],  # a text and a tag
+        "no such thing": [],
+        "  ": [0, 1, 2, 3, 4, 5],
+    }.items():
+        page.fill("#words", words)
+        assert listed(page) == ids(*found), words
+        assert clear_points(page) == bars(page) == len(found), words
+        count = "6 memories" if len(found) == 6 else f"{len(found)} of 6 memories"
+        expect(page.locator("#count")).to_have_text(count)
+
+
+def test_tags_filter_and_the_filter_is_cleared(look: Look) -> None:
+    page = look(TEAM)
+    database = page.locator("#chips .chip", has_text="database")
+    database.click()
+    expect(database).to_have_attribute("aria-pressed", "true")
+    assert listed(page) == ids(0, 2) and clear_points(page) == bars(page) == 2
+    page.locator("#chips .chip", has_text="people").click()  # any of them
+    assert listed(page) == ids(0, 2, 3)
+    page.fill("#words", "anna")
+    assert listed(page) == ids(3)
+    page.click("#clear")
+    assert len(listed(page)) == clear_points(page) == 6
+    expect(page.locator("#clear")).to_be_hidden()
+    expect(page.locator("#words")).to_have_value("")
+
+
+def test_many_tags_are_folded(look: Look) -> None:
+    page = look(remember(*[(f"text {n}", [f"a tag {n}"]) for n in range(100)], apart=timedelta(1)))
+    assert 1 < page.locator("#chips .chip").count() < 20
+    page.click("#all-chips")
+    assert page.locator("#chips .chip").count() == 100
+    expect(page.locator("#all-chips")).to_be_focused()
+    page.locator("#chips .chip", has_text="a tag 77").click()
+    page.click("#all-chips")
+    expect(page.locator("#chips .chip[aria-pressed=true]")).to_be_visible()
+
+
+def test_a_period_filters(look: Look) -> None:
+    page = look(TEAM)
+    page.mouse.click(*middle(page, "#time .bar"))
+    shown = listed(page)
+    assert 0 < len(shown) < 6 and clear_points(page) == bars(page) == len(shown)
+    page.click("#period")
+    assert len(listed(page)) == 6
+    expect(page.locator("#period")).to_be_hidden()
+    box = page.locator("#time").bounding_box()  # it may also be drawn
+    assert box
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, y, steps=4)
+    page.mouse.move(box["x"] + box["width"] - 1, y, steps=4)
+    expect(page.locator("#time .dragged")).to_be_visible()
+    page.mouse.up()
+    expect(page.locator("#count")).to_have_text("3 of 6 memories")
+    assert listed(page) == ids(0, 1, 2)  # the later half
+    assert page.locator("#time .dragged").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "days", "unit"),
+    [
+        *((3, 1, "day"), (20, 1.25, "day"), (40, 9, "week"), (25, 30, "month"), (40, 60, "month")),
+        *((40, 500, "year"), (20, 1000, "year")),
+    ],
+)
+def test_bins_follow_the_span_and_their_labels_do_not_touch(
+    look: Look, count: int, days: float, unit: str
+) -> None:
+    page = look(remember(*[f"text {n}" for n in range(count)], apart=timedelta(days=days)))
+    expect(page.locator("#bins")).to_have_text(f"by {unit}")
+    assert bars(page) == count
+    for width in (320, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(SETTLED)
+        boxes = [label.bounding_box() for label in page.locator("#time text").all()]
+        spans = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
+        assert spans and spans[0][0] >= 0 and spans[-1][1] <= width
+        assert all(a[1] + 4 < b[0] for a, b in pairwise(spans)), width
+
+
+def test_opening_from_the_list(look: Look) -> None:
+    change = {"metadata": {"from": "alice"}, "replaced_by": TEAM[1].key}
+    copy = TEAM[2].model_copy(update=change)
+    allowed = ["clipboard-read", "clipboard-write"]
+    page = look([*TEAM[:2], copy, *TEAM[3:]], permissions=allowed)
+    assert opened(page) is None and ringed(page) == []
+    page.click(".entry >> nth=0")
+    assert opened(page) == TEAM[0].content
+    assert "\nMySQL" in page.locator("#text").inner_text()  # the line break is seen
+    assert page.url.endswith("#mem-000000000000")
+    expect(page.locator("#id")).to_have_text("mem-000000000000")
+    expect(page.locator("#tags bdi")).to_have_text(["database"])
+    local = "Monday, 15 June 2026 at 14:00 · 2026-06-15 12:00 UTC"  # in Berlin
+    expect(page.locator("#when")).to_have_text(local)
+    expect(page.locator(".entry >> nth=0")).to_have_attribute("aria-current", "true")
+    assert ringed(page) == ids(0)
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000000"
+    page.keyboard.press("Escape")
+    assert opened(page) is None and ringed(page) == []
+    expect(page.locator(".entry >> nth=0")).to_be_focused()
+    page.click(".entry >> nth=2")
+    expect(page.locator("#when")).to_contain_text(f"UTC · from alice · replaced by {TEAM[1].id}")
+
+
+def test_a_point_of_the_map_is_opened_and_the_map_zoomed_and_moved(look: Look) -> None:
+    page = look(TEAM)
+    at = int(spiral(6)[:, 0].argmax())
+    rightmost, before = TEAM[at], points(page)
+    page.mouse.move(before[at].x, before[at].y)
+    expect(page.locator("#tip .tip-text")).to_have_text(rightmost.content)
+    page.mouse.click(before[at].x, before[at].y)
+    assert opened(page) == rightmost.content
+    page.click("#zoom-in")  # to what is opened
+    after = points(page)
+    assert (after[at].x, after[at].y) == pytest.approx((before[at].x, before[at].y), abs=1)
+    assert (after[0].x, after[0].y) != pytest.approx((before[0].x, before[0].y), abs=20)
+    page.click("#close")
+    page.mouse.click(after[0].x, after[0].y)
+    assert opened(page) == TEAM[0].content
+    page.click("#close")
+    page.click("#zoom-all")
+    before = points(page)
+    page.mouse.move(before[3].x, before[3].y)
+    page.mouse.wheel(0, -300)
+    zoomed = points(page)
+    assert (zoomed[3].x, zoomed[3].y) == pytest.approx((before[3].x, before[3].y), abs=1)
+    assert abs(zoomed[4].x - zoomed[3].x) > 1.5 * abs(before[4].x - before[3].x)
+    page.mouse.down()
+    page.mouse.move(zoomed[3].x + 30, zoomed[3].y - 20, steps=3)
+    page.mouse.up()
+    assert opened(page) is None  # it was no click
+    moved = points(page)
+    assert (moved[3].x, moved[3].y) == pytest.approx((zoomed[3].x + 30, zoomed[3].y - 20), abs=1)
+
+
+def test_the_address_opens(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-000000000003")
+    assert opened(page) == TEAM[3].content
+    page.evaluate("location.hash = '#mem-000000000004'")
+    assert opened(page) == TEAM[4].content
+    page.go_back()
+    assert opened(page) == TEAM[3].content
+    for nothing in ("#mem-ffffffffffff", "#%", "#constructor", ""):
+        page.evaluate("to => { location.hash = to }", nothing)
+        assert opened(page) is None
+
+
+def test_neighbours_are_the_nearest_on_the_map(look: Look) -> None:
+    memories = remember(*[f"text {n}" for n in range(20)], apart=timedelta(days=1))
+    places = np.column_stack([np.arange(20.0), np.zeros(20)])
+    page = look(memories, places, anchor="#mem-000000000007")
+    links = page.locator("#near a")
+    near = links.evaluate_all("all => all.map(link => link.hash.slice(1))")
+    assert sorted(near[:4]) == ids(5, 6, 8, 9) and len(near) == 5
+    links.nth(0).click()
+    assert opened(page) in ("text 6", "text 8")
+
+
+def test_says_how_often_a_memory_was_recalled_if_that_is_recorded(look: Look) -> None:
+    searches = [Search(time=NOW - timedelta(days=40), ms=1, ids=ids(0) * 1199)]
+    searches.append(Search(time=NOW, ms=1, ids=ids(0, 1)))
+    page = look(TEAM, anchor="#mem-000000000000", searches=searches)
+    line = page.locator("#recalled")
+    expect(line).to_have_text("Recalled 1,200 times, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-000000000001'")
+    expect(line).to_have_text("Recalled once, last on Monday, 15 June 2026 at 14:00")
+    page.evaluate("location.hash = '#mem-000000000002'")
+    expect(line).to_have_text("Not recalled since 6 May 2026")
+    assert "Not recalled since 6 May 2026" in str(page.locator("#spoken").text_content())
+    page = look(TEAM, anchor="#mem-000000000000")
+    assert opened(page) == TEAM[0].content
+    expect(page.locator("#recalled")).to_be_hidden()
+    assert "ecalled" not in str(page.locator("#spoken").text_content())
+
+
+# The first in the middle, and one above, right, below, left of it; the last is far to the right
+# and a little lower.
+CROSS = np.array([[0, 0], [0, 1], [1, 0], [0, -1], [-1, 0], [3, -0.2]])
+FOCUSED = """() => {
+    const { id, className } = document.activeElement;
+    return id || className;
+}"""
+
+
+def spoken(page: Page) -> str:
+    return str(page.locator("#spoken").text_content())
+
+
+def test_tab_reaches_each_part_once(look: Look) -> None:
+    page = look(TEAM)
+    stops = []
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(FOCUSED))
+        style = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+        assert style == "solid", stops  # it is seen where the focus is
+    zoom = ["zoom-in", "zoom-out", "zoom-all"]
+    assert stops == ["words", "chip", *zoom, "map", "time", "entry"]
+
+
+def test_the_parts_have_names(look: Look) -> None:
+    page = look(TEAM)
+    expect(page.locator("#words")).to_have_accessible_name("Search in texts and tags")
+    expect(page.locator("#chips")).to_have_accessible_name("Filter by tag")
+    expect(page.locator("#map")).to_have_accessible_name(re.compile("similar meaning"))
+    expect(page.locator("#map")).to_have_accessible_description(re.compile("Arrow keys"))
+    expect(page.locator("#time")).to_have_role("slider")
+    expect(page.locator("#time")).to_have_accessible_name("Period to show")
+    expect(page.locator("#time")).to_have_accessible_description(re.compile("arrow"))
+    expect(page.locator("#list-card")).to_have_accessible_name("6 memories")
+    expect(page.locator(".entry").nth(3)).to_have_accessible_name(re.compile("^Anna.*2026.*people"))
+
+
+def test_search_and_tags_by_keyboard(look: Look) -> None:
+    page = look(TEAM, anchor="#mem-000000000002")
+    tag = page.locator("#tags .chip", has_text="backup")  # of the opened memory
+    tag.focus()
+    page.keyboard.press("Space")
+    assert listed(page) == ids(2)
+    expect(tag).to_have_attribute("aria-pressed", "true")
+    expect(tag).to_be_focused()
+    page.keyboard.press("Space")
+    page.click("#close")
+    page.keyboard.press("/")
+    page.keyboard.type("anna/")
+    expect(page.locator("#words")).to_have_value("anna/")
+    page.keyboard.press("Escape")
+    expect(page.locator("#words")).to_have_value("")
+    assert len(listed(page)) == 6
+    chips = page.locator("#chips .chip")
+    chips.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(chips.nth(1)).to_be_focused()
+    page.keyboard.press("Space")
+    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(chips.nth(1)).to_be_focused()
+    assert len(listed(page)) == 1
+    page.keyboard.press("Home")
+    expect(chips.first).to_be_focused()
+
+
+def test_the_map_goes_to_the_nearest_in_that_direction(look: Look) -> None:
+    page = look(TEAM, CROSS)
+    page.keyboard.press("Tab")
+    page.focus("#map")
+    assert reached(page) == ids(0)
+    for key, at in [
+        ("ArrowUp", 1),
+        ("ArrowDown", 0),
+        ("ArrowRight", 2),
+        ("ArrowRight", 5),  # far, but there
+        ("ArrowRight", 5),  # nothing is beyond it
+        ("ArrowLeft", 2),
+        ("ArrowDown", 3),
+        ("ArrowLeft", 4),
+        ("Home", 0),
+        ("PageDown", 1),  # the one stored before it
+        ("PageUp", 0),
+        ("End", 5),
+    ]:
+        page.keyboard.press(key)
+        assert reached(page) == ids(at), key
+        assert TEAM[at].content in spoken(page) and f"{at + 1} of 6" in spoken(page)
+        expect(page.locator("#tip .tip-text")).to_have_text(TEAM[at].content)
+    expect(page.locator("#map")).to_be_focused()
+
+
+def test_enter_opens_a_point_and_escape_closes_it(look: Look) -> None:
+    page = look(TEAM, CROSS)
+    page.focus("#map")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert opened(page) == TEAM[2].content and ringed(page) == ids(2)
+    assert "Opened" in spoken(page) and "Tags: database, backup" in spoken(page)
+    page.keyboard.press("ArrowLeft")  # the next can be looked for at once
+    assert reached(page) == ids(0) and opened(page) == TEAM[2].content
+    page.keyboard.press("Escape")
+    assert opened(page) is None
+    expect(page.locator("#map")).to_be_focused()
+    page.locator(".entry").nth(4).focus()
+    page.keyboard.press("Enter")
+    page.focus("#map")
+    assert reached(page) == ids(4)  # it goes on from what was opened elsewhere
+    page.keyboard.press("Escape")
+    page.fill("#words", "postgresql")  # the others are skipped
+    page.focus("#map")
+    page.keyboard.press("Home")
+    for key, at in [("ArrowUp", 0), ("ArrowRight", 2), ("ArrowRight", 2), ("ArrowLeft", 0)]:
+        page.keyboard.press(key)
+        assert reached(page) == ids(at)
+    page.fill("#words", "no such thing")
+    page.focus("#map")
+    for key in ("ArrowUp", "PageDown", "Home", "Enter"):
+        page.keyboard.press(key)
+    assert opened(page) is None
+
+
+def test_the_point_that_the_keys_reach_is_in_sight(look: Look) -> None:
+    page = look(TEAM, CROSS)
+    page.focus("#map")
+    for _ in range(4):
+        page.keyboard.press("+")
+    box = page.locator("#map").bounding_box()
+    assert box and not points(page)[5].x < box["x"] + box["width"]
+    page.keyboard.press("End")
+    point = points(page)[5]
+    assert box["x"] < point.x < box["x"] + box["width"]
+    assert shows(point.keyboard_ring, colour(page, "--accent"))
+    page.keyboard.press("0")
+    assert all(box["x"] < point.x < box["x"] + box["width"] for point in points(page))
+
+
+def test_the_list_by_keyboard(look: Look) -> None:
+    page = look(remember(*[f"text {n}" for n in range(150)], apart=timedelta(hours=1)))
+    entries = page.locator(".entry")
+    entries.nth(2).focus()
+    page.keyboard.press("Enter")
+    page.focus("#near a")
+    page.keyboard.press("Enter")  # a neighbour, in place of it
+    expect(page.locator("#pane")).to_be_focused()
+    assert opened(page) != "text 2"
+    page.keyboard.press("Escape")
+    assert opened(page) is None
+    expect(entries.nth(2)).to_be_focused()  # the focus returns
+    for key, at in [("ArrowUp", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 99)]:
+        page.keyboard.press(key)
+        expect(entries.nth(at)).to_be_focused()
+    page.keyboard.press("ArrowDown")  # past the end: more of them
+    expect(entries.nth(100)).to_be_focused()
+    page.keyboard.press("Enter")
+    assert opened(page) == "text 100"
+    assert len(listed(page)) == 150
+    expect(page.locator("#more")).to_be_hidden()
+
+
+def test_a_period_by_keyboard(look: Look) -> None:
+    page = look(TEAM)
+    page.focus("#time")
+    page.keyboard.press("ArrowRight")
+    assert listed(page) == ids(5)  # the first week
+    expect(page.locator("#time")).to_have_attribute(
+        "aria-valuetext", re.compile("20 Apr 2026.*: 1 memory")
+    )
+    page.keyboard.press("ArrowRight")  # over a week with none
+    assert listed(page) == ids(4)
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowLeft")
+    assert listed(page) == ids(3, 4, 5)
+    page.keyboard.press("Enter")
+    assert opened(page) == TEAM[3].content
+    page.keyboard.press("Escape")
+    assert opened(page) is None and len(listed(page)) == 3
+    page.keyboard.press("Escape")
+    assert len(listed(page)) == 6
+    page.keyboard.press("End")
+    assert listed(page) == ids(0)
+    expect(page.locator("#time")).to_be_focused()
