@@ -24,8 +24,6 @@ WORDS = "words"  # the name of a memory's sparse vector; `vector_name` is that o
 _BATCH = 128
 # All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
-# Only a point without a vector has a lower similarity.
-_LOWEST = -1.5
 
 
 def vector_name(info: StoreInfo) -> str:
@@ -69,10 +67,7 @@ class ServerPoints:
         """See `Points`."""
         requests = [_request(question, self._vector, limit) for question in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
-        return [
-            [self._point(each) for each in answer.points if each.score >= _LOWEST]
-            for answer in answers
-        ]
+        return [[self._point(each) for each in answer.points] for answer in answers]
 
     def page(
         self,
