@@ -50,7 +50,7 @@ class QdrantNode:
             "telemetry_disabled": "true",
             **settings,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Run the server on what the folder holds, and wait until it is ready.
@@ -60,7 +60,7 @@ class QdrantNode:
         self.folder.mkdir(parents=True, exist_ok=True)
         named = {f"QDRANT__{name.upper()}": str(value) for name, value in self._settings.items()}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 self._command,
                 cwd=self.folder,
                 env={**os.environ, **named},
@@ -69,7 +69,7 @@ class QdrantNode:
                 stderr=log,
             )
         end = time.monotonic() + STARTUP_SECONDS
-        while time.monotonic() < end and self._process.poll() is None:
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=1):
                     return
@@ -80,31 +80,9 @@ class QdrantNode:
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
         """End the server with this signal, if it runs, and wait for its end."""
-        if self._process and self._process.poll() is None:
-            self._process.send_signal(signal_number)
-            self._process.wait(STARTUP_SECONDS)
-
-    def resident_bytes(self) -> int:
-        """The memory of the process that is in RAM, mapped files included."""
-        return self._status_bytes("VmRSS")
-
-    def own_bytes(self) -> int:
-        """The memory that the process has allocated: in RAM, without mapped files."""
-        return self._status_bytes("RssAnon")
-
-    def disk_bytes(self) -> int:
-        """What the data take on the disk."""
-        total = 0
-        for file in (self.folder / "storage").rglob("*"):
-            with suppress(FileNotFoundError):  # the server removes files at any time
-                total += file.stat().st_blocks * 512 if file.is_file() else 0
-        return total
-
-    def _status_bytes(self, name: str) -> int:
-        assert self._process
-        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
-        [line] = [each for each in lines if each.startswith(f"{name}:")]
-        return int(line.split()[1]) * 1024
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal_number)
+            self.process.wait(STARTUP_SECONDS)
 
     def __enter__(self) -> Self:
         self.start()

@@ -108,16 +108,3 @@ async def test_with_one_node_of_three_nothing_is_acknowledged_and_all_is_found(
     for node in nodes:
         there = await storage_on(node.url, **config).get_recent(5)
         assert {memory.content for memory in there} == {"first", "second"}
-
-
-async def test_a_store_can_be_created_while_a_node_is_down_and_at_once_from_the_others(
-    nodes: list[QdrantNode],
-) -> None:
-    nodes[2].stop(signal.SIGKILL)
-    storages = [storage_on(node.url, qdrant_replicas=COPIES) for node in nodes]
-    await asyncio.gather(*(each.store(f"from {i}") for i, each in enumerate(storages[:2])))
-    await asyncio.to_thread(nodes[2].start)
-    await heal(nodes)
-    for storage in storages:
-        assert {memory.content for memory in await storage.get_recent()} == {"from 0", "from 1"}
-        assert await storage.check() == []

@@ -54,12 +54,8 @@ async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None
     assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
     qdrant.requests.clear()
     assert len(await storage.search("meeting", 20, tags=["none"])) == 0
-    assert qdrant.requests == [
-        INFO,
-        QUERY,
-        QUERY,
-        SCROLL,
-    ]  # few are found: the newest are asked for
+    # Few are found, so the newest are asked for.
+    assert qdrant.requests == [INFO, QUERY, QUERY, SCROLL]
     qdrant.requests.clear()
     assert await storage.delete([memory.id]) == 1
     assert qdrant.requests == [INFO, SCROLL, SCROLL, WRITE]
