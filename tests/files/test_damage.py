@@ -61,6 +61,7 @@ REFUSED = [
         for torn in ("", "{", "[]", "null", "\0" * 200, "7")
     ),
     (instead("shard-1", "../../bob"), "is damaged"),
+    (instead('"sam"', '"eve"'), "belongs to 'eve'.*Nothing was changed"),
     (instead("shard-1", "shard-7"), "its shard-7 is missing.*doctor"),
     (instead('t": 5', 't": 6'), "newer version.*Upgrade"),
     (instead("edge 0.9", "edge 0.10"), "written by.*doctor --repair"),
