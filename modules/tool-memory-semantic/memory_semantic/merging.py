@@ -66,16 +66,6 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     return merged.model_copy(update=change)
 
 
-def relink(new: Memory, known: Memory | None) -> Memory:
-    """The `known` memory, replaced by what replaces `new`, which has no vector."""
-    return known.model_copy(update={"replaced_by": new.replaced_by}) if known else new
-
-
-def repin(new: Memory, known: Memory | None) -> Memory:
-    """The `known` memory, pinned if `new` is, which has no vector."""
-    return known.model_copy(update={"pinned": new.pinned}) if known else new
-
-
 @dataclass(frozen=True)
 class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;

@@ -24,8 +24,6 @@ WORDS = "words"  # the name of a memory's sparse vector; `vector_name` is that o
 _BATCH = 128
 # All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
-# Only a point without a vector has a lower similarity.
-_LOWEST = -1.5
 
 
 def vector_name(info: StoreInfo) -> str:
@@ -69,10 +67,7 @@ class ServerPoints:
         """See `Points`."""
         requests = [_request(question, self._vector, limit) for question in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
-        return [
-            [self._point(each) for each in answer.points if each.score >= _LOWEST]
-            for answer in answers
-        ]
+        return [[self._point(each) for each in answer.points] for answer in answers]
 
     def page(
         self,
@@ -150,13 +145,11 @@ def _request(question: Question, vector: str, limit: int) -> models.QueryRequest
             query=query, using=using, filter=filter, limit=limit, with_payload=True
         )
     meaning: dict[str, Any] = {"query": list(question.vector), "using": vector}
+    nearest = models.Prefetch(**meaning, filter=filter, limit=CANDIDATES)
     by_words = models.Prefetch(query=words, using=WORDS, filter=filter, limit=CANDIDATES)
+    both = models.Prefetch(**meaning, limit=2 * CANDIDATES, prefetch=[nearest, by_words])
     return models.QueryRequest(
-        prefetch=[
-            models.Prefetch(**meaning, filter=filter, limit=CANDIDATES),
-            by_words,
-            models.Prefetch(**meaning, limit=CANDIDATES, prefetch=[by_words]),
-        ],
+        prefetch=[both, by_words],
         query=_formula(question.weight, question.rarity),
         limit=limit,
         with_payload=True,
@@ -186,21 +179,14 @@ def _filter(where: Sequence[Condition]) -> models.Filter | None:
 
 
 def _formula(weight: float, rarity: float) -> models.FormulaQuery:
-    """The similarity of `ranking`, from the scores of three prefetches: cosines of the nearest,
-    added rarities of the words that a text contains, cosines of those texts.
+    """The similarity of `ranking`, from the scores of two prefetches: cosines, and the added
+    rarities of the words that a text contains.
     """
-    nearest, contained, cosine = (f"$score[{i}]" for i in range(3))
-    # The larger of the two is half the sum of them and their distance; Max is newer than 1.19.
-    distance = models.AbsExpression(
-        abs=models.SumExpression(sum=[nearest, models.NegExpression(neg=cosine)])
-    )
-    larger = models.MultExpression(
-        mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
-    )
+    cosine, contained = "$score[0]", "$score[1]"
     overlap = models.MultExpression(mult=[weight / rarity**2, contained, contained])
-    total = models.SumExpression(sum=[larger, overlap])
+    total = models.SumExpression(sum=[cosine, overlap])
     no_cosine = NO_COSINE * (1 + weight)  # whatever the words add
     return models.FormulaQuery(
         formula=models.MultExpression(mult=[1 / (1 + weight), total]),
-        defaults={nearest: no_cosine, contained: 0.0, cosine: no_cosine},
+        defaults={cosine: no_cosine, contained: 0.0},
     )

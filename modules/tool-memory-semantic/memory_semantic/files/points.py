@@ -70,7 +70,7 @@ class FilePoints:
         self._identity = folder.identity()
         self._path = path = folder.database / manifest.shard
         self._made_with = manifest.memories
-        self._ends = self._is_slow = False
+        self._ends = self._is_due = False  # what is due: to make the shard anew
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         with ExitStack() as on_error:
@@ -83,7 +83,7 @@ class FilePoints:
             self.info = manifest.model_copy(update={"memories": count})
             folder.journal.check(manifest, manifest.shard, count, lambda: pages(self))
             folder.clear_debris(manifest)
-            self._is_slow = count >= LARGE and self._shard.versions() > count
+            self._doubled = count >= LARGE and self._shard.versions() > count
             on_error.pop_all()
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class FilePoints:
         """
         with self._lock:
             try:
-                if self._is_slow and not self._ends and self._path.parent not in _failed:
+                if self._is_due and not self._ends and self._path.parent not in _failed:
                     self.swap(self.info, lambda point: point, self.info.memories)
             except (OSError, StorageError) as error:
                 _failed.add(self._path.parent)
@@ -134,7 +134,8 @@ class FilePoints:
         self.info = self.info.model_copy(update={"memories": number})
         self._ends = not journal.is_whole
         grown = number - self._made_with
-        self._is_slow |= number >= LARGE and grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
+        slow = number >= LARGE and grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
+        self._is_due = slow or self._doubled
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
