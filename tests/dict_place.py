@@ -23,7 +23,7 @@ class DictPlace(Place):
     """The `Place` of one agent, for one caller at a time."""
 
     url = HERE  # nowhere else, as far as a session is concerned
-    where = "a dictionary"
+    address = "a dictionary"
     forgotten = "Gone from the dictionary."
 
     def __init__(self, agent: str = "sam", points: "DictPoints | None" = None) -> None:

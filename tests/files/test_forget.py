@@ -249,11 +249,11 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], 
 
     def have(happen: Callable[[], Any]) -> None:
         def first(folder: Path) -> None:
-            monkeypatch.setattr(disk, "settle", settle)
+            monkeypatch.setattr(disk, "make_durable", settle)
             happen()
             settle(folder)
 
-        monkeypatch.setattr(disk, "settle", first)
+        monkeypatch.setattr(disk, "make_durable", first)
 
     return have
 

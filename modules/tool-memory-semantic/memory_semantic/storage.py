@@ -144,7 +144,7 @@ class MemoryStorage:
         """
         clean = partial(check.clean_memories, memories, self.agent_id, self.masked)
         restored = await run_blocking(clean)
-        known = await self.run(lambda store: _fit(restored, store), ())
+        known = await self.run(lambda store: _adapted(restored, store), ())
         return await self._put(restored, known, lambda store: store.put(restored, merge))
 
     def memory_from(
@@ -385,7 +385,7 @@ def _where(first: object, last: object, tags: object) -> list[Condition]:
     return where
 
 
-def _fit(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
+def _adapted(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
     """Give memories that are restored the times that `store` has for texts without one, and new ids
     where theirs belong to other texts, in the store or among them. Returns the keys of the texts
     that the store knows.

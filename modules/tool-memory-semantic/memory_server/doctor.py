@@ -32,14 +32,14 @@ async def findings(
         version = await place.on_server(
             lambda connection: connection.ask(lambda c: c.info()).version
         )
-        yield Finding("ok", "server", f"{place.where} answers: Qdrant {version}")
-        url, key = urlsplit(place.where), place.config.qdrant_api_key
+        yield Finding("ok", "server", f"{place.address} answers: Qdrant {version}")
+        url, key = urlsplit(place.address), place.config.qdrant_api_key
         if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
             text = "the API key and all texts go there unencrypted"
             yield Finding("warning", "server", text, "Use https.")
         info = await place.info()
         if info is None:
-            none = f"{place.agent!r} has no store at {place.where}."
+            none = f"{place.agent!r} has no store at {place.address}."
             yield Finding("ok", "store", none, NO_STORE)
             return
         yield about_info(info, place.config.collection(place.agent))

@@ -52,7 +52,7 @@ class Lock(AbstractContextManager):
         self.descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         _held.add(self)
 
-    def wanted(self) -> bool:
+    def awaited(self) -> bool:
         """Whether anyone else is waiting for it, in this process or in another."""
         return _is_locked(self._path.with_name(NAMES[0]))
 
@@ -162,7 +162,7 @@ class Opened(Protocol):
     def close(self) -> None:
         """Close the store and release the lock."""
 
-    def wanted(self) -> bool:
+    def awaited(self) -> bool:
         """Whether anyone else is waiting for the lock."""
         ...
 
@@ -284,13 +284,13 @@ class Door:
         seconds, pause = (LINGER_SECONDS, POLL_SECONDS) if self._lingers else (0, 0)
         end = time.monotonic() + seconds
         with suppress(OSError):  # a file system that fails now is an error of the next call
-            while time.monotonic() < turn_ends or not opened.wanted():
+            while time.monotonic() < turn_ends or not opened.awaited():
                 try:
                     return self._calls.get(timeout=pause)
                 except Empty:
                     # When the interpreter ends, the main thread ends first.
                     ends = time.monotonic() >= end or not threading.main_thread().is_alive()
-                    if ends or opened.wanted():
+                    if ends or opened.awaited():
                         break
         return None
 

@@ -32,7 +32,7 @@ class FilePlace(Place):
         self.folder = folder
         self.lock_seconds = lock_seconds
         self.agent = folder.agent_id
-        self.where = str(folder.root)
+        self.address = str(folder.root)
 
     async def info(self) -> Manifest | None:
         """See `Place`."""

@@ -108,10 +108,10 @@ class FilePoints:
                 with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
                     disk.make_private(self._path)
 
-    def wanted(self) -> bool:
+    def awaited(self) -> bool:
         """Whether anyone else is waiting for the lock."""
         with suppress(FileNotFoundError):
-            return self._lock.wanted()
+            return self._lock.awaited()
         # The folder is being deleted. Closing the store now would write into it.
         return False
 
@@ -289,7 +289,7 @@ def swap(
         written = shard.count()
     if not written == len(lines) == number:
         raise StorageError(f"The new shard has {written:,} of {counted(number)}. Try again.")
-    disk.settle(unfinished)
+    disk.make_durable(unfinished)
     lasting = info.model_dump(include=set(StoreInfo.model_fields))
     manifest = Manifest(**lasting | {"shard": folder.next_shard(), "memories": number})
     unfinished.rename(database / manifest.shard)
