@@ -5,10 +5,10 @@ replaced by none, so links never form a circle.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from .errors import UNCHANGED, InputError
 from .memory import Memory
-from .merging import relink, repin
 from .store import Store
 
 
@@ -26,16 +26,17 @@ def to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
 
 def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:
     """Let `new` replace all of `olds`; with None, nothing replaces them, and they hold again."""
-    if olds:
-        change = {"replaced_by": new.key if new else None, "embedding": []}
-        store.put([old.model_copy(update=change) for old in olds], relink)
+    _change(store, olds, replaced_by=new.key if new else None)
 
 
 def pin(store: Store, memories: Sequence[Memory], pinned: bool = True) -> None:
     """Pin these memories, or no longer."""
+    _change(store, memories, pinned=pinned)
+
+
+def _change(store: Store, memories: Sequence[Memory], **fields: Any) -> None:
     if memories:
-        change = {"pinned": pinned, "embedding": []}
-        store.put([memory.model_copy(update=change) for memory in memories], repin)
+        store.put(memories, lambda new, known: (known or new).model_copy(update=fields))
 
 
 def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
@@ -44,7 +45,7 @@ def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
     return store.newest(where=[("replaced_by", "any", keys)]) if keys else []
 
 
-def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
+def relinked(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
     """The memories whose links lead to those that are to be deleted, as they must be written: what
     these replaced is replaced by what had replaced them, or holds again.
     """
@@ -54,5 +55,5 @@ def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
         if memory.key not in gone:
             last = store.current(memory, gone)
             later = None if last is memory else last.key
-            changed.append(memory.model_copy(update={"replaced_by": later, "embedding": []}))
+            changed.append(memory.model_copy(update={"replaced_by": later}))
     return changed

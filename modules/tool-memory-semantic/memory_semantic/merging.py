@@ -66,16 +66,6 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     return merged.model_copy(update=change)
 
 
-def relink(new: Memory, known: Memory | None) -> Memory:
-    """The `known` memory, replaced by what replaces `new`, which has no vector."""
-    return known.model_copy(update={"replaced_by": new.replaced_by}) if known else new
-
-
-def repin(new: Memory, known: Memory | None) -> Memory:
-    """The `known` memory, pinned if `new` is, which has no vector."""
-    return known.model_copy(update={"pinned": new.pinned}) if known else new
-
-
 @dataclass(frozen=True)
 class Stored:
     """What became of one stored text. `known` means that the memory existed and was merged;
@@ -105,7 +95,7 @@ def merge_all(
     merged: dict[UUID, Memory] = {}
     for key, memory in zip(keys, new, strict=True):
         merged[key] = merge(memory, merged.get(key) or known.get(key))
-    if not all(memory.embedding for memory in merged.values()):
+    if not all(memory.embedding or key in known for key, memory in merged.items()):
         raise StorageError("A memory was deleted while this call was running.")
     points = [point_of(memory, _changed(memory, known.get(key))) for key, memory in merged.items()]
     points = [point for point in points if point.changed is None or point.changed]
