@@ -39,8 +39,8 @@ class QdrantServer:
     """Answers as Qdrant does, except where one of the `rules` says not.
 
     `requests` holds (method, path without query) of all that came, `created` the body that created
-    each collection, `client` the data. With `api_key` set,
-    requests need it. A request takes the first rule that fits it, and no other.
+    each collection, `client` the data. With `api_key` set, requests need it. A request takes the
+    first rule that fits it, and no other.
     """
 
     def __init__(self) -> None:
