@@ -33,8 +33,8 @@ class Counting:
         Counting.closed += 1
         self.lock.release()
 
-    def wanted(self) -> bool:
-        return self.lock.wanted()
+    def awaited(self) -> bool:
+        return self.lock.awaited()
 
     def valid(self) -> bool:
         return Counting.is_valid

@@ -23,7 +23,7 @@ class DictPlace(Place):
     """The `Place` of one agent, for one caller at a time."""
 
     url = HERE  # nowhere else, as far as a session is concerned
-    where = "a dictionary"
+    address = "a dictionary"
     forgotten = "Gone from the dictionary."
 
     def __init__(self, agent: str = "sam", points: "DictPoints | None" = None) -> None:
@@ -78,7 +78,8 @@ class DictPoints:
     def upsert(self, points: Sequence[Point]) -> None:
         for point in points:
             words = indexed(point.payload["content"]) if self.present.words else None
-            self.points[point.key] = point._replace(words=words, changed=None)
+            vector = point.vector or self.points[point.key].vector
+            self.points[point.key] = point._replace(vector=vector, words=words, changed=None)
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         return [_read(self.points[key], vectors) for key in keys if key in self.points]
@@ -114,11 +115,10 @@ class DictPoints:
     def count(self, where: Sequence[Condition] = ()) -> int:
         return len(self._those(where))
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
-        for point in changed:
-            self.points[point.key] = self.points[point.key]._replace(payload=point.payload)
-        for key in keys:
-            del self.points[key]
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
+        self.upsert(relinked)
+        for point in points:
+            del self.points[point.key]
 
     def _those(self, where: Sequence[Condition]) -> list[Point]:
         return [point for point in self.points.values() if admits(where, point.payload)]

@@ -245,15 +245,15 @@ async def test_an_error_says_what_became_of_it_and_the_next_call_removes_an_old_
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
     """Makes something happen while the new shard is made."""
-    settle = disk.settle
+    settle = disk.make_durable
 
     def have(happen: Callable[[], Any]) -> None:
         def first(folder: Path) -> None:
-            monkeypatch.setattr(disk, "settle", settle)
+            monkeypatch.setattr(disk, "make_durable", settle)
             happen()
             settle(folder)
 
-        monkeypatch.setattr(disk, "settle", first)
+        monkeypatch.setattr(disk, "make_durable", first)
 
     return have
 

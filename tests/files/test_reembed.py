@@ -258,7 +258,7 @@ class TestMeanwhile:
 AROUND_THE_SWAP = [
     (edge.Shard, "create"),
     (edge.Shard, "flush"),
-    (disk, "settle"),
+    (disk, "make_durable"),
     (journal.Journal, "prepare"),
     (folder.AgentFolder, "write_manifest"),
     (journal.Journal, "replace"),

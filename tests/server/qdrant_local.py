@@ -19,10 +19,6 @@ Answer = tuple[int, dict[str, str], bytes]  # status, headers, body
 SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-collection"})
 
 
-class Refused(Exception):
-    """The status and the message with which the real server refuses."""
-
-
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
@@ -37,8 +33,6 @@ def error(status: int, words: str) -> Answer:
 def refusal(problem: Exception) -> Answer:
     """What the server answers when local mode raises `problem`."""
     words = str(problem)
-    if isinstance(problem, Refused):
-        return error(*problem.args)
     if isinstance(problem, ValidationError):
         return error(400, f"Format error in JSON body: {words}")
     if isinstance(problem, KeyError):
@@ -101,7 +95,7 @@ class LocalMode:
             name, parts[2] = unquote(parts[2]), "*"
             path = "/".join(parts)
         if f"{method} {path}" not in self._routes:
-            raise Refused(501, f"The stand-in for Qdrant does not serve {method} {path}")
+            return error(501, f"The stand-in for Qdrant does not serve {method} {path}")
         kind, work = self._routes[f"{method} {path}"]
         asked = adapter(kind).validate_json(body) if kind else None
         with self._lock:
@@ -134,7 +128,7 @@ class LocalMode:
     def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
         order: Any = asked.order_by
         if order and self._indexes[name].get(order.key, {}).get("data_type") != "datetime":
-            raise Refused(400, f"Bad request: No range index for `order_by` key: `{order.key}`.")
+            raise ValueError(f"No range index for `order_by` key: `{order.key}`.")
         payload = asked.with_payload is None or asked.with_payload
         records, offset = self.client.scroll(
             name,

@@ -39,8 +39,8 @@ class QdrantServer:
     """Answers as Qdrant does, except where one of the `rules` says not.
 
     `requests` holds (method, path without query) of all that came, `created` the body that created
-    each collection, `client` the data. With `api_key` set,
-    requests need it. A request takes the first rule that fits it, and no other.
+    each collection, `client` the data. With `api_key` set, requests need it. A request takes the
+    first rule that fits it, and no other.
     """
 
     def __init__(self) -> None:
@@ -53,13 +53,9 @@ class QdrantServer:
         self.rules: list[Rule] = []
         self._broken: list[Exception] = []  # what the hooks of rules raised
         self._rules_lock = Lock()
-        self._http: Listener | None = None
-        self._port = 0
-
-    @property
-    def url(self) -> str:
-        """Where it listens; the same after `stop` and `start`."""
-        return f"http://127.0.0.1:{self._port}"
+        self._http = Listener(("127.0.0.1", 0), Handler)
+        self._http.owner = self
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
 
     def fail(
         self, status: int = 503, times: int = 1, only: str = "", after: bool = False, text: str = ""
@@ -72,35 +68,20 @@ class QdrantServer:
         """Call `hook` once, just before the next such request, or so many `later`."""
         self.rules += [Rule(later, only)] * bool(later) + [Rule(1, only, hook)]
 
-    def start(self) -> None:
-        """Listen; again, after `stop`, on the same port and with the same data."""
-        self._http = Listener(("127.0.0.1", self._port), Handler)
-        self._http.owner = self
-        self._port = self._http.server_port
-        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-
-    def stop(self) -> None:
-        """Refuse connections; what came on those still open and is not worked on yet is dropped."""
-        http, self._http = self._http, None
-        if http is not None:
-            http.shutdown()
-            http.server_close()
-
     def __enter__(self) -> Self:
-        self.start()
+        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self._http.shutdown()
+        self._http.server_close()
         self._data.close()
         for problem in self._broken:
             raise problem
 
-    def respond(self, http: object, method: str, target: str, key: str, body: bytes) -> Answer:
-        """The answer to a request that came to `http`."""
+    def respond(self, method: str, target: str, key: str, body: bytes) -> Answer:
+        """The answer to a request."""
         url = urlsplit(target)
-        if http is not self._http:
-            return DROP
         self.requests.append((method, url.path))
         if self.api_key and url.path != "/" and key != self.api_key:
             missing = "Must provide an API key or an Authorization bearer token"
@@ -111,8 +92,6 @@ class QdrantServer:
             rule.before()
         except Exception as problem:
             self._broken.append(problem)
-        if http is not self._http:
-            return DROP
         if rule.answer and not rule.after:
             return rule.answer
         if url.path == "/":
@@ -153,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, Listener)
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         key = self.headers.get("api-key", "")
-        answer = self.server.owner.respond(self.server, self.command, self.path, key, body)
+        answer = self.server.owner.respond(self.command, self.path, key, body)
         if answer is DROP:
             self.close_connection = True
             return

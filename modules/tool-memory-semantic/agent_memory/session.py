@@ -63,7 +63,7 @@ class Session:
         if run(self.storage.info()) is None and not run(self.storage.run(lambda _: True, False)):
             agents, why = self.place.agents(), "" if self._agent else overruled(self.agent)
             others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE
-            none = f"The agent {self.agent!r} has no store in {self.place.where}."
+            none = f"The agent {self.agent!r} has no store in {self.place.address}."
             fail(f"{none} {others} {why}".rstrip())
         return self.storage
 

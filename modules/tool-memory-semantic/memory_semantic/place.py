@@ -15,7 +15,7 @@ class Place(ABC):
 
     agent: str
     url: str  # as the setting qdrant_url names the place
-    where: str  # a folder, or the address of a server, for people
+    address: str  # a folder, or the address of a server, for people
     forgotten: str  # a sentence: from where memories are gone once they are forgotten
 
     @abstractmethod

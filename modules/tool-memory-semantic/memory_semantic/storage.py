@@ -14,7 +14,14 @@ from .check import Item, NewMemory, Tags
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
-from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
+from .errors import (
+    MAYBE_STORED,
+    UNCHANGED,
+    InputError,
+    ReplacedStoreError,
+    StorageError,
+    explained,
+)
 from .files.folder import AgentFolder
 from .files.place import FilePlace
 from .identity import validate_agent_id
@@ -121,8 +128,9 @@ class MemoryStorage:
                 return stored
             if old.of_user and not memories[0].by_user:
                 return [replace(stored[0], refused=old.id)]
-            links.link(store, [old], memories[0])
-            links.pin(store, [memories[0]] if old.pinned else [])
+            with explained(MAYBE_STORED):
+                links.link(store, [old], memories[0])
+                links.pin(store, [memories[0]] if old.pinned else [])
             return [replace(stored[0], replaced=old.id)]
 
         return await self._put(memories, frozenset(), work)
@@ -136,7 +144,7 @@ class MemoryStorage:
         """
         clean = partial(check.clean_memories, memories, self.agent_id, self.masked)
         restored = await run_blocking(clean)
-        known = await self.run(lambda store: _fit(restored, store), ())
+        known = await self.run(lambda store: _adapted(restored, store), ())
         return await self._put(restored, known, lambda store: store.put(restored, merge))
 
     def memory_from(
@@ -287,7 +295,7 @@ class MemoryStorage:
         def work(store: Store) -> int:
             memories = store.with_ids(doomed)
             if memories:
-                store.forget(memories, links.release(store, memories))
+                store.forget(memories, links.relinked(store, memories))
             return len(memories)
 
         return await self.run(work, 0)
@@ -377,7 +385,7 @@ def _where(first: object, last: object, tags: object) -> list[Condition]:
     return where
 
 
-def _fit(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
+def _adapted(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
     """Give memories that are restored the times that `store` has for texts without one, and new ids
     where theirs belong to other texts, in the store or among them. Returns the keys of the texts
     that the store knows.

@@ -26,20 +26,20 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 async def findings(
     place: Place, config: StorageConfig, progress: ShowProgress
 ) -> AsyncIterator[Finding]:
-    """The server's version, the way to it, and the collection."""
+    """The way to the server, its version, and the collection."""
     assert isinstance(place, ServerPlace)
+    url, key = urlsplit(place.address), place.config.qdrant_api_key
+    if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
+        text = f"the API key and all texts go to {place.address} unencrypted"
+        yield Finding("warning", "server", text, "Use https.")
     try:
         version = await place.on_server(
             lambda connection: connection.ask(lambda c: c.info()).version
         )
-        yield Finding("ok", "server", f"{place.where} answers: Qdrant {version}")
-        url, key = urlsplit(place.where), place.config.qdrant_api_key
-        if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
-            text = "the API key and all texts go there unencrypted"
-            yield Finding("warning", "server", text, "Use https.")
+        yield Finding("ok", "server", f"{place.address} answers: Qdrant {version}")
         info = await place.info()
         if info is None:
-            none = f"{place.agent!r} has no store at {place.where}."
+            none = f"{place.agent!r} has no store at {place.address}."
             yield Finding("ok", "store", none, NO_STORE)
             return
         yield about_info(info, place.config.collection(place.agent))

@@ -39,7 +39,7 @@ class ServerPlace(Place):
 
     def __init__(self, agent: str, url: str, config: Mapping[str, Any] | None = None) -> None:
         self.agent = agent
-        self.url = self.where = url
+        self.url = self.address = url
         self.config = ServerConfig.parse(config)
 
     async def info(self) -> StoreInfo | None:

@@ -55,7 +55,7 @@ class ServerPoints:
                 new = [self._struct(point) for point in some if point.changed is None]
                 insert = models.PointsList(points=new, update_mode=models.UpdateMode.INSERT_ONLY)
                 inserts = [models.UpsertOperation(upsert=insert)] if new else []
-                self._write([*inserts, *(change for each in some for change in _changes(each))])
+                self._write([*inserts, *_changes(some)])
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
@@ -96,14 +96,16 @@ class ServerPoints:
         """See `Points`."""
         return self._ask(lambda client: client.count(self._name, _filter(where))).count
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
-        """See `Points`. The server removes the bytes when it next rewrites its files. The links are
-        written first: if the call ends between the two, none leads to nothing.
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
+        """See `Points`. A text that was deleted and stored again meanwhile has another id, and
+        stays. The server removes the bytes when it next rewrites its files. The links are written
+        first: if the call ends between the two, none leads to nothing.
         """
-        ids = models.PointIdsList(points=[str(key) for key in keys])
+        keys = models.HasIdCondition(has_id=[str(point.key) for point in points])
+        ids = _CONDITIONS["any"]("id", [point.payload["id"] for point in points])
+        doomed = models.FilterSelector(filter=models.Filter(must=[keys, ids]))
         with explained(MAYBE_DELETED):
-            links = [change for each in changed for change in _changes(each)]
-            self._write([*links, models.DeleteOperation(delete=ids)])
+            self._write([*_changes(relinked), models.DeleteOperation(delete=doomed)])
 
     def _write(self, operations: Sequence[Any]) -> None:
         self._ask(
@@ -124,16 +126,24 @@ class ServerPoints:
         return Point(UUID(str(found.id)), found.payload or {}, vector, words, score)
 
 
-def _changes(point: Point) -> Iterator[Any]:
-    """What writes the fields of a known point that changed, and takes away those that are gone."""
-    names = set(point.changed or ())
-    ids: list[Any] = [str(point.key)]
-    if there := {name: value for name, value in point.payload.items() if name in names}:
-        yield models.SetPayloadOperation(set_payload=models.SetPayload(payload=there, points=ids))
-    if gone := sorted(names - there.keys()):
-        yield models.DeletePayloadOperation(
-            delete_payload=models.DeletePayload(keys=gone, points=ids)
-        )
+def _changes(points: Sequence[Point]) -> Iterator[Any]:
+    """What writes the fields of known points that changed, and takes away those that are gone; one
+    operation for all that change alike.
+    """
+    alike: dict[str, tuple[dict[str, Any], list[str], list[Any]]] = {}
+    for point in points:
+        if point.changed:
+            fields = {name: point.payload.get(name) for name in sorted(point.changed)}
+            there = {name: value for name, value in fields.items() if value is not None}
+            gone = sorted(fields.keys() - there.keys())
+            alike.setdefault(json.dumps(fields), (there, gone, []))[2].append(str(point.key))
+    for there, gone, ids in alike.values():
+        if there:
+            change = models.SetPayload(payload=there, points=ids)
+            yield models.SetPayloadOperation(set_payload=change)
+        if gone:
+            loss = models.DeletePayload(keys=gone, points=ids)
+            yield models.DeletePayloadOperation(delete_payload=loss)
 
 
 def _request(question: Question, vector: str, limit: int) -> models.QueryRequest:

@@ -207,7 +207,7 @@ def _list_agents(session: Session) -> None:
     session.out.json(rows)
     session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
     if not rows:
-        session.out.note(f"No agent has a store in {place.where} yet. {FIRST_STORE} --agent NAME")
+        session.out.note(f"No agent has a store in {place.address} yet. {FIRST_STORE} --agent NAME")
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def stats(session: Session, html: str | None) -> None:
         ("agent", session.agent),
         ("memories", f"{numbers.memories:,}, {counted(numbers.characters, 'character')}"),
         ("stored", charts.span(numbers)),
-        ("server", session.place.where) if size is None else ("on disk", readable_size(size)),
+        ("server", session.place.address) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
         *([("searches", _searches(usage))] if usage else []),
     ):

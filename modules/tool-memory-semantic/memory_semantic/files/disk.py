@@ -133,7 +133,7 @@ def make_private(folder: Path) -> None:
             path.chmod(mode & 0o700)
 
 
-def settle(folder: Path) -> None:
+def make_durable(folder: Path) -> None:
     """Make a new `folder` private, and flush it and everything in it to disk."""
     make_private(folder)
     for path in _all_in(folder):

@@ -75,20 +75,20 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
         made = await info_for(folder.agent_id, config, generator)
         created = info.created if info else made.created
         info = made.model_copy(update={"created": created})
-    wanted = info.model_copy(update={"words": words or info.words})
+    made_as = info.model_copy(update={"words": words or info.words})
 
     async def run(progress: Progress) -> str:
-        gathered = path_of(folder.database, wanted)
+        gathered = path_of(folder.database, made_as)
         manifest = await place.locked(lambda: _put_aside(folder))
         from_shard = gathered if keeps else None
         again = await place.locked(lambda: _read(folder, dimensions, from_shard), _AGAIN)
         if len(again.memories) < len(left.memories):
             raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
         await _gather(place, again.memories, gathered, generator, progress)
-        finish = partial(_finish, folder, wanted, again, gathered, manifest)
+        finish = partial(_finish, folder, made_as, again, gathered, manifest)
         return await place.locked(finish, _AGAIN)
 
-    found = f"{left.found}\nA new store will be made, with {wanted.model}."
+    found = f"{left.found}\nA new store will be made, with {made_as.model}."
     return Repair(found, run, texts, generator if texts else None)
 
 
@@ -179,13 +179,13 @@ def _finish(
         points = (point_of(m)._replace(vector=vectors[m.key]) for m in left.memories)
         pages = iter(lambda: list(islice(points, EMBEDDED_AT_ONCE)), [])
         new = swap(folder, info, pages, number)
-    told = f"Repaired: the store has {counted(number)}."
+    said = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
         # There, the next call removes it if this is interrupted.
         with explained(f"The store is repaired, but not all of {aside} could be removed."):
             aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
             folder.clear_debris(new)
     elif aside:
-        told += f" What could not be read is in {aside}. When you no longer need it: "
-        told += removal(aside)
-    return told
+        said += f" What could not be read is in {aside}. When you no longer need it: "
+        said += removal(aside)
+    return said
