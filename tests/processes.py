@@ -36,16 +36,6 @@ def finish(process: "subprocess.Popen[str]") -> str:
     return output
 
 
-def rest(process: "subprocess.Popen[str]") -> str:
-    """What a process of which lines were read still prints, until it ends. `communicate` would lose
-    what Python has read ahead.
-    """
-    assert process.stdout
-    output = process.stdout.read()
-    process.communicate()
-    return output
-
-
 def release(processes: "Sequence[subprocess.Popen[str]]") -> None:
     """Let processes go on at the same moment, once each has printed "ready" and reads a line."""
     for process in processes:

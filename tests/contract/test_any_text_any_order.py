@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 import pytest
 from dict_place import DictPlace
@@ -47,6 +46,7 @@ WORDS = {"lexical_weight": 1.0}  # count with every model
 # float16 storage moves a cosine by some 1e-5, and what a killed call has left counts for how rare a
 # word is until the next rebuild. That scores are exact, test_contract shows.
 SAME = 3e-3
+NOT_KEPT = {"id", "embedding", "score"}
 
 Call = Callable[[MemoryStorage], Awaitable[Any]]
 
@@ -67,16 +67,6 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
 
 async def id_of(storage: MemoryStorage, text: str) -> str:
     return next(m.id for m in await storage.get_recent(None) if m.content == text)
-
-
-class Kept(NamedTuple):
-    """What a store keeps of a memory, besides its id and its vector."""
-
-    tags: list[str]
-    timestamp: datetime
-    metadata: dict[str, str]
-    pinned: bool
-    replaced_by: UUID | None
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -153,24 +143,18 @@ class AnyOrder(RuleBasedStateMachine):
         self.forgotten -= {text} if text != old else set()
 
     @precondition(lambda self: self.ids)
-    @rule(data=st.data())
-    def unreplace(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), what=st.sampled_from(["pin", "unpin", "unreplace"]))
+    def mark(self, data: st.DataObject, what: str) -> None:
         text = data.draw(st.sampled_from(sorted(self.ids)))
 
-        async def undo(storage: MemoryStorage) -> None:
-            await storage.unreplace(await id_of(storage, text))
+        async def mark(storage: MemoryStorage) -> None:
+            id = await id_of(storage, text)
+            if what == "unreplace":
+                await storage.unreplace(id)
+            else:
+                await storage.pin([id], what == "pin")
 
-        self.both(undo)
-
-    @precondition(lambda self: self.ids)
-    @rule(data=st.data(), pinned=st.booleans())
-    def pin(self, data: st.DataObject, pinned: bool) -> None:
-        text = data.draw(st.sampled_from(sorted(self.ids)))
-
-        async def pin(storage: MemoryStorage) -> None:
-            await storage.pin([await id_of(storage, text)], pinned)
-
-        self.both(pin)
+        self.both(mark)
 
     @rule(text=TEXTS, id=IDS, hours=st.integers(-300, 100), source=st.sampled_from("ab"))
     def restore(self, text: str, id: str, hours: int, source: str) -> None:
@@ -339,12 +323,9 @@ class AnyOrder(RuleBasedStateMachine):
         await repair.run(lambda done, of: None)
 
     @staticmethod
-    def kept(storage: MemoryStorage) -> dict[str, Kept]:
-        memories = done(storage.get_recent(None))
-        return {
-            m.content: Kept(m.tags, m.timestamp, m.metadata, m.pinned, m.replaced_by)
-            for m in memories
-        }
+    def kept(storage: MemoryStorage) -> dict[str, dict[str, Any]]:
+        """What a store has of each text, but for its id."""
+        return {m.content: m.model_dump(exclude=NOT_KEPT) for m in done(storage.get_recent(None))}
 
     def nothing_forgotten_is_left(self) -> None:
         done(self.files.close())
@@ -361,7 +342,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert len(set(ids.values())) == len(ids)
         assert all(ids[text] == id for text, id in self.ids.items() if text in ids)
         self.ids = ids
-        self.links = any(kept.replaced_by for kept in self.kept(storage).values())
+        self.links = any(kept["replaced_by"] for kept in self.kept(storage).values())
 
 
 TestAnyOrder = pytest.mark.timeout(300)(AnyOrder.TestCase)

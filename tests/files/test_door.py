@@ -312,7 +312,7 @@ async def test_after_a_burst_the_store_stays_open_until_it_is_wanted_or_closed_o
         for _ in range(3):
             await door.run(Counting.add, 5)
 
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 30)
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 3600)
     await door.run(Counting.add, 5)
     await until(lambda: is_free(folder))  # the first call is no burst yet
     for _ in range(2):

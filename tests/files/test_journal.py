@@ -305,6 +305,10 @@ async def test_without_room_the_store_works_and_a_forget_says_what_it_takes(
     with pytest.raises(StorageError, match=f"{takes} to write the store anew.*Nothing was changed"):
         await plain.delete([doomed.id])
     assert await plain.count() == 2 and len(list(path.parent.glob("qdrant.db/shard*"))) == 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=needed - 1))
+    for call in (plain.store("y"), plain.search("x")):
+        with pytest.raises(StorageError, match=r"mounted at /\S* is too full.*Nothing was changed"):
+            await call
 
 
 def test_the_doctor_compares_it_and_a_repair_writes_it_anew(

@@ -145,37 +145,28 @@ class TestCommand:
         command.run("reembed", *wanted, "32")
         assert command.json("stats")["embedding"]["dimensions"] == 32
 
-    def test_settings_that_do_not_agree_with_it_are_pointed_out(
-        self, command: Command, server: EmbeddingsServer
-    ) -> None:
-        command.run("store", "one")
-        settings(embedding_model="local")
-        result = command.run("reembed", "-m", "m", "--base-url", server.base_url, "--yes")
-        assert "Sessions need these settings from now on" in result.stderr
-        assert "settings.yaml:" in result.stderr and "      embedding_model: m\n" in result.stderr
-        assert f"      base_url: {server.base_url}" in result.stderr
-        assert not any(word in result.output for word in ("Nothing was changed", "--model local"))
-        settings(embedding_model="m", base_url=server.base_url)
-        assert command.json("search", "one")[0]["content"] == "one"
-        again = command.run("reembed", "-m", "m", "--yes")
-        assert "settings" not in again.stderr and "1 memory of sam with the model" in again.stdout
-
-    def test_to_another_service_with_a_model_of_the_same_name(
+    def test_to_another_service_with_a_model_of_the_same_name_and_settings_that_name_the_old_one(
         self, command: Command, server: EmbeddingsServer
     ) -> None:
         """Its vectors may differ even if they are as long: the texts are embedded again."""
-        settings(embedding_model="m", base_url=server.base_url)
         command.run("store", "one")
+        settings(embedding_model="local")
         with EmbeddingsServer() as same, EmbeddingsServer(64) as shorter:
-            for other in (same, shorter):
+            for other in (server, same, shorter):
                 said = command.run("reembed", "-m", "m", "--base-url", other.base_url, "--yes")
-                assert "1 memory to embed" in said.stderr and "Nothing" not in said.output
+                assert "1 memory to embed" in said.stderr and "--model local" not in said.output
+                assert "Nothing was changed" not in said.output
                 assert ["one"] in [request["input"] for request in other.requests]
                 assert f"{other.dimensions} dimensions" in said.stdout.splitlines()[-1]
+                assert "Sessions need these settings from now on" in said.stderr
+                assert "settings.yaml:" in said.stderr
                 assert f"      base_url: {other.base_url}\n" in said.stderr
+                assert "      embedding_model: m\n" in said.stderr
                 settings(embedding_model="m", base_url=other.base_url)
                 assert command.json("search", "one")[0]["content"] == "one"
-                assert "to embed" not in command.run("reembed", "-m", "m", "--yes").stderr
+                again = command.run("reembed", "-m", "m", "--yes")
+                assert "to embed" not in again.stderr and "settings" not in again.stderr
+                assert "1 memory of sam with the model" in again.stdout
 
     def test_a_vector_length_in_the_settings_that_no_longer_holds(
         self, command: Command, server: EmbeddingsServer
@@ -232,13 +223,6 @@ class TestMeanwhile:
         again = after[gone[0].content]
         assert again.tags == ["again"] and again.id != gone[0].id
         assert traces(storage.folder.path, gone[1:]) == []
-
-    async def test_many_stores_are_caught_up_with(self, storage: MemoryStorage) -> None:
-        await storage.store_many(FACTS[:50])
-        more = [storage.store_many([f"more {n} {i}" for i in range(100)]) for n in range(3)]
-        service = Service(more)
-        assert await reembed(storage, service) == 350 == len(set(service.embedded))
-        await is_done(storage, service)
 
     async def test_a_call_that_embedded_before_the_swap_embeds_again(
         self, storage: MemoryStorage
