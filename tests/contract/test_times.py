@@ -48,14 +48,16 @@ async def test_a_memory_of_that_time_comes_first_and_no_other_is_left_out(tmp_pa
     storage = MemoryStorage(
         "sam", {"storage_root": str(tmp_path), "embedding_model": "local"}, clock=lambda: clock[0]
     )
-    await storage.store("The payments team chose the retry queue.")
+    await storage.store("What the payments team chose: the retry queue.")
     clock[0] = NOW - timedelta(days=40)
-    await storage.store("The payments team chose the nightly batch.")
+    await storage.store("The payments team took the nightly batch.")
     clock[0] = NOW
     asked = "what did the payments team choose"
     for when, said in (("last month", "nightly"), ("last week", "retry")):
         first, other = await storage.search(f"{asked} {when}")
-        assert said in first.content
+        assert said in first.content and first.score == pytest.approx(1.6 * first.similarity)
+        assert other.score == other.similarity
+        assert [first] == await storage.search(f"{asked} {when}", limit=1)
     [earlier] = await storage.search(asked, until="2026-10-31")
     assert earlier.content == other.content
     assert len(await storage.search(asked, since="2026-11-11", until="2026-11-11")) == 1

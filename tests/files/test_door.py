@@ -65,7 +65,7 @@ def door(folder: Path) -> Iterator[CountingDoor]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lingers until it has a reason not to."""
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 30)
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 3600)
 
 
 def start(folder: Path, script: str) -> "subprocess.Popen[str]":
