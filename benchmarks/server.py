@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import growth
@@ -43,14 +43,31 @@ def new_node(program: Path) -> Iterator[QdrantNode]:
         yield node
 
 
+def status_bytes(node: QdrantNode, name: str) -> int:
+    """What the system says of the memory that the node's process has."""
+    assert node.process
+    lines = Path(f"/proc/{node.process.pid}/status").read_text().splitlines()
+    [line] = [each for each in lines if each.startswith(f"{name}:")]
+    return int(line.split()[1]) * 1024
+
+
+def disk_bytes(folder: Path) -> int:
+    """What the files take on the disk."""
+    total = 0
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # the server removes files at any time
+            total += file.stat().st_blocks * 512 if file.is_file() else 0
+    return total
+
+
 def room(node: QdrantNode, size: int) -> list[float]:
     """MB after a restart and some searches: allocated, with the pages of files, and on the disk."""
     node.stop()
     node.start()
     with tempfile.TemporaryDirectory() as folder, peers.endpoint():
         peers.run(peers.PEERS[0], "warm", folder, size, CALLS, seconds=PART_SECONDS)
-    taken = node.own_bytes(), node.resident_bytes(), node.disk_bytes()
-    return [each / 1e6 for each in taken]
+    memory = [status_bytes(node, name) for name in ("RssAnon", "VmRSS")]
+    return [each / 1e6 for each in (*memory, disk_bytes(node.folder / "storage"))]
 
 
 def main() -> None:

@@ -84,9 +84,7 @@ def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.node.get_closest_marker("qdrant"):
-        return  # these start hosts on this machine, with addresses of their own
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
     allowed = {"127.0.0.1", "::1", *QDRANT_ADDRESSES}
 

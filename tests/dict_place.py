@@ -9,10 +9,10 @@ from uuid import UUID
 
 import numpy as np
 from memory_semantic.embeddings.generator import EmbeddingGenerator
-from memory_semantic.errors import UNCHANGED, ReplacedStoreError, StorageError
+from memory_semantic.errors import ReplacedStoreError
 from memory_semantic.limits import HERE
 from memory_semantic.place import Place
-from memory_semantic.points import Condition, Point, Question, StoreInfo
+from memory_semantic.points import Condition, Point, Question, StoreInfo, admits
 from memory_semantic.ranking import indexed
 from memory_semantic.store import Store
 
@@ -41,7 +41,6 @@ class DictPlace(Place):
             self.points = DictPoints(create)
         if self.points is None:
             return None
-        await self.info()
         if (asked := create or expect) and asked.model != self.points.info.model:
             raise ReplacedStoreError("It has another model.")
         return work(Store(self.points))
@@ -50,8 +49,6 @@ class DictPlace(Place):
         pass
 
     async def info(self) -> StoreInfo | None:
-        if self.points and self.points.info.agent != self.agent:
-            raise StorageError(f"It belongs to {self.points.info.agent!r}.", UNCHANGED)
         return self.points and self.points.info
 
     def agents(self) -> list[str]:
@@ -81,7 +78,8 @@ class DictPoints:
     def upsert(self, points: Sequence[Point]) -> None:
         for point in points:
             words = indexed(point.payload["content"]) if self.present.words else None
-            self.points[point.key] = point._replace(words=words, changed=None)
+            vector = point.vector or self.points[point.key].vector
+            self.points[point.key] = point._replace(vector=vector, words=words, changed=None)
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         return [_read(self.points[key], vectors) for key in keys if key in self.points]
@@ -117,16 +115,13 @@ class DictPoints:
     def count(self, where: Sequence[Condition] = ()) -> int:
         return len(self._those(where))
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
-        for point in changed:
-            self.points[point.key] = self.points[point.key]._replace(payload=point.payload)
-        for key in keys:
-            del self.points[key]
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
+        self.upsert(relinked)
+        for point in points:
+            del self.points[point.key]
 
     def _those(self, where: Sequence[Condition]) -> list[Point]:
-        return [
-            point for point in self.points.values() if all(_meets(point, each) for each in where)
-        ]
+        return [point for point in self.points.values() if admits(where, point.payload)]
 
     def _score(self, point: Point, question: Question) -> float | None:
         shared = set(indexed(point.payload["content"])) & set(question.words)
@@ -148,13 +143,3 @@ class DictPoints:
 
 def _read(point: Point, vectors: bool = False) -> Point:
     return point if vectors else point._replace(vector=[], words=None)
-
-
-def _meets(point: Point, condition: Condition) -> bool:
-    field, how, value = condition
-    found = point.payload.get(field)
-    if how in ("set", "unset"):
-        return (found is not None) == (how == "set")
-    if how == "any":
-        return any(each in value for each in (found if isinstance(found, list) else [found]))
-    return found is not None and (found >= value if how == "from" else found <= value)

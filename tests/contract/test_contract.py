@@ -1,17 +1,14 @@
 """What a store promises wherever it is kept: in files on this machine, on a Qdrant server, or in a
 dictionary, which shows that the port is enough.
 
-`http` stands in for the server. The real one, `server`, is there where `qdrant_real` is given one;
-then, it also answers behind `http`.
+`http` stands in for the server, which answers behind it where `qdrant_real` is given one.
 """
 
 import math
 import random
 import re
-import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, product
@@ -37,19 +34,16 @@ from memory_semantic.files import edge
 from memory_semantic.memory import point_id
 from memory_semantic.points import EmbeddingModel, pages
 from memory_semantic.store import Store
-from memory_server import connection
 from memory_server import points as server_points
-from memory_server.settings import TRY_SECONDS
 from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
-from qdrant_client import models as m
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
-from qdrant_real import KEY, URL
+from qdrant_real import URL
 from qdrant_server import QdrantServer
 
 T = TypeVar("T")
 
-PLACES = ["dict", "files", "http", *(["server"] if URL else [])]
+PLACES = ["dict", "files", "http"]
 
 SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
 
@@ -68,6 +62,7 @@ class Home:
     rounding: type[np.floating[Any]] = np.float16
     counts_deleted: bool = False
     dictionaries: dict[str, DictPlace] | None = None
+    server: QdrantClient | None = None
 
     def place(self, agent: str) -> Place | None:
         """The one to use; None if the settings name it."""
@@ -75,33 +70,27 @@ class Home:
             return None
         return self.dictionaries.setdefault(agent, DictPlace(agent))
 
-    def ask(self, request: Callable[[QdrantClient], T]) -> T:
-        key = self.config.get("qdrant_api_key", "")
-        return request(connection.connect(self.config["qdrant_url"], key, TRY_SECONDS))
-
     def there(self) -> list[str]:
         """What exists: folders of agents, or collections on the server."""
         root = Path(self.config["storage_root"])
         if self.dictionaries is not None:
             return [name for name, each in self.dictionaries.items() if each.points]
-        if "qdrant_url" not in self.config:
+        if self.server is None:
             return [path.name for path in root.iterdir()] if root.exists() else []
-        names = [each.name for each in self.ask(lambda c: c.get_collections()).collections]
-        return [name for name in names if name.startswith(self.config["qdrant_prefix"] + ".")]
+        return [each.name for each in self.server.get_collections().collections]
 
     def give(self, agent: str, to: str) -> None:
         """Put what `agent` has where `to` looks for its own."""
         if self.dictionaries is not None:
             self.dictionaries[to] = DictPlace(to, self.dictionaries[agent].points)
             return
-        if "qdrant_url" not in self.config:
+        if self.server is None:
             root = Path(self.config["storage_root"])
             shutil.copytree(root / agent, root / to)
             return
-        theirs, ours = (f"{self.config['qdrant_prefix']}.{each}" for each in (agent, to))
-        alias = m.CreateAlias(collection_name=theirs, alias_name=ours)
-        change = m.CreateAliasOperation(create_alias=alias)
-        self.ask(lambda client: client.update_collection_aliases([change]))
+        theirs, ours = (f"agent-memory.{each}" for each in (agent, to))
+        said = self.server.get_collection(theirs).config.metadata
+        self.server.create_collection(ours, {}, metadata=said)
 
     def cosines(self, vector: Sequence[float], others: Sequence[Sequence[float]]) -> np.ndarray:
         """The vectors of length 1, as rounded there."""
@@ -123,19 +112,10 @@ def home(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterat
     if request.param == "dict":
         yield Home(config, np.float64, dictionaries={})
         return
-    config |= {"qdrant_url": URL, "qdrant_prefix": f"contract-{secrets.token_hex(6)}"}
-    home = Home(config, np.float16 if URL else np.float32, counts_deleted=bool(URL))
-    stand_in = QdrantServer() if request.param == "http" else nullcontext()
-    if request.param == "server":
-        config["qdrant_api_key"] = KEY
-    with stand_in as running:
-        if running:
-            config["qdrant_url"] = running.url
-        with closing(home.ask(lambda client: client)):
-            yield home
-            for name in home.there():
-                home.ask(lambda client, name=name: client.delete_collection(name))
-    connection.connect.cache_clear()
+    with QdrantServer() as running:
+        config |= {"qdrant_url": running.url}
+        rounding = np.float16 if URL else np.float32
+        yield Home(config, rounding, counts_deleted=bool(URL), server=running.client)
     assert not root.exists()
 
 

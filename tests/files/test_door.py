@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 import hypothesis
 import processes
 import pytest
+from conftest import MakeStorage
 from counting import Counting, CountingDoor
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -60,12 +62,6 @@ def door(folder: Path) -> Iterator[CountingDoor]:
     door.close()
     assert Counting.entered == Counting.closed
     assert "agent-memory" not in [thread.name for thread in threading.enumerate()]
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lingers until it has a reason not to."""
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 3600)
 
 
 def start(folder: Path, script: str) -> "subprocess.Popen[str]":
@@ -197,26 +193,21 @@ async def test_calls_that_wait_find_it_open_until_one_fails_or_replaces_the_stor
     assert Counting.entered == times
 
 
-async def test_a_call_that_may_not_wait_is_served_if_the_store_is_free(door: CountingDoor) -> None:
-    assert await door.run(Counting.add, 0) == 1
-
-
-async def test_a_store_that_cannot_be_opened_is_an_error_and_none_is_no_result(
+async def test_what_fails_to_open_or_to_close_stops_nobody(
+    door: CountingDoor,
     folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def enter(_deadline: float, _cancelled: Callable[[], bool]) -> Counting:
         raise StorageError("broken")
 
-    door = door_of(folder / "broken")
-    calls = [door.run(Counting.add, enter, 5) for _ in range(10)]
+    broken = door_of(folder / "broken")
+    calls = [broken.run(Counting.add, enter, 5) for _ in range(10)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(result) for result in results] == ["broken"] * 10
-    assert await door.run(Counting.add, lambda deadline, cancelled: None, 5) is None
+    assert await broken.run(Counting.add, lambda deadline, cancelled: None, 5) is None
 
-
-async def test_one_that_fails_to_close_stops_nobody(
-    door: CountingDoor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
     close = Counting.close
 
     def fail(opened: Counting) -> None:
@@ -224,22 +215,21 @@ async def test_one_that_fails_to_close_stops_nobody(
         raise OSError("no more")
 
     monkeypatch.setattr(Counting, "close", fail)
-    assert await door.run(Counting.add, 5) == 1
+    assert await door.run(Counting.add, 0) == 1  # it may not wait, but the store is free
     door.close()
     assert await door.run(Counting.add, 5) == 2
     assert "OSError" in caplog.text
 
 
-async def test_a_call_from_inside_a_call_is_refused(door: CountingDoor) -> None:
+def test_calls_of_several_threads_and_event_loops_but_none_from_inside_another(
+    door: CountingDoor,
+) -> None:
     def nested(_opened: Counting) -> int:
         return asyncio.run(door.run(Counting.add, 5))
 
     with pytest.raises(StorageError, match="another one on it"):
-        await door.run(nested, 5)
-    assert await door.run(Counting.add, 5) == 1
+        asyncio.run(door.run(nested, 5))
 
-
-def test_calls_of_several_threads_and_event_loops(door: CountingDoor) -> None:
     async def several(_: int) -> list[int]:
         return await asyncio.gather(*(door.run(Counting.add, 5) for _ in range(5)))
 
@@ -248,8 +238,8 @@ def test_calls_of_several_threads_and_event_loops(door: CountingDoor) -> None:
     assert sorted(numbers) == list(range(1, 31))
 
 
-async def test_a_call_that_has_begun_completes_even_if_cancelled(
-    door: CountingDoor, caplog: pytest.LogCaptureFixture
+async def test_a_call_that_is_cancelled_completes_if_it_has_begun_and_else_waits_no_more(
+    door: CountingDoor, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, end = Event(), Event()
 
@@ -271,11 +261,6 @@ async def test_a_call_that_has_begun_completes_even_if_cancelled(
     assert await door.run(Counting.add, 5) == 2
     gc.collect()
     assert "never retrieved" not in caplog.text
-
-
-async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
-    door: CountingDoor, folder: Path
-) -> None:
     with take(folder):
         waiting = asyncio.create_task(door.run(Counting.add, 300))
         await until(lambda: somebody_waits(folder))
@@ -283,80 +268,78 @@ async def test_nobody_waits_for_the_lock_once_all_calls_are_cancelled(
         await until(lambda: not somebody_waits(folder))
 
 
+async def test_a_line_that_is_never_empty_lets_others_in(door: CountingDoor, folder: Path) -> None:
+    async def hammer() -> None:
+        nonlocal served
+        while not done:
+            await door.run(lambda _opened: time.sleep(0.005), 30)
+            served += 1
+
+    done, served = False, 0
+    calls = [asyncio.create_task(hammer()) for _ in range(5)]
+    await until(lambda: served > 5)
+    (await asyncio.to_thread(take, folder)).release()
+    done = True
+    await asyncio.gather(*calls)
+
+
+async def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    storage = make_storage()
+    await storage.store("x")
+    with take(root / "sam/qdrant.db"):
+        calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
+        await asyncio.to_thread(os.getpid)
+        assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's
+        assert not any(call.done() for call in calls)
+    assert all(await asyncio.gather(*calls))
+
+
 # Lingering
 
 
-async def burst(door: CountingDoor) -> None:
-    for _ in range(3):
-        await door.run(Counting.add, 5)
-
-
-async def test_the_store_stays_open_until_it_is_wanted_or_closed(
-    door: CountingDoor, folder: Path, patient: None
+async def test_after_a_burst_the_store_stays_open_until_it_is_wanted_or_closed_or_changed(
+    door: CountingDoor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a burst."""
+    async def burst() -> None:
+        for _ in range(3):
+            await door.run(Counting.add, 5)
+
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 3600)
     await door.run(Counting.add, 5)
     await until(lambda: is_free(folder))  # the first call is no burst yet
     for _ in range(2):
-        await burst(door)
+        await burst()
         times = Counting.entered
-        await burst(door)
+        await burst()
         assert Counting.entered == times and not is_free(folder)
         assert "held" in run(folder, HOLD)  # whose input is at its end
-    await door.run(Counting.add, 5)
+    await burst()
     door.close()
     assert is_free(folder)
-
-
-async def test_lingering_ends(
-    door: CountingDoor, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
-    await burst(door)
-    await until(lambda: is_free(folder))
-
-
-async def test_an_error_ends_the_lingering_and_so_does_a_store_that_changed(
-    door: CountingDoor, folder: Path, patient: None
-) -> None:
-    await burst(door)
+    await burst()
     times = Counting.entered
     Counting.is_valid = False
-    assert await door.run(Counting.add, 5) == 4
+    await door.run(Counting.add, 5)
     assert Counting.entered == times + 1
     Counting.is_valid = True
     with pytest.raises(KeyError):
         await door.run(fail, 5)
     assert is_free(folder)
+    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
+    await burst()
+    await until(lambda: is_free(folder))  # or the time is over
 
 
 # Forks, and the end of the interpreter
 
 
-def test_a_child_and_its_parent_go_on_after_a_fork(folder: Path) -> None:
+def test_a_child_and_its_busy_parent_go_on_after_a_fork(folder: Path) -> None:
     output = run(
         folder,
         """
 door_module.LINGER_SECONDS = 30
-asyncio.run(burst())
-assert Counting.entered - Counting.closed == 1
-child = os.fork()
-if child == 0:
-    print(asyncio.run(door.run(Counting.add, 5)), flush=True)
-    door.close()
-    os._exit(0)
-os.waitpid(child, 0)
-print(asyncio.run(door.run(Counting.add, 5)))
-door.close()
-""",
-    )
-    assert output.split() == ["4", "5"]
-
-
-def test_a_child_of_a_busy_process_has_its_own_doors(folder: Path) -> None:
-    output = run(
-        folder,
-        """
 began, end = threading.Event(), threading.Event()
 def work(opened):
     began.set()
@@ -364,12 +347,14 @@ def work(opened):
     return opened.add()
 def tell(work):
     os.write(1, f"{asyncio.run(door.run(work, 5))}\\n".encode())
+asyncio.run(burst())
 thread = threading.Thread(target=tell, args=[work])
 thread.start()
 began.wait()
 child = os.fork()
 if child == 0:
     tell(Counting.add)
+    door.close()
     os._exit(0)
 end.set()
 thread.join()
@@ -377,7 +362,7 @@ os.waitpid(child, 0)
 tell(Counting.add)
 """,
     )
-    assert sorted(output.split()) == ["1", "2", "3"]  # the processes print when they like
+    assert sorted(output.split()) == ["4", "5", "6"]  # the processes print when they like
 
 
 def test_an_interpreter_that_ends_finishes_what_has_begun_and_does_not_linger(
@@ -406,32 +391,41 @@ asyncio.run(main())
     assert (folder / "count").read_text() == "4"
 
 
-async def test_a_line_that_is_never_empty_lets_others_in(door: CountingDoor, folder: Path) -> None:
-    async def hammer() -> None:
-        nonlocal served
-        while not done:
-            await door.run(lambda _opened: time.sleep(0.005), 30)
-            served += 1
-
-    done, served = False, 0
-    calls = [asyncio.create_task(hammer()) for _ in range(5)]
-    await until(lambda: served > 5)
-    (await asyncio.to_thread(take, folder)).release()
-    done = True
-    await asyncio.gather(*calls)
-
-
 # The lock
 
 
-def test_a_process_stopped_in_the_line_is_named(folder: Path) -> None:
-    take(folder).release()
-    with (folder / NAMES[0]).open("r+") as queue:
+async def test_who_holds_it_too_long_or_is_stopped_in_the_line_is_named(
+    root: Path, make_storage: MakeStorage
+) -> None:
+    await make_storage().store("x")
+    database = root / "sam/qdrant.db"
+    with (database / NAMES[0]).open("r+") as queue:
         fcntl.flock(queue, fcntl.LOCK_EX)
         queue.write(f"{4711:<20}")
         queue.flush()
         with pytest.raises(StorageError, match="process 4711"):
-            take(folder, 0)
+            take(database, 0)
+    holder = start(database, HOLD)
+    assert holder.stdout and holder.stdout.readline() == "held\n"
+    waiting = asyncio.create_task(make_storage().store("z"))
+    in_use = rf"process {holder.pid}\) for 0\.3 .*Nothing was changed"
+    with pytest.raises(StorageError, match=in_use):
+        await make_storage(lock_timeout=0.3).store("y")
+    assert not waiting.done()
+    if Path("/proc/self/stat").exists():  # only Linux tells that it is stopped
+        holder.send_signal(signal.SIGSTOP)
+        os.waitpid(holder.pid, os.WUNTRACED)
+        with pytest.raises(StorageError) as told:
+            await make_storage(lock_timeout=0.3).store("y")
+        assert str(told.value) == (
+            f"Process {holder.pid}, which is stopped (as by Ctrl-Z), has this store in use; this "
+            "call has waited for it for 0.3 seconds. Continue it with `fg` in its terminal, or "
+            f"end it with `kill -9 {holder.pid}`, which loses nothing that was stored. "
+            "Nothing was changed."
+        )
+    holder.kill()
+    holder.communicate()
+    assert await waiting
 
 
 def test_a_child_neither_keeps_nor_releases_the_lock_of_its_parent(folder: Path) -> None:
@@ -455,21 +449,20 @@ threading.Event().wait()
     parent.communicate("\n")  # the child ends
 
 
-def test_a_folder_that_was_replaced_is_noticed(folder: Path) -> None:
+def test_a_folder_that_was_replaced_and_a_link_instead_of_the_lock_are_noticed(
+    folder: Path,
+) -> None:
     store = folder / "store"
     store.mkdir()
     with ThreadPoolExecutor() as pool, take(store):
         waiting = pool.submit(take, store)
-        while not somebody_waits(store):
+        while len(door_module._held) < 3:  # it has opened the lock, too
             time.sleep(0.005)
         store.rename(folder / "old")
         store.mkdir()
         (store / NAMES[1]).touch()
     with pytest.raises(StorageError, match="was deleted or replaced while this call waited for it"):
         waiting.result()
-
-
-def test_a_link_instead_of_the_lock_is_an_error(folder: Path) -> None:
     (folder / NAMES[1]).symlink_to(folder / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
         take(folder)

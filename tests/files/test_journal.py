@@ -175,20 +175,16 @@ async def test_a_search_writes_it_anew_from_the_shard_where_it_is_not_whole(
     await fill(plain, 5)
     await plain.delete([(await plain.get_recent(1))[0].id])
     whole = texts(path)
+    assert plain.folder.journal.memories()[1]
     WRITTEN_ANEW[harm](path)
+    all_read = harm in ("torn", "behind", "of a swap that was interrupted")
+    assert plain.folder.journal.memories()[1] == all_read
+    left = path.with_name("memories.jsonl.tmp")  # of a swap that was killed
+    left.write_text("torn")
     assert len(await plain.search("fact")) == 4
+    assert not left.exists() and plain.folder.journal.memories()[1]
     assert texts(path) == whole and lines(path)[-1]["n"] == 4
     assert lines(path)[0]["shard"] == "shard-2" and lines(path)[0]["agent"] == "sam"
-
-
-async def test_what_a_killed_swap_has_left_of_a_new_one_goes(
-    plain: MemoryStorage, path: Path
-) -> None:
-    await fill(plain, 1)
-    left = path.with_name("memories.jsonl.tmp")
-    left.write_text(path.read_text())
-    await plain.search("fact")
-    assert not left.exists() and len(texts(path)) == 1
 
 
 @pytest.mark.parametrize("said", DAMAGE)
@@ -254,40 +250,23 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
     assert await plain.check() == []
 
 
-async def test_a_copy_that_is_taken_amid_a_store_is_whole_without_what_is_not_answered_yet(
-    plain: MemoryStorage, path: Path
+async def test_a_store_that_is_refused_or_killed_is_seen_by_the_next_opening(
+    plain: MemoryStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(plain, 3)
-    for harm, whole in ((cut_the_end, True), (half, False)):
-        harm(path)
-        assert plain.folder.journal.memories()[1] == whole
-    assert len(await plain.get_recent(None)) == 3
-
-
-async def test_what_the_engine_refuses_is_not_in_it(
-    plain: MemoryStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await plain.store("a fact")
-
     def refuse(*_: Any) -> None:
         raise StorageError("It is refused.")
 
+    await plain.store("a fact")
     with monkeypatch.context() as patch:
         patch.setattr(Shard, "upsert", refuse)
         with pytest.raises(StorageError, match="may or may not have been stored"):
             await plain.store("another")
     assert await plain.count() == 1 and await plain.check() == []
-
-
-async def test_a_kill_before_a_known_text_is_added_is_seen_by_the_next_opening(
-    plain: MemoryStorage, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await plain.store("a fact")
     with monkeypatch.context() as patch:
         patch.setattr(journal, "_append", lambda *_: None)  # it is killed here
         await plain.store("a fact", ["again"])
         await plain.close()
-    assert lines(path)[-1]["tags"] == []
+    assert lines(path)[-1]["tags"] == [] and plain.folder.journal.memories()[1]
     assert await plain.check() == []  # though the count is as before
     assert lines(path)[-1]["tags"] == ["again"]
 

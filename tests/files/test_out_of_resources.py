@@ -1,8 +1,15 @@
-"""Out of descriptors, memory or room for a file: reported as such, and not as damage."""
+"""Out of descriptors, memory or room on the disk: reported as such, and not as damage. And none is
+taken for longer than a call.
+"""
 
 import asyncio
 import errno
+import json
 import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -11,8 +18,9 @@ import pytest
 from command import Command
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage
+from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import ResourceError, shortage
+from memory_semantic.limits import WORKERS
 from processes import run
 
 
@@ -103,3 +111,148 @@ def test_what_an_error_lacks(error: Any, number: int | None) -> None:
         raise ValueError from error
     except ValueError as wrapping:
         assert shortage(wrapping) == shortage(error)
+
+
+def test_calls_leave_no_thread_or_descriptor_behind(root: Path) -> None:
+    output = run(
+        root,
+        """
+import threading
+def count():
+    ours = threading.active_count()  # the others are those of numpy and of the engine
+    return len(os.listdir("/proc/self/fd")), ours, len(os.listdir("/proc/self/task")) - ours
+async def main():
+    await storage().store("x")
+    await asyncio.gather(*(storage().search("x") for _ in range(16)))
+    await storage().close()
+    await asyncio.sleep(0.2)  # the engine's threads end a moment after the call
+    before = count()
+    for i in range(40):
+        await storage().search("x")
+    await storage().close()
+    await asyncio.sleep(0.2)
+    print(json.dumps([before, count()]))
+asyncio.run(main())
+""",
+    )
+    (descriptors, _, others), (descriptors_after, ours, others_after) = json.loads(output)
+    assert descriptors_after == descriptors
+    assert ours <= 1 + WORKERS  # an idle worker may be used again before all were started
+    assert others_after <= others
+
+
+def test_many_agents_at_once_need_few_descriptors(root: Path) -> None:
+    script = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
+
+async def main():
+    agents = [storage(f"agent-{number}") for number in range(12)]
+    await asyncio.gather(*(agent.store("x") for agent in agents))
+    found = await asyncio.gather(*(agent.search("x") for agent in [*agents, *agents]))
+    print(sum(map(len, found)))
+
+asyncio.run(main())
+"""
+    assert run(root, script) == "24\n"
+
+
+PLAIN = """
+import logging
+from plain_vectors import PlainVectors
+logging.disable()  # there is no room for the journal either
+config = {"storage_root": root, "mask_secrets": False}  # much text, and nothing to mask in it
+storage = MemoryStorage("sam", config, embeddings=PlainVectors())
+"""
+# Stores 2 MB at a time until the disk has no room, and says what it was told and what it has.
+FILL = f"""{PLAIN}
+async def main():
+    stored = 0
+    try:
+        while True:
+            text = os.urandom(4000).hex()
+            await storage.store_many([f"{{stored}} {{i}} {{text}}" for i in range(250)])
+            stored += 250
+    except StorageError as error:
+        print(json.dumps([stored, str(error)]))
+asyncio.run(main())
+"""
+COUNT = f"""{PLAIN}
+print(asyncio.run(storage.count()), len(asyncio.run(storage.check())))
+"""
+FORGET = f"""{PLAIN}
+[memory] = asyncio.run(storage.get_recent(1))
+try:
+    print(asyncio.run(storage.delete([memory.id])))
+except StorageError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file system of 110 MB. (Where mounting is not allowed these tests fail, and say so.)"""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=110m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_and_that_forgetting_needs_room_to_write_the_store_again(
+    small_disk: Path,
+) -> None:
+    root = small_disk / "memory"
+    stored, message = json.loads(run(root, FILL))
+    assert stored > 0 and "MB there" in message and f"mounted at {small_disk} is" in message
+    assert "Nothing was changed" in message
+    with pytest.raises(AssertionError, match="MB there"):
+        run(root, COUNT)
+    subprocess.run(["mount", "-o", "remount,size=400m", small_disk], check=True)
+    assert run(root, COUNT) == f"{stored} 0\n"
+
+    free = shutil.disk_usage(small_disk).free
+    ballast = small_disk / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free - 68_000_000)
+    told = run(root, FORGET)  # before anything is changed
+    assert "68.0 MB are free" in told and told.endswith("Nothing was changed.\n")
+    assert re.search("67.1 MB to use a store on it safely, and [0-9.]+ MB to write the store", told)
+    assert run(root, COUNT) == f"{stored} 0\n"
+    ballast.unlink()
+    assert run(root, FORGET) == "1\n" and run(root, COUNT) == f"{stored - 1} 0\n"
+
+
+@pytest.mark.slow
+def test_a_disk_that_cannot_be_written_to(small_disk: Path) -> None:
+    root = small_disk / "memory"
+    run(root, "asyncio.run(storage().store('x'))")
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    script = """
+for call in (storage().store("y"), storage("alice").store("y"), storage().search("x")):
+    try:
+        asyncio.run(call)
+    except StorageError as error:
+        print(error)
+"""
+    told = run(root, script).splitlines()
+    assert len(told) == 3 and all("read-only" in line.lower() for line in told)
+    assert all("Nothing was changed" in line for line in told)
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    assert run(root, "print(asyncio.run(storage().count()))") == "1\n"
+    assert {path.name for path in root.iterdir()} == {"sam"}
+
+
+async def test_a_disk_that_is_nearly_full_is_an_error_before_anything_is_opened(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await storage.store("x")
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10 * 2**20))
+    for call in (storage.store("y"), storage.search("x")):
+        with pytest.raises(StorageError, match=r"mounted at /\S* is too full.*Nothing was changed"):
+            await call
+    monkeypatch.undo()
+    assert await storage.count() == 1

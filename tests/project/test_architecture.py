@@ -54,7 +54,7 @@ OUTSIDE = {
 USERS = {
     "qdrant_edge": {"files.edge"},
     "qdrant_client": {"memory_server"},
-    "memory_server": {"storage", "settings", "upkeep"},
+    "memory_server": {"storage", "upkeep"},
     "openai": {"embeddings.service"},
     "memory_sharing": {
         "agent_memory.commands.share",

@@ -15,7 +15,6 @@ from qdrant_client import models as m
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 
 Answer = tuple[int, dict[str, str], bytes]  # status, headers, body
-PARAMS = ("shard_number", "replication_factor", "write_consistency_factor")  # 1 unless asked for
 # Local mode warns once a process of what it does not do, and to pytest a warning is an error.
 SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-collection"})
 
@@ -58,32 +57,36 @@ class LocalMode:
 
     def __init__(self) -> None:
         self.client = local = QdrantClient(":memory:")
-        self._created: dict[str, dict[str, Any]] = {}
         self._indexes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self._lock = Lock()
         one = "/collections/*"
         # For each route what its body is, and what makes the result of a collection's name and it.
         self._routes: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-            "GET /aliases": (None, lambda name, _: local.get_aliases()),
             "GET /collections": (None, lambda name, _: local.get_collections()),
-            "POST /collections/aliases": (m.ChangeAliasesOperation, self._change_aliases),
             f"GET {one}": (None, self._info),
-            f"GET {one}/exists": (None, lambda name, _: {"exists": local.collection_exists(name)}),
-            f"GET {one}/aliases": (None, lambda name, _: local.get_collection_aliases(name)),
             f"PUT {one}": (m.CreateCollection, self._create),
             f"DELETE {one}": (None, self._delete),
             f"PUT {one}/index": (m.CreateFieldIndex, self._index),
             f"POST {one}/points": (m.PointRequest, self._retrieve),
             f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
-            f"POST {one}/points/count": (m.CountRequest, self._count),
-            f"POST {one}/points/batch": (m.UpdateOperations, self._batch),
-            f"POST {one}/points/query/batch": (m.QueryRequestBatch, self._query_batch),
+            f"POST {one}/points/count": (
+                m.CountRequest,
+                lambda name, asked: local.count(name, asked.filter),
+            ),
+            f"POST {one}/points/batch": (
+                m.UpdateOperations,
+                lambda name, asked: local.batch_update_points(name, asked.operations),
+            ),
+            f"POST {one}/points/query/batch": (
+                m.QueryRequestBatch,
+                lambda name, asked: local.query_batch_points(name, asked.searches),
+            ),
         }
 
     def answer(self, method: str, path: str, query: str, body: bytes) -> Answer:
         """The answer to a request."""
         try:
-            return self._work(method, path, "wait=true" in query, body)
+            return self._work(method, path, body)
         except Exception as problem:
             return refusal(problem)
 
@@ -91,9 +94,9 @@ class LocalMode:
         """Forget everything."""
         self.client.close()
 
-    def _work(self, method: str, path: str, wait: bool, body: bytes) -> Answer:
+    def _work(self, method: str, path: str, body: bytes) -> Answer:
         name = ""
-        if path.startswith("/collections/") and path != "/collections/aliases":
+        if path.startswith("/collections/"):
             parts = path.split("/")
             name, parts[2] = unquote(parts[2]), "*"
             path = "/".join(parts)
@@ -103,62 +106,35 @@ class LocalMode:
         asked = adapter(kind).validate_json(body) if kind else None
         with self._lock:
             result = work(name, asked)
-            if isinstance(result, m.UpdateResult) and not wait:
-                result.status = m.UpdateStatus.ACKNOWLEDGED
             said = adapter(Any).dump_json(result, by_alias=True, exclude_none=True)
         return 200, {}, b'{"result":%b,"status":"ok","time":0.0}' % said
 
-    def _real(self, name: str) -> str:
-        """The collection with that name or alias."""
-        self.client.get_collection(name)
-        aliases = {one.alias_name: one.collection_name for one in self.client.get_aliases().aliases}
-        return aliases.get(name, name)
-
     def _info(self, name: str, _: None) -> dict[str, Any]:
-        """What local mode reports, and what it does not keep about the creation and the indexes."""
+        """What local mode reports, and the indexes, of which it keeps none."""
         info = self.client.get_collection(name).model_dump(mode="json", exclude_none=True)
-        asked, config = self._created.get(self._real(name), {}), info["config"]
-        config["params"] |= {key: asked.get(key, 1) for key in PARAMS}
-        config["hnsw_config"] |= asked.get("hnsw_config", {})
-        config["optimizer_config"] |= asked.get("optimizers_config", {})
-        config["quantization_config"] = asked.get("quantization_config")
-        return info | {"payload_schema": self._indexes[self._real(name)]}
+        return info | {"payload_schema": self._indexes[name]}
 
     def _create(self, name: str, asked: m.CreateCollection) -> bool:
-        self.client.create_collection(
+        return self.client.create_collection(
             name, asked.vectors, asked.sparse_vectors, metadata=asked.metadata
         )
-        self._created[name] = asked.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return True
-
-    def _change_aliases(self, _: str, asked: m.ChangeAliasesOperation) -> bool:
-        return self.client.update_collection_aliases(asked.actions)
 
     def _delete(self, name: str, _: None) -> bool:
         self._indexes.pop(name, None)
         return self.client.delete_collection(name)
 
     def _index(self, name: str, asked: m.CreateFieldIndex) -> m.UpdateResult:
-        schema = asked.model_dump(mode="json", exclude_none=True)["field_schema"]
-        index = {"params": schema} if isinstance(schema, dict) else {}
-        index |= {"data_type": schema["type"] if index else schema, "points": 0}
-        self._indexes[self._real(name)][asked.field_name] = index
+        self._indexes[name][asked.field_name] = {"data_type": asked.field_schema, "points": 0}
         return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
-
-    def _batch(self, name: str, asked: m.UpdateOperations) -> list[m.UpdateResult]:
-        return self.client.batch_update_points(name, asked.operations)
 
     def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
         payload = asked.with_payload is None or asked.with_payload
         return self.client.retrieve(name, asked.ids, payload, asked.with_vector or False)
 
     def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
-        order = asked.order_by
-        if order:
-            key = order if isinstance(order, str) else order.key
-            index = self._indexes[self._real(name)].get(key, {})
-            if index.get("data_type") not in ("integer", "float", "datetime"):
-                raise Refused(400, f"Bad request: No range index for `order_by` key: `{key}`.")
+        order: Any = asked.order_by
+        if order and self._indexes[name].get(order.key, {}).get("data_type") != "datetime":
+            raise Refused(400, f"Bad request: No range index for `order_by` key: `{order.key}`.")
         payload = asked.with_payload is None or asked.with_payload
         records, offset = self.client.scroll(
             name,
@@ -170,9 +146,3 @@ class LocalMode:
             with_vectors=asked.with_vector or False,
         )
         return {"points": records, "next_page_offset": offset}
-
-    def _count(self, name: str, asked: m.CountRequest) -> m.CountResult:
-        return self.client.count(name, asked.filter)
-
-    def _query_batch(self, name: str, asked: m.QueryRequestBatch) -> object:
-        return self.client.query_batch_points(name, asked.searches)

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -17,42 +16,41 @@ STARTUP_SECONDS = 300.0
 
 
 class QdrantNode:
-    """A node with its data in `folder`, listening at `host`; `settings` are Qdrant's own, such as
-    `service__api_key`. `wrapper` is put before the command, and `arguments` behind it.
+    """A node with its data in `folder`; `settings` are Qdrant's own, such as `service__api_key`.
+    With `bootstrap` it is of a cluster, which it joins by the node that listens there for others;
+    the first of a cluster joins none.
     """
 
     def __init__(
         self,
         program: str | Path,
         folder: Path,
-        host: str = "127.0.0.1",
-        wrapper: Sequence[str] = (),
-        arguments: Sequence[str] = (),
+        bootstrap: str | None = None,
         **settings: object,
     ) -> None:
         self.folder = folder
         self.log = folder / "log"
-        self.ports = [6333, 6334, 6335] if host != "127.0.0.1" else _free_ports()
-        self.url = f"http://{host}:{self.ports[0]}"
-        self.peer = f"http://{host}:{self.ports[2]}"
-        self._command = [*wrapper, str(Path(program).absolute()), *arguments]
+        http, grpc, peer = _free_ports()
+        self.url, self.peer = f"http://127.0.0.1:{http}", f"http://127.0.0.1:{peer}"
+        self._command = [str(Path(program).absolute())]
+        if bootstrap is not None:
+            self._command += [
+                "--uri",
+                self.peer,
+                *(["--bootstrap", bootstrap] if bootstrap else []),
+            ]
         self._settings = {
-            "service__host": host,
-            "service__http_port": self.ports[0],
-            "service__grpc_port": self.ports[1],
-            "cluster__p2p__port": self.ports[2],
+            "service__host": "127.0.0.1",
+            "service__http_port": http,
+            "service__grpc_port": grpc,
+            "cluster__enabled": str(bootstrap is not None).lower(),
+            "cluster__p2p__port": peer,
             "storage__storage_path": folder / "storage",
             "storage__snapshots_path": folder / "snapshots",
             "telemetry_disabled": "true",
             **settings,
         }
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process of the server, which runs."""
-        assert self._process
-        return self._process.pid
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Run the server on what the folder holds, and wait until it is ready.
@@ -62,7 +60,7 @@ class QdrantNode:
         self.folder.mkdir(parents=True, exist_ok=True)
         named = {f"QDRANT__{name.upper()}": str(value) for name, value in self._settings.items()}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 self._command,
                 cwd=self.folder,
                 env={**os.environ, **named},
@@ -71,7 +69,7 @@ class QdrantNode:
                 stderr=log,
             )
         end = time.monotonic() + STARTUP_SECONDS
-        while time.monotonic() < end and self._process.poll() is None:
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=1):
                     return
@@ -80,37 +78,11 @@ class QdrantNode:
         self.stop(signal.SIGKILL)
         raise RuntimeError(f"The server did not start: {self.log.read_text()[-2000:]}")
 
-    def send(self, signal_number: int) -> None:
-        """Send the server a signal, such as SIGSTOP."""
-        os.kill(self.pid, signal_number)
-
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
         """End the server with this signal, if it runs, and wait for its end."""
-        if self._process and self._process.poll() is None:
-            self.send(signal.SIGCONT)
-            self.send(signal_number)
-            self._process.wait(STARTUP_SECONDS)
-
-    def resident_bytes(self) -> int:
-        """The memory of the process that is in RAM, mapped files included."""
-        return self._status_bytes("VmRSS")
-
-    def own_bytes(self) -> int:
-        """The memory that the process has allocated: in RAM, without mapped files."""
-        return self._status_bytes("RssAnon")
-
-    def disk_bytes(self) -> int:
-        """What the data take on the disk."""
-        total = 0
-        for file in (self.folder / "storage").rglob("*"):
-            with suppress(FileNotFoundError):  # the server removes files at any time
-                total += file.stat().st_blocks * 512 if file.is_file() else 0
-        return total
-
-    def _status_bytes(self, name: str) -> int:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        [line] = [each for each in lines if each.startswith(f"{name}:")]
-        return int(line.split()[1]) * 1024
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal_number)
+            self.process.wait(STARTUP_SECONDS)
 
     def __enter__(self) -> Self:
         self.start()

@@ -5,41 +5,42 @@ They come from qdrant-client's local mode, or from a real server where one is gi
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, Self
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from qdrant_local import Answer, LocalMode, error
 from qdrant_real import URL, RealServer
 
-DROP: Answer = (0, {}, b"")
+COLLECTION = "agent-memory.sam"
+WRITE = f"POST /collections/{COLLECTION}/points/batch"
+DROP: Answer = (0, {}, b"")  # the connection is closed without an answer
 WORDS = {429: "Rate limiting exceeded: injected", 503: "Shard temporarily unavailable: injected"}
 
 
 @dataclass
 class Rule:
-    """What happens to the next `times` requests with `only` in their "METHOD /path"."""
+    """What happens to the next `times` requests with `only` in their "METHOD /path": `before`,
+    which may use the server itself; then the `answer`, in place of the work or `after` it, so that
+    only the acknowledgement is lost.
+    """
 
     times: int = 1
     only: str = ""
-    method: str = ""
     before: Callable[[], object] = bool
     answer: Answer | None = None
     after: bool = False
 
 
 class QdrantServer:
-    """Answers as Qdrant does, except where a rule (`fail`, `drop`, `slow`, `between`) says not.
+    """Answers as Qdrant does, except where one of the `rules` says not.
 
     `requests` holds (method, path without query) of all that came, `created` the body that created
-    each collection, `rules` what is still to go wrong, `client` the data. With `api_key` set,
-    requests need it. Of a collection's copies, `copies` can be read. A request takes the first rule
-    that fits it, and no other.
+    each collection, `client` the data. With `api_key` set,
+    requests need it. A request takes the first rule that fits it, and no other.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,6 @@ class QdrantServer:
         self.client = self._data.client
         self.api_key = ""
         self.version = "1.20.0"
-        self.copies = 3
         self.requests: list[tuple[str, str]] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
@@ -64,25 +64,13 @@ class QdrantServer:
     def fail(
         self, status: int = 503, times: int = 1, only: str = "", after: bool = False, text: str = ""
     ) -> None:
-        """Answer with an error; `after` doing the work, so that its acknowledgement is lost."""
+        """Answer with an error, even `after` doing the work."""
         answer = error(status, text or WORDS.get(status, "Service internal error: injected"))
         self.rules.append(Rule(times, only, answer=answer, after=after))
 
-    def drop(self, times: int = 1, only: str = "", after: bool = False) -> None:
-        """Close the connection without an answer, in place of the work or `after` it."""
-        self.rules.append(Rule(times, only, answer=DROP, after=after))
-
-    def slow(self, seconds: float, times: int = 1, only: str = "") -> None:
-        """Wait, then do the work, even if the client has given up by then."""
-        self.rules.append(Rule(times, only, before=partial(time.sleep, seconds)))
-
-    def between(self, hook: Callable[[], object], only: str = "", method: str = "") -> None:
-        """Call `hook` once, just before the next request's work; it may use this server itself."""
-        self.rules.append(Rule(1, only, method, hook))
-
-    def clear(self) -> None:
-        """Forget the requests seen so far; the rules stay."""
-        self.requests.clear()
+    def between(self, hook: Callable[[], object], only: str = "", later: int = 0) -> None:
+        """Call `hook` once, just before the next such request, or so many `later`."""
+        self.rules += [Rule(later, only)] * bool(later) + [Rule(1, only, hook)]
 
     def start(self) -> None:
         """Listen; again, after `stop`, on the same port and with the same data."""
@@ -118,7 +106,7 @@ class QdrantServer:
             missing = "Must provide an API key or an Authorization bearer token"
             words = "Invalid API key or JWT" if key else missing
             return 401, {"content-type": "text/plain"}, words.encode()
-        rule = self._rule(method, f"{method} {url.path}")
+        rule = self._rule(f"{method} {url.path}")
         try:
             rule.before()
         except Exception as problem:
@@ -127,10 +115,7 @@ class QdrantServer:
             return DROP
         if rule.answer and not rule.after:
             return rule.answer
-        wanted = parse_qs(url.query).get("consistency", ["1"])
-        if int(wanted[0]) > self.copies:
-            answer = error(500, "Service internal error: not enough active replicas")
-        elif url.path == "/":
+        if url.path == "/":
             about = {"title": "qdrant - vector search engine", "version": self.version}
             answer = 200, {}, json.dumps(about).encode()
         else:
@@ -139,10 +124,10 @@ class QdrantServer:
             self.created[unquote(url.path.rpartition("/")[2])] = json.loads(body)
         return rule.answer or answer
 
-    def _rule(self, method: str, line: str) -> Rule:
+    def _rule(self, line: str) -> Rule:
         with self._rules_lock:
             for rule in self.rules:
-                if rule.only in line and rule.method in ("", method):
+                if rule.only in line:
                     rule.times -= 1
                     if rule.times < 1:
                         self.rules.remove(rule)

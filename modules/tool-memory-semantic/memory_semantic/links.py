@@ -45,7 +45,7 @@ def replaced(store: Store, memories: Sequence[Memory]) -> list[Memory]:
     return store.newest(where=[("replaced_by", "any", keys)]) if keys else []
 
 
-def release(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
+def relinked(store: Store, doomed: Sequence[Memory]) -> list[Memory]:
     """The memories whose links lead to those that are to be deleted, as they must be written: what
     these replaced is replaced by what had replaced them, or holds again.
     """

@@ -95,7 +95,7 @@ def merge_all(
     merged: dict[UUID, Memory] = {}
     for key, memory in zip(keys, new, strict=True):
         merged[key] = merge(memory, merged.get(key) or known.get(key))
-    if not all(memory.embedding for memory in merged.values()):
+    if not all(memory.embedding or key in known for key, memory in merged.items()):
         raise StorageError("A memory was deleted while this call was running.")
     points = [point_of(memory, _changed(memory, known.get(key))) for key, memory in merged.items()]
     points = [point for point in points if point.changed is None or point.changed]

@@ -117,7 +117,7 @@ class Points(Protocol):
         ...
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write these; they are durable on return."""
+        """Write these; they are durable on return. A known one without a vector keeps its own."""
         ...
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
@@ -144,9 +144,9 @@ class Points(Protocol):
         """How many there are."""
         ...
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
-        """Delete these; on this machine, with all their bytes. Those that are `changed`, without
-        vectors, are written: their links led to them. Nothing more can be done afterwards.
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
+        """Delete these; on this machine, with all their bytes. The `relinked` are written: their
+        links led to them. Nothing more can be done with these points afterwards.
         """
         ...
 

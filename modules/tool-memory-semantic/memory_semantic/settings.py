@@ -14,6 +14,10 @@ from .limits import HERE, LOCK_SECONDS, MAX_RESULTS
 
 # The variable that names the server if the settings do not.
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
+# The variable with the server's key if the settings have none.
+KEY_VARIABLE = "AGENT_MEMORY_QDRANT_API_KEY"
+# How long one try at a request to the server may take, in seconds.
+TRY_SECONDS = 10
 # How similar a setting must be to be suggested for an unknown name: `max_query_results` for
 # `max_results`, but not `qdrant_api_key` for `openai_api_key`.
 _NEAR = 0.75
@@ -98,16 +102,50 @@ class StorageConfig(Settings):
     )
 
 
+def clean_key(key: str) -> str:
+    """A key for the server. Raises InputError for one that no header can hold."""
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"qdrant_api_key (or {KEY_VARIABLE}) is not a valid key. Set it again.")
+    return key
+
+
+class ServerConfig(Settings):
+    """How to talk to a server. The descriptions are the rows of the table in docs/server.md."""
+
+    qdrant_api_key: Annotated[str, AfterValidator(clean_key)] = Field(
+        default_factory=lambda: variable(KEY_VARIABLE),
+        repr=False,
+        description="the server's key, or an access token",
+    )
+    qdrant_prefix: str = Field(
+        "agent-memory",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="the prefix of all collection names: a different one for each team on a shared "
+        "server",
+    )
+    qdrant_timeout: int = Field(
+        TRY_SECONDS,
+        ge=1,
+        description="seconds that each of three tries may take to connect, and to be answered",
+    )
+    qdrant_replicas: int = Field(
+        1,
+        ge=1,
+        description="copies of a new store, on different nodes; use 3 in a cluster. A write must "
+        "reach more than half of them",
+    )
+
+    def collection(self, agent: str) -> str:
+        """The name of the collection of `agent`."""
+        return f"{self.qdrant_prefix}.{agent}"
+
+
 def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -> dict[str, Any]:
     """The settings in `config`, without a module's `own`. Raises InputError for an unknown name: a
     misspelt setting would have no effect, and nobody would know.
     """
-    known = {*StorageConfig.model_fields, *own}
+    known = {*StorageConfig.model_fields, *ServerConfig.model_fields, *own}
     given = {str(name): value for name, value in (config or {}).items()}
-    if not given.keys() <= known:
-        from memory_server.settings import ServerConfig  # otherwise needed only with a server
-
-        known |= ServerConfig.model_fields.keys()
     wrong = []
     for name in (each for each in given if each not in known):
         near = get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=_NEAR)

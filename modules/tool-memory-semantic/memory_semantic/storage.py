@@ -14,7 +14,14 @@ from .check import Item, NewMemory, Tags
 from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
-from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
+from .errors import (
+    MAYBE_STORED,
+    UNCHANGED,
+    InputError,
+    ReplacedStoreError,
+    StorageError,
+    explained,
+)
 from .files.folder import AgentFolder
 from .files.place import FilePlace
 from .identity import validate_agent_id
@@ -121,8 +128,9 @@ class MemoryStorage:
                 return stored
             if old.of_user and not memories[0].by_user:
                 return [replace(stored[0], refused=old.id)]
-            links.link(store, [old], memories[0])
-            links.pin(store, [memories[0]] if old.pinned else [])
+            with explained(MAYBE_STORED):
+                links.link(store, [old], memories[0])
+                links.pin(store, [memories[0]] if old.pinned else [])
             return [replace(stored[0], replaced=old.id)]
 
         return await self._put(memories, frozenset(), work)
@@ -287,7 +295,7 @@ class MemoryStorage:
         def work(store: Store) -> int:
             memories = store.with_ids(doomed)
             if memories:
-                store.forget(memories, links.release(store, memories))
+                store.forget(memories, links.relinked(store, memories))
             return len(memories)
 
         return await self.run(work, 0)

@@ -38,18 +38,18 @@ class Store:
         """Store memories as `merge` says, given each and what is known of its text; durable on
         return. Raises StorageError for a memory that is not known and has no vector.
         """
-        known = self.get(dict.fromkeys(memory.key for memory in memories), vectors=True)
+        known = self.get(dict.fromkeys(memory.key for memory in memories))
         points, stored = merge_all(memories, known, self.info.model.model, merge)
         if points:
             self.points.upsert(points)
         return stored
 
-    def forget(self, memories: Sequence[Memory], changed: Sequence[Memory] = ()) -> None:
-        """Delete these memories, and write those that are `changed`, because their links led to
-        them. Nothing more can be done with the open store afterwards.
+    def forget(self, memories: Sequence[Memory], relinked: Sequence[Memory] = ()) -> None:
+        """Delete these memories, and write the `relinked`, whose links led to them. Nothing more
+        can be done with the open store afterwards.
         """
-        links = [point_of(memory, ["replaced_by"]) for memory in changed]
-        self.points.forget([memory.key for memory in memories], links)
+        links = [point_of(memory, ["replaced_by"]) for memory in relinked]
+        self.points.forget(list(map(point_of, memories)), links)
 
     def newest(
         self, limit: int = ALL, where: Where = (), holding: datetime | None = None

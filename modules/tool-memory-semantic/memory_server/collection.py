@@ -16,12 +16,12 @@ from memory_semantic.errors import (
     explained,
 )
 from memory_semantic.points import StoreInfo
+from memory_semantic.settings import ServerConfig
 from memory_semantic.store import Store
 from qdrant_client import models
 
 from .connection import Connection, ExistsError, MissingError, RefusedError
 from .points import WORDS, ServerPoints, vector_name
-from .settings import ServerConfig
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Collection:
             )
         return info
 
-    def create(self, info: StoreInfo) -> StoreInfo:
+    def _create(self, info: StoreInfo) -> StoreInfo:
         """Create a store as `info` describes, unless somebody else creates it meanwhile."""
         version = self.ask(lambda client: client.info()).version
         if tuple(map(int, re.findall(r"\d+", version)[:2])) < _OLDEST:
@@ -104,6 +104,9 @@ class Collection:
                     self.name,
                     {vector_name(info): vectors},
                     {WORDS: words} if info.words else None,
+                    # In a cluster, Qdrant's default is one for each node, and each would work out
+                    # for itself how rare a word is.
+                    shard_number=1,
                     replication_factor=self._copies,
                     # Where the network splits a cluster, at most one side has more than half.
                     write_consistency_factor=self._copies // 2 + 1,
@@ -120,10 +123,17 @@ class Collection:
             raise StorageError("The store was deleted from the server while it was being created.")
         return made
 
-    def run(self, work: Callable[[Store], T], info: StoreInfo) -> T:
-        """What `work` returns, given the store that `info` describes. Raises ReplacedStoreError if
-        it has another model now.
+    def run(
+        self, work: Callable[[Store], T], create: StoreInfo | None, expect: StoreInfo | None
+    ) -> T | None:
+        """See `Place`. `expect` is not asked for again: reading or writing vectors shows if it is
+        out of date.
         """
+        info = expect or self.present() or (create and self._create(create))
+        if info is None:
+            return None
+        if create and info.embedder != create.embedder:
+            raise ReplacedStoreError("The store was given another model meanwhile.")
         try:
             return work(Store(ServerPoints(self.name, info, self._connection)))
         except (MissingError, RefusedError) as error:

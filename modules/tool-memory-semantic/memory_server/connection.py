@@ -14,11 +14,10 @@ import tenacity
 from httpx import TimeoutException, TransportError
 from memory_semantic.errors import StorageError
 from memory_semantic.network import obstacle, proxied, redirection
+from memory_semantic.settings import KEY_VARIABLE, ServerConfig
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-
-from .settings import KEY_VARIABLE, ServerConfig
 
 T = TypeVar("T")
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memory_semantic.errors import UNCHANGED, ReplacedStoreError, StorageError, explained
+from memory_semantic.errors import UNCHANGED, StorageError, explained
 from memory_semantic.place import Place
 from memory_semantic.points import StoreInfo
+from memory_semantic.settings import ServerConfig
 from memory_semantic.store import Store
 from memory_semantic.workers import run_cancellable
-
-from .settings import ServerConfig
 
 if TYPE_CHECKING:
     from .collection import Collection
@@ -54,19 +53,8 @@ class ServerPlace(Place):
         create: StoreInfo | None = None,
         expect: StoreInfo | None = None,
     ) -> T | None:
-        """See `Place`. `expect` is not asked for again: reading or writing vectors shows if it is
-        out of date.
-        """
-
-        def operation(collection: "Collection") -> T | None:
-            info = expect or collection.present() or (create and collection.create(create))
-            if info is None:
-                return None
-            if create and info.embedder != create.embedder:
-                raise ReplacedStoreError("The store was given another model meanwhile.")
-            return collection.run(work, info)
-
-        return await self.on_server(operation)
+        """See `Place`."""
+        return await self.on_server(lambda collection: collection.run(work, create, expect))
 
     def agents(self) -> list[str]:
         """Those that the API key may see."""

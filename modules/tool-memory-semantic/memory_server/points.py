@@ -24,8 +24,6 @@ WORDS = "words"  # the name of a memory's sparse vector; `vector_name` is that o
 _BATCH = 128
 # All writes go through one copy of a collection, so that all copies see them in the same order.
 _ORDER = models.WriteOrdering.MEDIUM
-# Only a point without a vector has a lower similarity.
-_LOWEST = -1.5
 
 
 def vector_name(info: StoreInfo) -> str:
@@ -57,7 +55,7 @@ class ServerPoints:
                 new = [self._struct(point) for point in some if point.changed is None]
                 insert = models.PointsList(points=new, update_mode=models.UpdateMode.INSERT_ONLY)
                 inserts = [models.UpsertOperation(upsert=insert)] if new else []
-                self._write([*inserts, *(change for each in some for change in _changes(each))])
+                self._write([*inserts, *_changes(some)])
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
@@ -69,10 +67,7 @@ class ServerPoints:
         """See `Points`."""
         requests = [_request(question, self._vector, limit) for question in asked]
         answers = self._ask(lambda client: client.query_batch_points(self._name, requests))
-        return [
-            [self._point(each) for each in answer.points if each.score >= _LOWEST]
-            for answer in answers
-        ]
+        return [[self._point(each) for each in answer.points] for answer in answers]
 
     def page(
         self,
@@ -101,14 +96,16 @@ class ServerPoints:
         """See `Points`."""
         return self._ask(lambda client: client.count(self._name, _filter(where))).count
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
-        """See `Points`. The server removes the bytes when it next rewrites its files. The links are
-        written first: if the call ends between the two, none leads to nothing.
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
+        """See `Points`. A text that was deleted and stored again meanwhile has another id, and
+        stays. The server removes the bytes when it next rewrites its files. The links are written
+        first: if the call ends between the two, none leads to nothing.
         """
-        ids = models.PointIdsList(points=[str(key) for key in keys])
+        keys = models.HasIdCondition(has_id=[str(point.key) for point in points])
+        ids = _CONDITIONS["any"]("id", [point.payload["id"] for point in points])
+        doomed = models.FilterSelector(filter=models.Filter(must=[keys, ids]))
         with explained(MAYBE_DELETED):
-            links = [change for each in changed for change in _changes(each)]
-            self._write([*links, models.DeleteOperation(delete=ids)])
+            self._write([*_changes(relinked), models.DeleteOperation(delete=doomed)])
 
     def _write(self, operations: Sequence[Any]) -> None:
         self._ask(
@@ -129,16 +126,24 @@ class ServerPoints:
         return Point(UUID(str(found.id)), found.payload or {}, vector, words, score)
 
 
-def _changes(point: Point) -> Iterator[Any]:
-    """What writes the fields of a known point that changed, and takes away those that are gone."""
-    names = set(point.changed or ())
-    ids: list[Any] = [str(point.key)]
-    if there := {name: value for name, value in point.payload.items() if name in names}:
-        yield models.SetPayloadOperation(set_payload=models.SetPayload(payload=there, points=ids))
-    if gone := sorted(names - there.keys()):
-        yield models.DeletePayloadOperation(
-            delete_payload=models.DeletePayload(keys=gone, points=ids)
-        )
+def _changes(points: Sequence[Point]) -> Iterator[Any]:
+    """What writes the fields of known points that changed, and takes away those that are gone; one
+    operation for all that change alike.
+    """
+    alike: dict[str, tuple[dict[str, Any], list[str], list[Any]]] = {}
+    for point in points:
+        if point.changed:
+            fields = {name: point.payload.get(name) for name in sorted(point.changed)}
+            there = {name: value for name, value in fields.items() if value is not None}
+            gone = sorted(fields.keys() - there.keys())
+            alike.setdefault(json.dumps(fields), (there, gone, []))[2].append(str(point.key))
+    for there, gone, ids in alike.values():
+        if there:
+            change = models.SetPayload(payload=there, points=ids)
+            yield models.SetPayloadOperation(set_payload=change)
+        if gone:
+            loss = models.DeletePayload(keys=gone, points=ids)
+            yield models.DeletePayloadOperation(delete_payload=loss)
 
 
 def _request(question: Question, vector: str, limit: int) -> models.QueryRequest:
@@ -150,13 +155,11 @@ def _request(question: Question, vector: str, limit: int) -> models.QueryRequest
             query=query, using=using, filter=filter, limit=limit, with_payload=True
         )
     meaning: dict[str, Any] = {"query": list(question.vector), "using": vector}
+    nearest = models.Prefetch(**meaning, filter=filter, limit=CANDIDATES)
     by_words = models.Prefetch(query=words, using=WORDS, filter=filter, limit=CANDIDATES)
+    both = models.Prefetch(**meaning, limit=2 * CANDIDATES, prefetch=[nearest, by_words])
     return models.QueryRequest(
-        prefetch=[
-            models.Prefetch(**meaning, filter=filter, limit=CANDIDATES),
-            by_words,
-            models.Prefetch(**meaning, limit=CANDIDATES, prefetch=[by_words]),
-        ],
+        prefetch=[both, by_words],
         query=_formula(question.weight, question.rarity),
         limit=limit,
         with_payload=True,
@@ -186,21 +189,14 @@ def _filter(where: Sequence[Condition]) -> models.Filter | None:
 
 
 def _formula(weight: float, rarity: float) -> models.FormulaQuery:
-    """The similarity of `ranking`, from the scores of three prefetches: cosines of the nearest,
-    added rarities of the words that a text contains, cosines of those texts.
+    """The similarity of `ranking`, from the scores of two prefetches: cosines, and the added
+    rarities of the words that a text contains.
     """
-    nearest, contained, cosine = (f"$score[{i}]" for i in range(3))
-    # The larger of the two is half the sum of them and their distance; Max is newer than 1.19.
-    distance = models.AbsExpression(
-        abs=models.SumExpression(sum=[nearest, models.NegExpression(neg=cosine)])
-    )
-    larger = models.MultExpression(
-        mult=[0.5, models.SumExpression(sum=[nearest, cosine, distance])]
-    )
+    cosine, contained = "$score[0]", "$score[1]"
     overlap = models.MultExpression(mult=[weight / rarity**2, contained, contained])
-    total = models.SumExpression(sum=[larger, overlap])
+    total = models.SumExpression(sum=[cosine, overlap])
     no_cosine = NO_COSINE * (1 + weight)  # whatever the words add
     return models.FormulaQuery(
         formula=models.MultExpression(mult=[1 / (1 + weight), total]),
-        defaults={nearest: no_cosine, contained: 0.0, cosine: no_cosine},
+        defaults={cosine: no_cosine, contained: 0.0},
     )

@@ -8,7 +8,6 @@ opening and closing; its worker leaves as soon as another process wants it.
 """
 
 import asyncio
-import atexit
 import errno
 import logging
 import os
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -225,9 +225,8 @@ class Door:
     def _line_up(self, call: _Call) -> None:
         with _guard:
             if self._worker is None:
-                # A daemon, so that the end of the interpreter need not wait until it leaves by
-                # itself: `close_all` makes it finish what it has begun.
-                worker = Thread(target=self._serve, name="agent-memory", daemon=True)
+                # Not a daemon: when the interpreter ends, it finishes what it has begun.
+                worker = Thread(target=self._serve, name="agent-memory", daemon=False)
                 with explained(UNCHANGED):
                     worker.start()
                 self._worker = worker
@@ -236,9 +235,14 @@ class Door:
     def _serve(self) -> None:
         opened, turn_ends = None, 0.0
         while True:
-            call = self._next(opened, turn_ends)
-            if opened and not (call and opened.valid()):
-                opened = _close(opened)
+            try:
+                call = self._next(opened, turn_ends)
+                is_valid = opened is not None and call is not None and opened.valid()
+            except BaseException:  # such as too little memory
+                call, is_valid = None, False
+            if opened and not is_valid:
+                _close(opened)
+                opened = None
             if call is None:
                 with _guard:
                     if self._calls.empty():
@@ -251,7 +255,7 @@ class Door:
         result = None
         try:
             if opened is None:
-                opened = call.enter(call.deadline, call.answer.cancelled)
+                opened = call.enter(call.deadline, partial(self._nobody_waits, call))
                 turn_ends = time.monotonic() + TURN_SECONDS
             if not call.answer.set_running_or_notify_cancel():
                 return opened, turn_ends
@@ -260,12 +264,16 @@ class Door:
             if opened:
                 result = call.work(opened)
         except BaseException as error:  # an engine that panics raises no Exception
-            opened = _close(opened)
+            _close(opened)
+            opened = None
             if call.answer.running() or call.answer.set_running_or_notify_cancel():
                 call.answer.set_exception(error)
         else:
             call.answer.set_result(result)
         return opened, turn_ends
+
+    def _nobody_waits(self, call: _Call) -> bool:
+        return call.answer.cancelled() and self._calls.empty()
 
     def _next(self, opened: Opened | None, turn_ends: float) -> _Call | None:
         """The next call; None if the store must be closed first, or there is none."""
@@ -280,7 +288,9 @@ class Door:
                 try:
                     return self._calls.get(timeout=pause)
                 except Empty:
-                    if time.monotonic() >= end or opened.wanted():
+                    # When the interpreter ends, the main thread ends first.
+                    ends = time.monotonic() >= end or not threading.main_thread().is_alive()
+                    if ends or opened.wanted():
                         break
         return None
 
@@ -303,13 +313,6 @@ def door_of(folder: Path) -> Door:
     """The door to the store in `folder`, always the same one for a path."""
     with _guard:
         return _doors.setdefault(folder, Door(folder))
-
-
-@atexit.register
-def close_all() -> None:
-    """Close every store that is open, once what has begun is done."""
-    for door in list(_doors.values()):
-        door.close()
 
 
 def _in_child() -> None:

@@ -267,9 +267,7 @@ def _request(question: Question, limit: int) -> edge.QueryRequest:
     by_words = edge.Query.Nearest(_sparse(question.words), using=WORDS)
     if not (question.vector and question.words and question.rarity):
         query = by_meaning if question.vector else by_words
-        return edge.QueryRequest(
-            limit, query=query, filter=filter, with_payload=bool(question.vector)
-        )
+        return edge.QueryRequest(limit, query=query, filter=filter, with_payload=True)
     sharing_words = edge.Prefetch(CANDIDATES, query=by_words, filter=filter)
     return edge.QueryRequest(
         limit,

@@ -61,10 +61,15 @@ class FilePlace(Place):
             await run_blocking(self.folder.make)
 
         def checked(points: FilePoints) -> T:
-            with explained(UNCHANGED):
-                if expect and points.info.embedder != expect.embedder:
-                    raise ReplacedStoreError("The store was given another model meanwhile.")
-                return work(points)
+            try:
+                with explained(UNCHANGED):
+                    self.folder.require_space()
+                    if expect and points.info.embedder != expect.embedder:
+                        raise ReplacedStoreError("The store was given another model meanwhile.")
+                    return work(points)
+            except BaseException:
+                points.is_due = False
+                raise
 
         return await self._door().run(
             checked, partial(open_points, self.folder, create), self.lock_seconds

@@ -30,12 +30,11 @@ from ..errors import (
 from ..limits import PAGE
 from ..memory import Memory
 from ..points import Condition, Point, Question, StoreInfo, pages
-from . import disk
+from . import disk, vectors
 from .door import Lock, take_lock
 from .edge import LARGE, Shard
 from .folder import UNFINISHED, AgentFolder, Manifest
 from .journal import Lines, lines_of
-from .vectors import forget
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,8 @@ class FilePoints:
         self._identity = folder.identity()
         self._path = path = folder.database / manifest.shard
         self._made_with = manifest.memories
-        self._ends = self._is_due = False  # what is due: to make the shard anew
+        self._is_over = False
+        self.is_due = False  # to make the shard anew, unless a call fails
         if not path.is_dir():
             raise damage(manifest.agent, f"its {manifest.shard} is missing")
         with ExitStack() as on_error:
@@ -87,13 +87,13 @@ class FilePoints:
             on_error.pop_all()
 
     def close(self) -> None:
-        """Release the shard's files and the lock; before that, make the shard anew if that is due.
-        Nobody waits for it: a failure is logged.
+        """Release the shard's files and the lock; before that, make the shard anew if that is due:
+        every call has its answer, so a failure is logged.
         """
         with self._lock:
             try:
-                if self._is_due and not self._ends and self._path.parent not in _failed:
-                    self.swap(self.info, lambda point: point, self.info.memories)
+                if self.is_due and self.valid() and self._path.parent not in _failed:
+                    self.make_anew(self.info, lambda point: point, self.info.memories)
             except (OSError, StorageError) as error:
                 _failed.add(self._path.parent)
                 logger.warning(
@@ -102,10 +102,11 @@ class FilePoints:
                     self.info.agent,
                     type(error).__name__,
                 )
-            self._ends = True
-            self._shard.close()
-            with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
-                disk.make_private(self._path)
+            finally:
+                self._is_over = True
+                self._shard.close()
+                with suppress(FileNotFoundError):  # deleted meanwhile, or replaced
+                    disk.make_private(self._path)
 
     def wanted(self) -> bool:
         """Whether anyone else is waiting for the lock."""
@@ -119,23 +120,25 @@ class FilePoints:
         the journal is not whole any more.
         """
         with suppress(OSError):
-            return not self._ends and self._identity == self._folder.identity()
+            return not self._is_over and self._identity == self._folder.identity()
         return False
 
     def upsert(self, points: Sequence[Point]) -> None:
         """See `Points`. The shard is the truth: what it has is stored, even if the journal cannot
-        be written.
+        be written. An upsert without a vector would delete that: it is read first.
         """
-        self._folder.require_space()
+        lacking = [point.key for point in points if not point.vector]
+        known = {point.key: point.vector for point in self.get(lacking, vectors=True)}
+        points = [p if p.vector else p._replace(vector=known.get(p.key, [])) for p in points]
         journal, number = self._folder.journal, self.info.memories
         with explained(MAYBE_STORED), journal.adding(points, number):
             self._shard.upsert(points)
         number += sum(point.changed is None for point in points)
         self.info = self.info.model_copy(update={"memories": number})
-        self._ends = not journal.is_whole
+        self._is_over = not journal.is_whole
         grown = number - self._made_with
         slow = number >= LARGE and grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
-        self._is_due = slow or self._doubled
+        self.is_due = slow or self._doubled
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
@@ -173,22 +176,22 @@ class FilePoints:
         """See `Points`."""
         return self._shard.count(where)
 
-    def forget(self, keys: Sequence[UUID], changed: Sequence[Point]) -> None:
+    def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
         """See `Points`. A new shard without them takes the place of this one."""
-        payloads = {point.key: point.payload for point in changed}
-        gone = set(keys)
+        payloads = {point.key: point.payload for point in relinked}
+        gone = {point.key for point in points}
         self._folder.require_space(self._path)
         for path in self._folder.gathered:
-            forget(path, gone)
+            vectors.forget(path, gone)
 
         def left(point: Point) -> Point | None:
             if point.key in payloads:
                 return point._replace(payload=payloads[point.key])
             return None if point.key in gone else point
 
-        self.swap(self.info, left, self.info.memories - len(gone))
+        self.make_anew(self.info, left, self.info.memories - len(gone))
 
-    def swap(
+    def make_anew(
         self,
         info: StoreInfo,
         change: Callable[[Point], Point | None],
@@ -202,7 +205,7 @@ class FilePoints:
         def new() -> Iterator[list[Point]]:
             for page in pages(self, vectors=vectors):
                 yield [point for each in page if (point := change(each))]
-            self._ends = True
+            self._is_over = True
             self._shard.close()  # before its files are removed
 
         self._folder.require_space(self._path)

@@ -45,14 +45,14 @@ async def reembed(
         keys = points.keys()
         if points.info.embedder == info.embedder:
             if points.info.words != info.words:
-                points.swap(info, lambda point: point, len(keys))
+                points.make_anew(info, lambda point: point, len(keys))
             folder.discard_gathered()  # what an interrupted run, or one killed then, has left
             return len(keys), []
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
                 new = partial(_with_vector, vectors)
-                points.swap(info, new, len(keys), vectors=False)
+                points.make_anew(info, new, len(keys), vectors=False)
                 folder.discard_gathered()
         return len(keys), lacking
 

@@ -1,4 +1,6 @@
-"""Where stores are, who may read them there, and what is never used or removed."""
+"""Where stores are, who may read them there, what is never used or removed; and what becomes of one
+that may not be read, or that another bundle or a person has moved.
+"""
 
 import asyncio
 import errno
@@ -10,14 +12,16 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeStorage
+from command import AS_ANYBODY, Command, invoke, settings
+from conftest import MakeStorage, Tools
 from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
-from processes import run
+from processes import finish, release, run, start
 from store_files import OF_A_STORE
 
 
@@ -109,6 +113,49 @@ async def test_a_root_that_all_may_write_to_is_refused_any_other_left_alone_and_
     assert "Tightened" in caplog.text
 
 
+# Runs each command line that it is given, and prints the exit codes and what was said.
+RUN = """
+import json, sys
+from agent_memory.cli import cli
+from click.testing import CliRunner
+results = [CliRunner().invoke(cli, words) for words in json.loads(sys.argv[1])]
+print(json.dumps([[result.exit_code, result.output] for result in results]))
+"""
+
+OF_AN_AGENT = [
+    ("list",),
+    ("search", "x"),
+    ("show", "mem-000000000000"),
+    ("stats",),
+    ("export", "-"),
+    ("forget", "--tag", "x"),
+    ("store", "x"),
+    ("doctor", "--agent", "sam"),
+]
+
+
+def commands(*lines: tuple[str, ...]) -> list[tuple[int, str]]:
+    """The exit codes of commands and what they say to a user who is not root."""
+    process = [*AS_ANYBODY, sys.executable, "-c", RUN, json.dumps(lines)]
+    return json.loads(subprocess.run(process, capture_output=True, text=True, check=True).stdout)
+
+
+def agents(root: Path) -> dict[str, str]:
+    [(code, said)] = commands(("list", "--agents", "--json", "--root", str(root)))
+    [row] = json.loads(said)
+    assert code == 0 and row["agent"] == "sam"
+    return row
+
+
+def refuses(root: Path, reason: str) -> None:
+    """Every command for an agent says why, and claims neither damage nor that there is nothing."""
+    where = ("--root", str(root), "--agent", "sam")
+    for code, said in commands(*((*words, *where) for words in OF_AN_AGENT)):
+        assert code == 1 and reason in said
+        for wrong in ("no memory", "damaged", "--repair", "has no locks"):
+            assert wrong not in said, said
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user's folder")
 async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, root: Path) -> None:
     root.mkdir()
@@ -121,9 +168,37 @@ async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, roo
     with pytest.raises(StorageError, match="another user") as told:
         await make_storage().store("y")
     assert "Remove" not in str(told.value) and "uid 12345" in str(told.value)
+    assert "belongs to another user" in agents(root)["problem"]
+    refuses(root, "belongs to another user")
     [advice] = re.findall("`sudo (.*)`", str(told.value))
     subprocess.run(advice, shell=True, check=True)
     assert await make_storage().count() == 1
+
+
+@pytest.mark.parametrize("what", ["memory", "sam", "lock", "page_0.dat"])
+def test_what_may_not_be_read_is_reported_and_never_taken_for_missing(
+    command: Command, root: Path, what: str
+) -> None:
+    """The root, an agent's folder, or a file of a store, as a command run with sudo leaves it."""
+    command.run("store", "one")
+    (root / "lost+found").mkdir(0)
+    where = ("--root", str(root))
+    for path in [root] if what == root.name else list(root.rglob(what)):
+        path.chmod(0)
+    try:
+        refuses(root, "Permission denied")
+        if what == "sam":
+            assert "Permission denied" in agents(root)["problem"]
+        if what == root.name:
+            for mode in (0o000, 0o100):
+                root.chmod(mode)
+                for code, said in commands(("list", "--agents", *where), ("list", *where)):
+                    assert code == 1 and "Permission denied" in said
+            # By its name the agent can be reached.
+            [(code, said)] = commands(("list", *where, "--agent", "sam"))
+            assert code == 0 and "one" in said
+    finally:
+        root.chmod(0o700)
 
 
 async def test_rejects_a_root_that_cannot_be_a_folder(
@@ -136,6 +211,26 @@ async def test_rejects_a_root_that_cannot_be_a_folder(
         for call in (storage.store("x"), storage.search("x"), storage.count()):
             with pytest.raises(StorageError, match="Nothing was changed"):
                 await call
+    settings(storage_root=str(tmp_path / "a file"))
+    for code, said in commands(("list", "--agents"), ("list",), ("list", "--agent", "sam")):
+        assert code == 1 and "Not a directory" in said
+
+
+def test_a_read_only_store_is_exported_from_its_journal_and_all_else_says_how(
+    command: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.run("store", "in the snapshot")
+    # Tests may run as root, who may write anywhere.
+    monkeypatch.setattr("memory_semantic.files.folder.os.access", lambda *_: False)
+    result = command.run("export", "-")
+    assert json.loads(result.stdout.splitlines()[1])["content"] == "in the snapshot"
+    assert "read-only" in result.stderr and "its journal, which is whole" in result.stderr
+    for words in (("list",), ("store", "x"), ("search", "x"), ("doctor",)):
+        said = command.run(*words, code=1).output
+        assert "agent-memory export" in said and "cp -a --sparse=always" in said
+    journal = root / "sam/memories.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-3])
+    assert "some cannot be read" in command.run("export", "-").stderr
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
@@ -153,31 +248,21 @@ async def test_a_file_system_without_locks(
     assert await storage.count() == 1
 
 
-async def test_other_products_in_the_same_root_are_left_alone(
+THEIRS = ["notes.txt", "draft.tmp", "shard-1.bak", "shard-copy-2", "meta.json", "collection"]
+
+
+async def test_other_products_in_the_same_root_and_files_beside_a_store_refuse_nothing_and_stay(
     make_storage: MakeStorage, root: Path
 ) -> None:
     (root / "events").mkdir(parents=True)
     (root / "events").chmod(0o755)
-    (root / "events/2026.jsonl").write_text("{}")
-    (root / "MEMORY.md").write_text("# theirs")
-    assert await make_storage("events").search("x") == []
-    assert await make_storage("sam").store("x")
-    assert (root / "events/2026.jsonl").read_text() == "{}"
-    assert stat.S_IMODE((root / "events").stat().st_mode) == 0o755
-    assert {path.name for path in (root / "events").iterdir()} == {"2026.jsonl"}
-
-
-THEIRS = ["notes.txt", "draft.tmp", "shard-1.bak", "shard-copy-2", "meta.json", "collection"]
-
-
-async def test_files_of_others_beside_a_store_refuse_nothing_and_stay(
-    make_storage: MakeStorage, root: Path
-) -> None:
+    (root / "sam/qdrant.db").mkdir(parents=True)
     places = [root / "sam/qdrant.db" / name for name in THEIRS]
     places += [root / "sam" / name for name in [*THEIRS, ".gitignore"]]
-    (root / "sam/qdrant.db").mkdir(parents=True)
+    places += [root / "events/2026.jsonl", root / "MEMORY.md"]
     for place in places:
         place.write_text("theirs")
+    assert await make_storage("events").search("x") == []
     storage = make_storage()
     assert await storage.search("x") == []
     forgotten = await storage.store("x")
@@ -187,6 +272,8 @@ async def test_files_of_others_beside_a_store_refuse_nothing_and_stay(
     with pytest.raises(StorageError, match="has lost its manifest"):
         await storage.store("z")
     assert {place.read_text() for place in places} == {"theirs"}
+    assert stat.S_IMODE((root / "events").stat().st_mode) == 0o755
+    assert {path.name for path in (root / "events").iterdir()} == {"2026.jsonl"}
 
 
 def half_removed(database: Path, sound: Path) -> None:
@@ -252,6 +339,20 @@ async def test_after_kills_inside_a_flush_nothing_that_is_acknowledged_was_skipp
     assert await storage.get(memory_id) is None
 
 
+def test_processes_that_create_the_store_at_the_same_moment(root: Path) -> None:
+    at_once = """
+asyncio.run(storage(f"warm-up-{os.getpid()}").store("x"))
+print("ready", flush=True)
+sys.stdin.readline()
+asyncio.run(storage().store("x"))
+"""
+    processes = [start(root, at_once) for _ in range(4)]
+    release(processes)
+    for process in processes:
+        finish(process)
+    assert (root / "sam" / ".gitignore").read_text() == "*\n"
+
+
 async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_burst(
     make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,19 +371,6 @@ async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_bur
     shutil.rmtree(root)
     await storage.close()
     assert not root.exists()
-
-
-async def test_a_disk_that_is_nearly_full_is_an_error_before_anything_is_opened(
-    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await storage.store("x")
-    usage = shutil.disk_usage("/")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10 * 2**20))
-    for call in (storage.store("y"), storage.search("x")):
-        with pytest.raises(StorageError, match=r"mounted at /\S* is too full.*Nothing was changed"):
-            await call
-    monkeypatch.undo()
-    assert await storage.count() == 1
 
 
 async def test_a_store_that_is_deleted_while_a_text_is_embedded_is_not_made_again(
@@ -319,3 +407,88 @@ async def test_cached_files_are_not_read_from_disk_again(root: Path) -> None:
     await storage.search("again")
     await storage.search("again", since="2020-01-01")
     assert bytes_read() - before < 1_000_000  # of 3 MB
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose name a shell would take apart."""
+    home = tmp_path / "it's a $HOME"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "sam")
+    return home
+
+
+def move_away(home: Path) -> None:
+    """What the memory bundle does after a yes."""
+    (home / ".amplifier/memory").rename(home / ".amplifier-memory")
+    (home / ".amplifier-memory/MEMORY.md").write_text("# theirs")
+
+
+def bring_back(told: str) -> None:
+    """Run the one command that an error names."""
+    [command] = re.findall("`(mkdir .*)`", told)
+    assert command.startswith("mkdir -p ")
+    subprocess.run(command, shell=True, check=True)
+
+
+async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
+    home: Path, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 30)
+    storage = MemoryStorage("sam", {"embedding_model": "local"})
+    memory_id = ""
+    for number in range(3):
+        memory_id = await storage.store(f"fact {number}")
+    move_away(home)
+    told = ""
+    for call in (storage.store, storage.search, storage.get, lambda id: storage.delete([id])):
+        with pytest.raises(StorageError, match="were moved from") as error:
+            await call(memory_id)
+        told = str(error.value)
+    assert f"to {home}/.amplifier-memory/sam, probably by" in told
+    assert told.endswith("`. Nothing was changed.")
+    assert not (home / ".amplifier/memory").exists()
+    await storage.close()
+
+    alice = MemoryStorage("alice", {"embedding_model": "local"})
+    assert await alice.store("y") and await make_storage().store("z")  # which begin as ever
+    (home / ".amplifier/memory/sam").mkdir()  # and this is in nobody's way, either
+    (home / ".amplifier/memory/sam/usage.jsonl").touch()
+    with pytest.raises(StorageError, match="were moved from") as error:
+        await storage.store("z")
+    bring_back(str(error.value))
+    assert await storage.count() == 3 and await storage.get(memory_id)
+    assert (home / ".amplifier-memory/MEMORY.md").exists()
+
+
+def test_the_command_says_so(home: Path) -> None:
+    (home / ".amplifier-memory").write_text("even a file that another bundle keeps there")
+    invoke("store", "x")
+    assert "sam" in invoke("list", "--agents").stdout and "x" in invoke("list").stdout
+    assert "✗" not in invoke("doctor").stdout
+    (home / ".amplifier-memory").unlink()
+    move_away(home)
+    where = f"to {home}/.amplifier-memory/sam"
+    for arguments in (["list"], ["export", "-"], ["store", "y"], ["reembed", "--model", "local"]):
+        assert where in invoke(*arguments, code=1).stderr, arguments
+    [store] = [line for line in invoke("doctor", code=1).stdout.splitlines() if " store " in line]
+    assert where in store and store.startswith("✗")
+    assert "sam" in invoke("list", "--agents").stdout
+    assert not (home / ".amplifier/memory").exists()
+    bring_back(store)
+    assert "x" in invoke("list").stdout
+    assert not (home / ".amplifier-memory/sam").exists()
+
+
+async def test_the_first_text_of_a_new_store_says_that_it_is_new(
+    command: Command, root: Path, tmp_path: Path, tools: Tools
+) -> None:
+    def store(text: str) -> str:
+        return command.run("store", text).stderr
+
+    assert await asyncio.to_thread(store, "one") == "The store of sam is new: there was none.\n"
+    assert await asyncio.to_thread(store, "two") == ""
+    (root / "sam").rename(tmp_path / "sam")
+    assert (await tools.call("memory_store", content="three"))["new_store"]
+    assert "new_store" not in await tools.call("memory_store", content="four")
