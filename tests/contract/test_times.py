@@ -44,18 +44,25 @@ def test_a_date_is_the_whole_day_by_the_clock_it_is_said_at() -> None:
 
 
 async def test_a_memory_of_that_time_comes_first_and_no_other_is_left_out(tmp_path: Path) -> None:
-    clock = [NOW - timedelta(days=9)]
+    clock = [NOW]
     storage = MemoryStorage(
         "sam", {"storage_root": str(tmp_path), "embedding_model": "local"}, clock=lambda: clock[0]
     )
-    await storage.store("The payments team chose the retry queue.")
-    clock[0] = NOW - timedelta(days=40)
-    await storage.store("The payments team chose the nightly batch.")
+    for days, text in (
+        (9, "What the payments team chose: the retry queue."),
+        (40, "The payments team took the nightly batch."),
+        (400, "What the payments team chose: the first queue."),
+    ):
+        clock[0] = NOW - timedelta(days=days)
+        await storage.store(text)
     clock[0] = NOW
     asked = "what did the payments team choose"
     for when, said in (("last month", "nightly"), ("last week", "retry")):
-        first, other = await storage.search(f"{asked} {when}")
-        assert said in first.content
-    [earlier] = await storage.search(asked, until="2026-10-31")
-    assert earlier.content == other.content
+        first, *others = await storage.search(f"{asked} {when}")
+        assert said in first.content and first.score == pytest.approx(1.6 * first.similarity)
+        assert len(others) == 2 and all(each.score == each.similarity for each in others)
+        assert any(each.similarity > first.similarity for each in others)
+        assert await storage.search(f"{asked} {when}", limit=1) == [first]
+    [earlier] = await storage.search(asked, since="2026-10-01", until="2026-10-31")
+    assert "nightly" in earlier.content
     assert len(await storage.search(asked, since="2026-11-11", until="2026-11-11")) == 1
