@@ -107,3 +107,4 @@ async def test_a_new_folder_that_is_deleted_before_its_first_text_is_made_again(
     monkeypatch.setattr(AgentFolder, "make", make_and_delete)
     await storage.store("x")
     assert await storage.count() == 1
+    await storage.close()
