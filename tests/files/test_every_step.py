@@ -148,8 +148,8 @@ def verify(root: Path, operation: str, answer: Any) -> str:
         assert kept == set(BASE)
         changed = model_of(root) == "other"
         wanted = with_model(root, "other")
-        done = upkeep.reembed(storage(root).place, wanted, PlainVectors(), lambda done, of: None)
-        assert asyncio.run(done) == len(BASE)
+        again = upkeep.reembed(storage(root).place, wanted, PlainVectors(), lambda done, of: None)
+        assert asyncio.run(again) == len(BASE)
         assert asyncio.run(texts(root)) == kept and model_of(root) == "other"
         assert not storage(root).folder.gathered
     else:
