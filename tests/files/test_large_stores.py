@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Clock
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.files import points
+from memory_semantic.files import edge, points
 from memory_semantic.files.edge import Shard
 from plain_vectors import PlainVectors
 from store_files import copy_sparse, traces
@@ -75,7 +75,7 @@ async def test_it_answers_as_a_small_one_and_what_is_forgotten_is_gone(
 async def test_it_is_made_anew_when_it_has_grown_or_a_kill_has_left_two_versions_of_a_text(
     storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(points, "LARGE", 100)
+    monkeypatch.setattr(edge, "LARGE", 100)
     monkeypatch.setattr(points, "_GROWN", 50)
     for number, shard in ((99, "shard-1"), (100, "shard-2"), (149, "shard-2"), (150, "shard-3")):
         await fill(storage, clock, number)

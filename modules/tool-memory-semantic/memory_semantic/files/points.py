@@ -32,7 +32,7 @@ from ..memory import Memory
 from ..points import Condition, Point, Question, StoreInfo, pages
 from . import disk, vectors
 from .door import Lock, take_lock
-from .edge import LARGE, Shard
+from .edge import Shard, is_large
 from .folder import UNFINISHED, AgentFolder, Manifest
 from .journal import Lines, lines_of
 
@@ -83,7 +83,7 @@ class FilePoints:
             self.info = manifest.model_copy(update={"memories": count})
             folder.journal.check(manifest, manifest.shard, count, lambda: pages(self))
             folder.clear_debris(manifest)
-            self._doubled = count >= LARGE and self._shard.versions() > count
+            self._doubled = is_large(manifest, count) and self._shard.versions() > count
             on_error.pop_all()
 
     def close(self) -> None:
@@ -137,8 +137,8 @@ class FilePoints:
         self.info = self.info.model_copy(update={"memories": number})
         self._is_over = not journal.is_whole
         grown = number - self._made_with
-        slow = number >= LARGE and grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
-        self.is_due = slow or self._doubled
+        slow = grown >= max(_GROWN, _GROWN_SHARE * self._made_with)
+        self.is_due = self._doubled or (slow and is_large(self.info, number))
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
@@ -278,7 +278,7 @@ def swap(
     database, unfinished = folder.database, folder.database / UNFINISHED
     disk.remove(unfinished)
     lines = Lines()
-    large = number >= LARGE
+    large = is_large(info, number)
     with closing(Shard.create(unfinished, info, large)) as shard:
         for page in pages:
             lines += lines_of(page, info.agent)
