@@ -71,8 +71,10 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_lingering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Close stores at once: tests inspect and damage their files right after a call."""
+    if request.node.get_closest_marker("lingers"):
+        return
     run = FilePlace.on_points
 
     async def run_and_close(place: FilePlace, *args: Any, **options: Any) -> Any:

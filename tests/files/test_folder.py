@@ -344,6 +344,7 @@ asyncio.run(storage().store("x"))
     assert (root / "sam" / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.lingers
 async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_burst(
     make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,6 +424,7 @@ def bring_back(told: str) -> None:
     subprocess.run(command, shell=True, check=True)
 
 
+@pytest.mark.lingers
 async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
     home: Path, make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
