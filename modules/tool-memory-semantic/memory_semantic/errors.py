@@ -115,6 +115,14 @@ def damage(agent: str, sign: str) -> DamagedStoreError:
     return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
 
 
+def newer(number: object) -> NewerStoreError:
+    """The error for a store of a newer version, whose format has this `number`."""
+    return NewerStoreError(
+        f"The store was made by a newer version (format {number}). Upgrade "
+        "amplifier-module-tool-memory-semantic."
+    )
+
+
 def exhausted(doing: str, lacking: str, outcome: str = "") -> ResourceError:
     """The error for a `shortage`, the sentences `lacking`; `doing` says what it prevented."""
     return ResourceError(f"{doing}: {lacking} The store's files are not the cause.", outcome)

@@ -59,15 +59,17 @@ class Store:
         """
         if holding:
             where = [*where, ("replaced_by", "unset", None)]
-        if limit > PAGE:
-            memories, more = list(self.scan(where)), False
-        else:
-            points = self.points.page(where, limit, newest=True)
-            memories, more = self._memories(points, where), len(points) == limit
-        found = [memory for memory in memories if not (holding and memory.expired(holding))]
-        if more and len(found) < limit:
-            return self.newest(2 * limit, where, holding)[:limit]
-        return sorted(found, key=lambda memory: memory.timestamp, reverse=True)[:limit]
+        most = limit
+        while True:
+            if most > PAGE:
+                memories, more = list(self.scan(where)), False
+            else:
+                points = self.points.page(where, most, newest=True)
+                memories, more = self._memories(points, where), len(points) == most
+            found = [memory for memory in memories if not (holding and memory.expired(holding))]
+            if len(found) >= limit or not more:
+                return sorted(found, key=lambda memory: memory.timestamp, reverse=True)[:limit]
+            most *= 2  # several have expired
 
     def with_ids(self, ids: Sequence[str]) -> list[Memory]:
         """The memories with these ids, newest first; two may share one, though hardly ever."""

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from memory_semantic.errors import (
     DamagedStoreError,
-    NewerStoreError,
     ReplacedStoreError,
     StorageError,
     explained,
+    newer,
 )
 from memory_semantic.points import StoreInfo
 from memory_semantic.settings import ServerConfig
@@ -58,10 +58,7 @@ class Collection:
         try:
             fields = (found.config.metadata or {})[_STORE]
             if fields["format"] > _FORMAT:
-                raise NewerStoreError(
-                    f"The store was made by a newer version (format {fields['format']}). Upgrade "
-                    "amplifier-module-tool-memory-semantic."
-                )
+                raise newer(fields["format"])
             if fields["format"] != _FORMAT:
                 raise ValueError("It is of an unknown format.")
             info = StoreInfo.model_validate({**fields, "memories": found.points_count or 0})

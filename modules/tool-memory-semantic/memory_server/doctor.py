@@ -34,7 +34,7 @@ async def findings(
         yield Finding("warning", "server", text, "Use https.")
     try:
         version = await place.on_server(
-            lambda connection: connection.ask(lambda c: c.info()).version
+            lambda collection: collection.ask(lambda client: client.info()).version
         )
         yield Finding("ok", "server", f"{place.address} answers: Qdrant {version}")
         info = await place.info()

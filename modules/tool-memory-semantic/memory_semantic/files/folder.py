@@ -30,14 +30,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..errors import (
-    UNCHANGED,
-    DamagedStoreError,
-    NewerStoreError,
-    StorageError,
-    counted,
-    explained,
-)
+from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained, newer
 from ..exchange import SHARD, number_of
 from ..identity import validate_agent_id
 from ..limits import ENGINE, HERE
@@ -306,10 +299,7 @@ class AgentFolder:
         try:
             fields = json.loads(text)
             if fields["format"] > _FORMAT:
-                raise NewerStoreError(
-                    f"The store was made by a newer version (format {fields['format']}). Upgrade "
-                    "amplifier-module-tool-memory-semantic."
-                )
+                raise newer(fields["format"])
             return Manifest.model_validate(fields)
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
