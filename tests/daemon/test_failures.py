@@ -59,8 +59,9 @@ async def test_recorded_events_survive_kill_9_of_the_database_and_of_the_daemon(
     assert told["event_id"] in await agent.bundle("remember this")
 
     server = postmaster(own)
-    own.stop(signal.SIGKILL)
+    own.process.send_signal(signal.SIGSTOP)  # else the server would be stopped, or started again
     os.kill(server, signal.SIGKILL)
+    own.stop(signal.SIGKILL)
     wait_until(lambda: not alive(server))
     with socket.create_server(("127.0.0.1", 0)) as free:
         own.environment["MEMORY_DAEMON_PORT"] = str(free.getsockname()[1])
