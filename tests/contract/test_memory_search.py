@@ -57,9 +57,11 @@ async def test_where_a_similarity_tells_nothing_the_nearest_come_without_a_word(
 @pytest.mark.parametrize("limit", [1, 3])
 @pytest.mark.parametrize("days", [0, 30])
 async def test_of_equals_the_later_come_first_and_a_score_is_at_most_one(
-    tools: Tools, make_storage: MakeStorage, clock: Clock, days: int, limit: int
+    make_tools: MakeTools, make_storage: MakeStorage, clock: Clock, days: int, limit: int
 ) -> None:
-    storage, clock.now = make_storage(), datetime.now(UTC) - timedelta(days=days, minutes=1)
+    equal = {"embedding_model": "static"}  # to it, these words in any order are the same
+    tools, storage = await make_tools(**equal), make_storage(**equal)
+    clock.now = datetime.now(UTC) - timedelta(days=days, minutes=1)
     for words in permutations(["alpha", "beta", "gamma", "delta"]):
         clock.advance(seconds=1)
         await storage.store(" ".join(words))
