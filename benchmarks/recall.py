@@ -15,8 +15,9 @@
 
 On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
 also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
-is compatible with OpenAI's, and `--languages` the memories in four languages instead. `--unrelated`
-shows from which similarity a memory fits.
+is compatible with OpenAI's. `--everyday` asks about an ordinary person's year instead, and
+`--languages` about memories in four languages. `--unrelated` shows from which similarity a memory
+fits.
 `benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
@@ -34,9 +35,9 @@ import numpy as np
 from memory_semantic import MemoryStorage
 from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
 from rank_bm25 import BM25Okapi
-from recall_sets import FOLDER, ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
+from recall_sets import FOLDER, ONE_WORD, OTHER_WORDS, Set, everyday, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, Question, by_kind, score, scores
+from scoring import DEPTH, METRICS, Answer, Question, by_kind, score, scores
 from tables import table
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
@@ -156,6 +157,16 @@ def in_languages(models: dict[str, Settings]) -> str:
     return table(["model", "language", OTHER_WORDS, ONE_WORD], rows)
 
 
+def of_a_person(models: dict[str, Settings]) -> str:
+    """As Markdown, how many of the everyday questions find an answer first, and among five."""
+    rows, given = [], everyday()
+    for name, settings in models.items():
+        [answers] = asyncio.run(asked(given, settings, [METHODS["and times"]]))
+        right = [sum(score(metric, each) > 0 for each in answers) for metric in METRICS]
+        rows.append([name, *map(str, right)])
+    return table(["model", "first", f"among five, of {len(given.questions)}"], rows)
+
+
 async def unrelated() -> str:
     """As Markdown, by similarity and part: of the questions whose memory is among the first five,
     and of those that have nothing to do with the memories, how many find nothing as similar. With
@@ -187,12 +198,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
+    parser.add_argument("--everyday", action="store_true", help="about an ordinary person's year")
     parser.add_argument("--languages", action="store_true", help="in four languages")
     parser.add_argument("--unrelated", action="store_true", help="from where on a memory fits")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
     if options.unrelated:
         print(asyncio.run(unrelated()))
+    elif options.everyday:
+        print(of_a_person(_models(endpoint, options.model)))
     elif options.languages:
         print(in_languages(_models(endpoint, options.model)))
     else:
