@@ -13,11 +13,11 @@
 # pyright: reportMissingImports=false
 """Does a search find the right memory? `uv run benchmarks/recall.py`, a minute.
 
-On our own set (see `recall/README.md`), asked through a store as its users have it, with both
-models that are inside. `--model NAME` also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
-is compatible with OpenAI's. `--everyday` asks about an ordinary person's year instead, and
-`--languages` about memories in four languages. `--unrelated` shows from which similarity a memory
-fits.
+On our own set (see `recall/README.md`), asked through a store as its users have it, with both of
+our models. `--model NAME` also measures a model that was fetched to this machine, `--endpoint URL
+MODEL` one of a service that is compatible with OpenAI's. `--everyday` asks about an ordinary
+person's year instead, and `--languages` about memories in four languages. `--unrelated` shows from
+which similarity a memory fits.
 `benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
@@ -49,7 +49,7 @@ METHODS = {
     "and recency": (LEXICAL_WEIGHT, True, False),
     "and times": (OWN := (LEXICAL_WEIGHT, True, True)),
 }
-SIMILARITIES = (0.05, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15)
+SIMILARITIES = (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.15)
 # Whether the answer is found, and whether the question is for tuning.
 PARTS = {
     **{(True, True): "answered (tune)", (False, True): "unrelated (tune)"},
@@ -169,30 +169,36 @@ def of_a_person(models: dict[str, Settings]) -> str:
 
 
 async def unrelated() -> str:
-    """As Markdown, by similarity and part: of the questions whose memory is among the first five,
-    and of those that have nothing to do with the memories, how many find nothing as similar. With
-    the built-in model, and in languages that it can read.
+    """As Markdown, in % and with the built-in model: how many are less similar than each
+    similarity. Of the memories that answer a question and are among its first five; and by part, of
+    the most similar that is found, by questions that find such a memory, and by others that have
+    nothing to do with the memories: with an ordinary person's, too many have.
     """
-    beside = (FOLDER / "unrelated.txt").read_text().splitlines()
+    others = (FOLDER / "unrelated.txt").read_text().splitlines()
+    strange = [Question("unrelated", text, frozenset()) for text in others]
+    team = own(), languages()["English"], languages()["German"]
+    answers: list[float] = []
     found: dict[tuple[bool, bool], list[float]] = {}
-    for given in (own(), languages()["English"], languages()["German"]):
-        strange = [Question("unrelated", text, frozenset()) for text in beside]
+    for given, asked in [*((each, strange) for each in team), (everyday(), [])]:
         with tempfile.TemporaryDirectory() as folder:
             settings = {"storage_root": folder, "embedding_model": LOCAL_MODEL}
             storage = MemoryStorage("recall", settings, clock=lambda now=given.now: now)
             await storage.restore(given.memories("recall"))
-            for question in [*given.questions, *strange]:
+            for question in [*given.questions, *asked]:
                 five = await storage.search(question.text, 5)
-                right = any(memory.content in question.answers for memory in five)
-                if right or question in strange:
-                    part = found.setdefault((right, for_tuning(question)), [])
+                right = [each.similarity for each in five if each.content in question.answers]
+                answers += right
+                if right or question in asked:
+                    part = found.setdefault((bool(right), for_tuning(question)), [])
                     part.append(max(memory.similarity for memory in five))
             await storage.close()
+    columns = {"answers": answers} | {PARTS[part]: found[part] for part in PARTS}
+    heads = [f"{name}, {len(values)}" for name, values in columns.items()]
     rows = [
-        [f"{least:.2f}", *(f"{100 * np.mean(np.array(found[key]) < least):.1f}" for key in PARTS)]
+        [f"{least:.2f}", *(f"{100 * np.mean(np.less(v, least)):.1f}" for v in columns.values())]
         for least in SIMILARITIES
     ]
-    return table(["similarity below", *(f"{PARTS[key]}, {len(found[key])}" for key in PARTS)], rows)
+    return table(["similarity below", *heads], rows)
 
 
 def main() -> None:
