@@ -414,7 +414,7 @@ async def test_a_store_keeps_its_model(make: MakeStorage, clock: Clock) -> None:
 
 async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> None:
     storage = make()
-    ids = await storage.store_many([(f"fact {i}", [f"tag {i % 7}"]) for i in range(30)])
+    ids = await storage.store_many([(f"fact {i}", [f"tag {i % 7}"]) for i in range(20)])
     assert await storage.check() == []
     await write(storage, "not what was stored", ids[3], key=point_id("fact 3"))
     [problem] = await storage.check()

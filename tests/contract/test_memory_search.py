@@ -59,8 +59,8 @@ async def test_where_a_similarity_tells_nothing_the_nearest_come_without_a_word(
 async def test_of_equals_the_later_come_first_and_a_score_is_at_most_one(
     make_tools: MakeTools, make_storage: MakeStorage, clock: Clock, days: int, limit: int
 ) -> None:
-    equal = {"embedding_model": "static"}  # to it, these words in any order are the same
-    tools, storage = await make_tools(**equal), make_storage(**equal)
+    static = {"embedding_model": "static"}  # to which the order of words makes no difference
+    storage, tools = make_storage(**static), await make_tools(**static)
     clock.now = datetime.now(UTC) - timedelta(days=days, minutes=1)
     for words in permutations(["alpha", "beta", "gamma", "delta"]):
         clock.advance(seconds=1)
