@@ -21,6 +21,7 @@ from .limits import (
     MAX_METADATA_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
+    STATIC_MODEL,
 )
 from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal
@@ -224,9 +225,9 @@ def clean_ids(value: object) -> list[str]:
 
 
 def clean_local(value: str) -> str:
-    """`value` trimmed, and `local` in lower case: no other model is called `Local`."""
+    """`value` trimmed, and a name of ours in lower case: no other model is called `Local`."""
     value = value.strip()
-    return value.lower() if value.lower() == LOCAL_MODEL else value
+    return value.lower() if value.lower() in (LOCAL_MODEL, STATIC_MODEL) else value
 
 
 def clean_base_url(

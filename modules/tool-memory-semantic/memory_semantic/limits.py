@@ -56,12 +56,14 @@ FITS_A_PERSON = 0.15
 # Names and defaults of the embedding models.
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
+STATIC_MODEL = "static"
 # The value of qdrant_url that stands for this machine.
 HERE = LOCAL_MODEL
-# Vector lengths: the built-in model's, and those in OpenAI's documentation. The first vector of any
+# Vector lengths: the built-in models', and those in OpenAI's documentation. The first vector of any
 # other model shows its length.
 DIMENSIONS = {
-    LOCAL_MODEL: 256,
+    LOCAL_MODEL: 640,
+    STATIC_MODEL: 256,
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,

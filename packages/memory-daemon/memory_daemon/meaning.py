@@ -94,9 +94,9 @@ class Meaning:
             return [None] * len(texts)
 
     async def question(self, text: str) -> str | None:
-        """The vector of a question, or None: the built-in model reads Latin letters only."""
-        local = self._model and self._model.model == "local"
-        if not text.strip() or (local and not _latin(text)):
+        """The vector of a question, or None: the built-in models read Latin letters only."""
+        latin_only = self._model and self._model.model in ("static", "local")
+        if not text.strip() or (latin_only and not _latin(text)):
             return None
         masked, _ = await asyncio.to_thread(mask, text)  # it may go to a service
         [vector] = await self.vectors([masked])

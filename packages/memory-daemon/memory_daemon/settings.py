@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8765, ge=0, le=65_535)
     allowed_hosts: str = ""  # names by which other machines reach it, separated by spaces
-    embedding_model: str = "local"  # or "none": then everything is found by words
+    embedding_model: str = "static"  # or "none": then everything is found by words
     page: Literal["local", "everywhere", "off"] = "local"  # for which browsers
     retention_days: int | None = Field(None, ge=1, le=36_500)
 

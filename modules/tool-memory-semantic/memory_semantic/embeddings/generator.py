@@ -10,10 +10,14 @@ from urllib.parse import urlsplit
 
 from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
-from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, STATIC_MODEL
 from ..workers import run_blocking
-from . import local
+from . import local, static
 
+# The models inside.
+_BUILT_IN = {LOCAL_MODEL: local, STATIC_MODEL: static}
+# Texts that one of them embeds at once: a cancelled call ends soon.
+_AT_ONCE = 16
 # Besides names with `/`, what means a model of `memory_models`: an optional package, imported only
 # where one of them is asked for.
 _SHORT_NAMES = ("english", "multilingual")
@@ -28,7 +32,7 @@ def is_optional(model: str, base_url: str | None) -> bool:
 
 def english_only(model: str) -> bool:
     """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
-    return model == LOCAL_MODEL or ("/" in model and _optional_models().english_only(model))
+    return model in _BUILT_IN or ("/" in model and _optional_models().english_only(model))
 
 
 def _optional_models() -> ModuleType:
@@ -40,7 +44,8 @@ def _optional_models() -> ModuleType:
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one. Without a `base_url`, `english`, `multilingual` and
+    `model` is `local` for the built-in one, or `static` for the part of it that takes no time: see
+    `embeddings.local`. Without a `base_url`, `english`, `multilingual` and
     names with `/` are models of `fastembed` on this machine; the attribute is the real name. Other
     names are those of the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
     `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
@@ -59,6 +64,7 @@ class EmbeddingGenerator:
         dimensions: int | None = None,
     ) -> None:
         self.model = clean_local(model)
+        self._built_in = _BUILT_IN.get(self.model)
         self._optional = _optional_models() if is_optional(self.model, base_url) else None
         if self._optional:
             self.model = self._optional.real_name(model)
@@ -69,8 +75,8 @@ class EmbeddingGenerator:
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether no text leaves this machine: the built-in model, or one of `fastembed`."""
-        return bool(self._optional) or self.model == LOCAL_MODEL
+        """Whether no text leaves this machine: a built-in model, or one of `fastembed`."""
+        return bool(self._optional or self._built_in)
 
     @property
     def endpoint(self) -> str | None:
@@ -85,7 +91,7 @@ class EmbeddingGenerator:
         """
         if self._optional:
             return self._optional.fetched(self.model).version
-        return local.model_version() if self.model == LOCAL_MODEL else None
+        return self._built_in.version() if self._built_in else None
 
     async def generate(self, content: str) -> list[float]:
         """The vector of one text. Raises EmbeddingError as `generate_batch` does."""
@@ -107,19 +113,22 @@ class EmbeddingGenerator:
         """Prepare for `embed_now`, and return whether it can be used: never with a service or in a
         subclass. Raises EmbeddingError if the model cannot be loaded.
         """
-        if self.model != LOCAL_MODEL or type(self)._embed is not EmbeddingGenerator._embed:
+        if not self._built_in or type(self)._embed is not EmbeddingGenerator._embed:
             return False
-        await run_blocking(local.load)
+        await run_blocking(self._built_in.load)
         return True
 
     def embed_now(self, content: str) -> list[float]:
-        """Like `generate`, but at once, from the built-in model. Only after `load`."""
-        return self._checked(local.embed([content]))[0]
+        """Like `generate`, but at once, from a built-in model. Only after `load`."""
+        assert self._built_in
+        return self._checked(self._built_in.embed([content]))[0]
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
         """The vectors as the model gives them. A subclass for another model overrides this."""
-        if self.model == LOCAL_MODEL:
-            return await run_blocking(lambda: local.embed(texts))
+        if self._built_in:
+            parts = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
+            done = [await run_blocking(partial(self._built_in.embed, part)) for part in parts]
+            return [vector for vectors in done for vector in vectors]
         if self._optional:
             embed, found = self._optional.embed, self._optional.fetched(self.model)
             # One by one, so that a cancelled call embeds no more.
