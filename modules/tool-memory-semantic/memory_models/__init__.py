@@ -42,7 +42,7 @@ def version(model: str) -> str:
     prepared. Raises EmbeddingError if it was not fetched.
     """
     if not (commit := _commit(model)):
-        raise _unusable(model, "was not fetched to this machine")
+        raise _unusable(model, "is not on this machine. (If a service has it, set base_url.)")
     return f"{commit:.12}.{PREPARED}"
 
 
@@ -71,7 +71,7 @@ def run(loaded: Any, texts: list[str]) -> list[Any]:
 def fetch(model: str, show_progress: bool = False) -> None:
     """Fetch and try a model that is `listed`; one that is here and whole needs no network. Blocks.
     Progress is shown on standard error. Raises EmbeddingError if it could not be fetched or does
-    not work; fetching it again then resumes, or replaces it.
+    not work; fetching it again then begins anew.
     """
     try:
         embed(model, SAMPLE[0])
@@ -82,8 +82,7 @@ def fetch(model: str, show_progress: bool = False) -> None:
     from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
     try:
-        if _commit(model):  # it was whole once, but is not now
-            shutil.rmtree(_folder(model))
+        shutil.rmtree(_folder(model), ignore_errors=True)  # damaged, or half of it
         _folder(model).mkdir(parents=True, exist_ok=True)
         enable_progress_bars() if show_progress else disable_progress_bars()
         files = _files(model, local_files_only=False)
@@ -94,8 +93,8 @@ def fetch(model: str, show_progress: bool = False) -> None:
     except Exception as error:
         said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}."
         raise EmbeddingError(
-            f"The model {model!r} could not be fetched: {shortage(error) or said} {UNCHANGED} Check "
-            f"the network{proxied()} and the folder {_folder(model)}, then run it again: it resumes."
+            f"The model {model!r} could not be fetched: {shortage(error) or said} {UNCHANGED} "
+            f"Check the network{proxied()} and the folder {_folder(model)}, then run it again."
         ) from error
     embed(model, SAMPLE[0])
 
