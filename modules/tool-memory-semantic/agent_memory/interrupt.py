@@ -7,7 +7,6 @@ the lock of all imports: the next thread that imports would wait for ever.
 import os
 import signal
 
-
 _said = ""
 
 

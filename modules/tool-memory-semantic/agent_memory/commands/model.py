@@ -48,7 +48,7 @@ def use(session: Session, name: str, yes: bool) -> None:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
         steps.append(f"fetches {size} from {hub or _HUB}, licence {fetchable['license']}")
     if info and info.model.model != real:
-        memories = counted(info.memories)
+        memories = counted(run(storage.count()))
         steps.append(f"embeds {memories} of {session.agent} anew, now with {info.model.model}")
     if changes:
         new = ", ".join(f"{each}: {value or 'null'}" for each, value in changes.items())
