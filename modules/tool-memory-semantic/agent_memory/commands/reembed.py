@@ -21,7 +21,6 @@ WHOLE = "The store is unharmed, as before or finished."
 
 @command(
     "reembed --model text-embedding-3-small",
-    "reembed --model multilingual",
     "reembed --model local",
     "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
 )
