@@ -15,7 +15,7 @@ from typing import Any
 
 import memory_models
 import pytest
-from command import Command
+from command import Command, settings
 from conftest import MakeStorage, MakeTools
 from embeddings_server import EmbeddingsServer
 from memory_models import PACKAGE, prefixes
@@ -85,6 +85,10 @@ async def test_a_fetched_model_keeps_its_version_and_vectors_and_a_store_gets_it
     commit.write_text("another")
     with pytest.raises(StorageError, match=r"c0ffeec0ffee.*another.*agent-memory reembed"):
         await make_storage(embedding_model=None).search(TEXT)
+    shutil.rmtree(commit.parent.parent)
+    settings(embedding_model=name)
+    said = (await asyncio.to_thread(command.run, "doctor", code=1)).stdout
+    assert f"model use {real}" in said and "or switch to the built-in model" in said
 
 
 async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(

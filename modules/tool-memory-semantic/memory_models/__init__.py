@@ -79,6 +79,7 @@ def fetch(model: str, show_progress: bool = False) -> None:
     except EmbeddingError as error:
         if shortage(error):
             raise
+    _library()  # before the next line, whose package reads what it sets
     from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
     try:

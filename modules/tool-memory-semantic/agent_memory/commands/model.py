@@ -81,7 +81,7 @@ def use(session: Session, name: str, yes: bool) -> None:
     if fetchable:
         python = '"$(uv tool dir)/amplifier/bin/python"'
         line = f'uv pip install --python {python} "{memory_models.PACKAGE}"'
-        session.out.note(f"They need fastembed where Amplifier runs, once: {line}")
+        session.out.note(f"Sessions need fastembed where Amplifier runs: {line}")
 
 
 def _fetchable(real: str) -> dict[str, Any]:
