@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
-from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, STATIC_MODEL
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, MULTILINGUAL, STATIC_MODEL
 from ..workers import run_blocking
 from . import local, static
 
@@ -20,7 +20,9 @@ _BUILT_IN = {LOCAL_MODEL: local, STATIC_MODEL: static}
 _AT_ONCE = 16
 # Besides names with `/`, what means a model of `memory_models`: an optional package, imported only
 # where one of them is asked for.
-_SHORT_NAMES = ("english", "multilingual")
+_SHORT_NAMES = {"multilingual": MULTILINGUAL}
+# Parts of the names of those that read Korean, Chinese or Japanese.
+_NOT_ENGLISH_ONLY = ("multilingual", "-zh", "gemma", "Qwen3", "jina-embeddings-v3")
 _OPENAI_HOST = "api.openai.com"
 SET_KEY = "Set OPENAI_API_KEY in the environment or in ~/.amplifier/keys.env."
 
@@ -32,7 +34,8 @@ def is_optional(model: str, base_url: str | None) -> bool:
 
 def english_only(model: str) -> bool:
     """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
-    return model in _BUILT_IN or ("/" in model and _optional_models().english_only(model))
+    read = any(part in model for part in _NOT_ENGLISH_ONLY)
+    return model in _BUILT_IN or ("/" in model and not read)
 
 
 def _optional_models() -> ModuleType:
@@ -45,9 +48,9 @@ class EmbeddingGenerator:
     """One embedding model.
 
     `model` is `local` for the built-in one, or `static` for the part of it that takes no time: see
-    `embeddings.local`. Without a `base_url`, `english`, `multilingual` and
-    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Other
-    names are those of the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
+    `embeddings.local`. Without a `base_url`, `multilingual` and names with `/` are models of
+    `fastembed` on this machine; the attribute is the real name. Other names are those of the
+    service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
     `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
     asks the service for that vector length; the attribute is the length in use, None until known.
 
@@ -67,7 +70,7 @@ class EmbeddingGenerator:
         self._built_in = _BUILT_IN.get(self.model)
         self._optional = _optional_models() if is_optional(self.model, base_url) else None
         if self._optional:
-            self.model = self._optional.real_name(model)
+            self.model = _SHORT_NAMES.get(self.model.lower(), self.model)
         self.dimensions = dimensions or DIMENSIONS.get(self.model)
         self._requested_dimensions = dimensions
         self._api_key = api_key
@@ -90,7 +93,7 @@ class EmbeddingGenerator:
         EmbeddingError if the model has not been fetched.
         """
         if self._optional:
-            return self._optional.fetched(self.model).version
+            return self._optional.version(self.model)
         return self._built_in.version() if self._built_in else None
 
     async def generate(self, content: str) -> list[float]:
@@ -130,9 +133,9 @@ class EmbeddingGenerator:
             done = [await run_blocking(partial(self._built_in.embed, part)) for part in parts]
             return [vector for vectors in done for vector in vectors]
         if self._optional:
-            embed, found = self._optional.embed, self._optional.fetched(self.model)
+            embed = partial(self._optional.embed, self.model)
             # One by one, so that a cancelled call embeds no more.
-            return [await run_blocking(partial(embed, found, text)) for text in texts]
+            return [await run_blocking(partial(embed, text)) for text in texts]
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not key and not self.endpoint:
             raise EmbeddingError(
