@@ -115,7 +115,7 @@ async def test_a_list_that_has_lost_its_index_or_what_is_filtered_is_damage(
 
 
 def overwrite(path: Path) -> None:
-    used = min(path.stat().st_size, 2 * 256 * 20)  # of the sparse files only the beginning is
+    used = min(path.stat().st_size, 2 * 640 * 20)  # of the sparse files only the beginning is
     with path.open("r+b") as file:
         for place in (0, used // 2):
             file.seek(place)

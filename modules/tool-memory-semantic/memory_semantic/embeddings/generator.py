@@ -47,12 +47,12 @@ def _optional_models() -> ModuleType:
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one, or `static` for the part of it that takes no time: see
-    `embeddings.local`. Without a `base_url`, `multilingual` and names with `/` are models of
-    `fastembed` on this machine; the attribute is the real name. Other names are those of the
-    service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
-    `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
-    asks the service for that vector length; the attribute is the length in use, None until known.
+    `model` is `local` for the built-in one, or `static` for the part of it that takes 0.1 ms a
+    text. Without a `base_url`, `multilingual` and names with `/` are models of `fastembed` on this
+    machine; the attribute is the real name. Other names are those of the service at `base_url` (by
+    default OPENAI_BASE_URL, or OpenAI's). `api_key` defaults to OPENAI_API_KEY; a service at
+    another address may need none. `dimensions` asks the service for that vector length; the
+    attribute is the length in use, None until known.
 
     Nothing is loaded or contacted before the first text. Safe to use from many tasks, threads and
     event loops; connections to a service stay open for the next call until their event loop ends.
@@ -67,7 +67,6 @@ class EmbeddingGenerator:
         dimensions: int | None = None,
     ) -> None:
         self.model = clean_local(model)
-        self._built_in = _BUILT_IN.get(self.model)
         self._optional = _optional_models() if is_optional(self.model, base_url) else None
         if self._optional:
             self.model = _SHORT_NAMES.get(self.model.lower(), self.model)
@@ -75,6 +74,10 @@ class EmbeddingGenerator:
         self._requested_dimensions = dimensions
         self._api_key = api_key
         self._base_url = base_url
+
+    @property
+    def _built_in(self) -> ModuleType | None:
+        return _BUILT_IN.get(self.model)
 
     @property
     def on_this_machine(self) -> bool:
@@ -129,9 +132,11 @@ class EmbeddingGenerator:
     async def _embed(self, texts: list[str]) -> list[list[float]]:
         """The vectors as the model gives them. A subclass for another model overrides this."""
         if self._built_in:
-            parts = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
-            done = [await run_blocking(partial(self._built_in.embed, part)) for part in parts]
-            return [vector for vectors in done for vector in vectors]
+            vectors: list[list[float]] = []
+            for start in range(0, len(texts), _AT_ONCE):
+                some = texts[start : start + _AT_ONCE]
+                vectors += await run_blocking(partial(self._built_in.embed, some))
+            return vectors
         if self._optional:
             embed = partial(self._optional.embed, self.model)
             # One by one, so that a cancelled call embeds no more.
