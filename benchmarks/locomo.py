@@ -8,6 +8,7 @@ asked like any other.
 """
 
 import asyncio
+import itertools
 import json
 import re
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_semantic import Memory, MemoryStorage
+from memory_semantic.limits import LOCAL_MODEL, STATIC_MODEL
 
 AGENT, SHOWN, BATCH = "locomo", 10, 500
 MOST = 20  # results of one search
@@ -73,13 +75,13 @@ def _sessions(evidence: str) -> list[str]:
     return [found[1]] if found else []
 
 
-async def by_store(given: Conversation) -> list[Found]:
+async def by_store(given: Conversation, model: str = LOCAL_MODEL) -> list[Found]:
     """What a store of these documents answers, through the class that the tools use."""
     names: dict[str, list[str]] = {}
     for document in given.documents:  # the same words twice are one memory
         names.setdefault(document.text.strip(), []).append(document.name)
     with tempfile.TemporaryDirectory() as root:
-        config = {"storage_root": root, "max_query_results": MOST, "embedding_model": "local"}
+        config = {"storage_root": root, "max_query_results": MOST, "embedding_model": model}
         storage = MemoryStorage(AGENT, config, clock=lambda: given.now)
         memories = [
             Memory(agent_id=AGENT, content=document.text, timestamp=document.time)
@@ -114,10 +116,11 @@ def counted(found: Sequence[Found]) -> dict[str, Any]:
 
 
 def measure(file: Path, log: Callable[[str], None] = print) -> dict[str, Any]:
-    """The counts by session and by turn, ready for JSON."""
+    """The counts by session and by turn, with each of our models, ready for JSON."""
     rows = {}
-    for by in ("session", "turn"):
-        log(f"locomo: by {by}")
-        found = [each for given in conversations(file, by) for each in asyncio.run(by_store(given))]
-        rows[f"by {by}"] = counted(found)
+    for by, model in itertools.product(("session", "turn"), (STATIC_MODEL, LOCAL_MODEL)):
+        log(f"locomo: by {by}, {model}")
+        given = conversations(file, by)
+        found = [each for talk in given for each in asyncio.run(by_store(talk, model))]
+        rows[f"by {by}, {model}"] = counted(found)
     return rows

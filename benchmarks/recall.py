@@ -13,10 +13,11 @@
 # pyright: reportMissingImports=false
 """Does a search find the right memory? `uv run benchmarks/recall.py`, a minute.
 
-On our own set (see `recall/README.md`), asked through a store as its users have it. `--model NAME`
-also measures a model that was fetched to this machine, `--endpoint URL MODEL` one of a service that
-is compatible with OpenAI's, and `--languages` the memories in four languages instead. `--unrelated`
-shows from which similarity a memory fits.
+On our own set (see `recall/README.md`), asked through a store as its users have it, with both of
+our models. `--model NAME` also measures a model that was fetched to this machine, `--endpoint URL
+MODEL` one of a service that is compatible with OpenAI's. `--everyday` asks about an ordinary
+person's year instead, and `--languages` about memories in four languages. `--unrelated` shows from
+which similarity a memory fits.
 `benchmarks/run.py --parts recall` puts our own set on the page.
 """
 
@@ -32,24 +33,23 @@ from typing import Any
 
 import numpy as np
 from memory_semantic import MemoryStorage
-from memory_semantic.limits import LEXICAL_WEIGHT, RECENCY_WINDOW
+from memory_semantic.limits import LEXICAL_WEIGHT, LOCAL_MODEL, RECENCY_WINDOW, STATIC_MODEL
 from rank_bm25 import BM25Okapi
-from recall_sets import FOLDER, ONE_WORD, OTHER_WORDS, Set, for_tuning, languages, own
+from recall_sets import FOLDER, ONE_WORD, OTHER_WORDS, Set, everyday, for_tuning, languages, own
 from report_recall import section
-from scoring import DEPTH, Answer, Question, by_kind, score, scores
+from scoring import DEPTH, METRICS, Answer, Question, by_kind, score, scores
 from tables import table
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # 1 is the most that can be set
-# Each adds something to the one before, and the last is the default: how much shared words count,
+# Each adds something to the one before, and the last is a store's own: how much shared words count,
 # whether what is of the last week counts more, and whether what is of a time that is named does.
 METHODS = {
     "meaning alone": (0.0, False, False),
     "and shared words": (LEXICAL_WEIGHT, False, False),
     "and recency": (LEXICAL_WEIGHT, True, False),
-    "and times": (LEXICAL_WEIGHT, True, True),
+    "and times": (OWN := (LEXICAL_WEIGHT, True, True)),
 }
-BUILT_IN = "built-in"
-SIMILARITIES = (0.05, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15)
+SIMILARITIES = (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.15)
 # Whether the answer is found, and whether the question is for tuning.
 PARTS = {
     **{(True, True): "answered (tune)", (False, True): "unrelated (tune)"},
@@ -74,10 +74,11 @@ def measure(
     found = {"BM25": _bm25(reported)}
     for name, settings in models.items():
         log(f"recall: {len(whole.texts)} memories, {len(reported.questions)} questions, {name}")
-        answers = asyncio.run(asked(reported, settings, list(METHODS.values())))
-        found |= {f"{name}: {what}": each for what, each in zip(METHODS, answers, strict=True)}
+        tried = METHODS if name == LOCAL_MODEL else {"all of it": OWN}
+        answers = asyncio.run(asked(reported, settings, list(tried.values())))
+        found |= {f"{name}: {what}": each for what, each in zip(tried, answers, strict=True)}
     tries = [(weight, True, True) for weight in WEIGHTS]
-    tuning = asyncio.run(asked(tuned, models[BUILT_IN], tries))
+    tuning = asyncio.run(asked(tuned, models[LOCAL_MODEL], tries))
     kinds = Counter((question.kind, for_tuning(question)) for question in whole.questions)
     return {
         "set": {
@@ -98,12 +99,13 @@ def measure(
 
 
 def _models(endpoint: tuple[str, str] | None, fetched: Sequence[str]) -> dict[str, Settings]:
-    """The built-in model and the others, by the names of tables."""
+    """The settings for each model: ours, and the others."""
     logging.getLogger("memory_semantic").setLevel(logging.ERROR)
-    models: dict[str, Settings] = {BUILT_IN: {"embedding_model": "local"}}
+    here = (STATIC_MODEL, *fetched, LOCAL_MODEL)
+    models: dict[str, Settings] = {name: {"embedding_model": name} for name in here}
     if endpoint:
         models[endpoint[1]] = {"base_url": endpoint[0], "embedding_model": endpoint[1]}
-    return models | {name: {"embedding_model": name} for name in fetched}
+    return models
 
 
 async def asked(
@@ -149,50 +151,69 @@ def in_languages(models: dict[str, Settings]) -> str:
     rows = []
     for name, settings in models.items():
         for language, given in languages().items():
-            [answers] = asyncio.run(asked(given, settings, [METHODS["and times"]]))
+            [answers] = asyncio.run(asked(given, settings, [OWN]))
             kinds = list(by_kind(answers).values())[1:]
             right = [sum(score("recall@1", each) > 0 for each in kind) for kind in kinds]
             rows.append([name, language, *map(str, right)])
     return table(["model", "language", OTHER_WORDS, ONE_WORD], rows)
 
 
+def of_a_person(models: dict[str, Settings]) -> str:
+    """As Markdown, how many of the everyday questions find an answer first, and among five."""
+    rows, given = [], everyday()
+    for name, settings in models.items():
+        [answers] = asyncio.run(asked(given, settings, [OWN]))
+        right = [sum(score(metric, each) > 0 for each in answers) for metric in METRICS]
+        rows.append([name, *map(str, right)])
+    return table(["model", "first", f"among five, of {len(given.questions)}"], rows)
+
+
 async def unrelated() -> str:
-    """As Markdown, by similarity and part: of the questions whose memory is among the first five,
-    and of those that have nothing to do with the memories, how many find nothing as similar. With
-    the built-in model, in the languages that it can read.
+    """As Markdown, in % and with the built-in model: how many are less similar than each
+    similarity. Of the memories that answer a question and are among its first five; and by part, of
+    the most similar that is found, by questions that find such a memory, and by others that have
+    nothing to do with the memories: with an ordinary person's, too many have.
     """
-    beside = (FOLDER / "unrelated.txt").read_text().splitlines()
+    others = (FOLDER / "unrelated.txt").read_text().splitlines()
+    strange = [Question("unrelated", text, frozenset()) for text in others]
+    team = own(), languages()["English"], languages()["German"]
+    answers: list[float] = []
     found: dict[tuple[bool, bool], list[float]] = {}
-    for given in (own(), languages()["English"], languages()["German"]):
-        strange = [Question("unrelated", text, frozenset()) for text in beside]
+    for given, asked in [*((each, strange) for each in team), (everyday(), [])]:
         with tempfile.TemporaryDirectory() as folder:
-            settings = {"storage_root": folder, "embedding_model": "local"}
+            settings = {"storage_root": folder, "embedding_model": LOCAL_MODEL}
             storage = MemoryStorage("recall", settings, clock=lambda now=given.now: now)
             await storage.restore(given.memories("recall"))
-            for question in [*given.questions, *strange]:
+            for question in [*given.questions, *asked]:
                 five = await storage.search(question.text, 5)
-                right = any(memory.content in question.answers for memory in five)
-                if right or question in strange:
-                    part = found.setdefault((right, for_tuning(question)), [])
+                right = [each.similarity for each in five if each.content in question.answers]
+                answers += right
+                if right or question in asked:
+                    part = found.setdefault((bool(right), for_tuning(question)), [])
                     part.append(max(memory.similarity for memory in five))
             await storage.close()
+    columns = {"answers": answers} | {PARTS[part]: found[part] for part in PARTS}
+    heads = [f"{name}, {len(values)}" for name, values in columns.items()]
     rows = [
-        [f"{least:.2f}", *(f"{100 * np.mean(np.array(found[key]) < least):.1f}" for key in PARTS)]
+        [f"{least:.2f}", *(f"{100 * np.mean(np.less(v, least)):.1f}" for v in columns.values())]
         for least in SIMILARITIES
     ]
-    return table(["similarity below", *(f"{PARTS[key]}, {len(found[key])}" for key in PARTS)], rows)
+    return table(["similarity below", *heads], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Does a search find the right memory?")
     parser.add_argument("--endpoint", nargs=2, metavar=("URL", "MODEL"), help="this model too")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="this one too")
+    parser.add_argument("--everyday", action="store_true", help="about an ordinary person's year")
     parser.add_argument("--languages", action="store_true", help="in four languages")
     parser.add_argument("--unrelated", action="store_true", help="from where on a memory fits")
     options = parser.parse_args()
     endpoint = tuple(options.endpoint) if options.endpoint else None
     if options.unrelated:
         print(asyncio.run(unrelated()))
+    elif options.everyday:
+        print(of_a_person(_models(endpoint, options.model)))
     elif options.languages:
         print(in_languages(_models(endpoint, options.model)))
     else:

@@ -1,4 +1,4 @@
-"""What recall is measured on: our own set and the four languages."""
+"""What recall is measured on: our own set, the four languages, and a person's year."""
 
 import json
 from collections.abc import Sequence
@@ -70,6 +70,19 @@ def languages() -> dict[str, Set]:
         texts = [row[code][0] for row in rows]
         sets[language] = Set(texts, [LONG_AGO] * len(texts), questions, NOW)
     return sets
+
+
+def everyday() -> Set:
+    """A year of an ordinary person, and sixty questions as they would ask them."""
+    rows = _lines("everyday.jsonl")
+    texts = {row["id"]: row["content"] for row in rows if "id" in row}
+    times = [datetime.fromisoformat(row["date"]) for row in rows if "id" in row]
+    questions = [
+        Question("everyday", row["question"], frozenset(texts[id] for id in row["answers"]))
+        for row in rows
+        if "question" in row
+    ]
+    return Set(list(texts.values()), times, questions, NOW)
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

@@ -28,8 +28,9 @@ def section(recall: dict[str, Any]) -> str:
             f"{recall['set']['memories']} memories of two years, {tuned} questions to tune on and "
             f"{reported} others, of which these figures are. In %, with the interval that holds "
             "95 % of what resampling the questions gives: answers that come first, and among the "
-            "first five, of all questions and by their kind. Each row of a model adds something "
-            "to the one before; the default is in bold.",
+            "first five, of all questions and by their kind. Each row of `local`, the built-in "
+            "model, adds something to the one before; the default is in bold. `static` is the part "
+            "of it that takes no time.",
             table(heads, rows),
             "How much shared words should count was chosen on the questions to tune on, by answers "
             f"among the first five: {tuning}. The default is {recall['weight']:g}. That the "
@@ -55,8 +56,8 @@ def locomo(found: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "[LoCoMo](https://github.com/snap-research/locomo) has ten long conversations and "
-            f"{found['by turn']['questions']:,} questions, each with the turns that answer it. "
-            "With the built-in model, in %; a memory is a session, or a turn. **Share** is the "
+            f"{next(iter(found.values()))['questions']:,} questions, each with the turns that "
+            "answer it. In %; a memory is a session, or a turn. **Share** is the "
             "mean share of the evidence among the first 5 or 10 results, a question without "
             "evidence counting as found; **any** and **all** are how many of the others have some "
             "of it there, or all. Images are left out.",

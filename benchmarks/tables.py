@@ -15,8 +15,8 @@ def is_ours(name: str) -> bool:
 
 
 def default_method(recall: Mapping[str, Any]) -> str:
-    """The method that a user has without a setting: the last of the built-in model."""
-    return [method for method in recall["methods"] if method.startswith("built-in")][-1]
+    """The method that a user has without a setting: the last of `local`."""
+    return [method for method in recall["methods"] if method.startswith("local")][-1]
 
 
 def number(value: float | None) -> str:

@@ -416,12 +416,12 @@ async def test_a_store_keeps_its_model(make: MakeStorage, clock: Clock) -> None:
     await make("alice").store("x")
     theirs = await make("alice").info()
     assert theirs and theirs.words and theirs.created == clock.now and theirs.endpoint is None
-    assert theirs.model == EmbeddingModel("local", EmbeddingGenerator("local").version, 256)
+    assert theirs.model == EmbeddingModel("local", EmbeddingGenerator("local").version, 640)
 
 
 async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> None:
     storage = make()
-    ids = await storage.store_many([(f"fact {i}", [f"tag {i % 7}"]) for i in range(30)])
+    ids = await storage.store_many([(f"fact {i}", [f"tag {i % 7}"]) for i in range(20)])
     assert await storage.check() == []
     await write(storage, "not what was stored", ids[3], key=point_id("fact 3"))
     [problem] = await storage.check()
@@ -461,7 +461,7 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
         assert points.keys() == set(texts)
         for text, point in points.items():
             assert (point.key, point.words) == (point_id(text), ranking.indexed(text))
-            assert len(point.vector) == 256
+            assert len(point.vector) == 640
             assert math.hypot(*point.vector) == pytest.approx(1, abs=2e-3)
         for tags, number in (["a"], 2), (["b"], 1), (["a", "b"], 2), (["c"], 0):
             assert store.points.count([("tags", "any", tags)]) == number

@@ -15,7 +15,7 @@ import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage, StorageError
-from memory_semantic.embeddings import local
+from memory_semantic.embeddings import static
 from plain_vectors import PlainVectors
 
 
@@ -76,7 +76,7 @@ async def test_another_series_of_the_built_in_model_is_another_model(
     make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_storage().store("x")
-    monkeypatch.setattr("memory_semantic.embeddings.local.model_version", lambda: "wordllama 0.5")
+    monkeypatch.setattr("memory_semantic.embeddings.static.version", lambda: "wordllama 0.5")
     with pytest.raises(StorageError, match=r"wordllama 0\.4.*wordllama 0\.5"):
         await make_storage().search("x")
 
@@ -132,21 +132,10 @@ model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 print(model.embed({text!r})[0].tolist())
 """
     library = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert eval(library.stdout) == pytest.approx(local.embed([text])[0], abs=1e-6)
+    assert eval(library.stdout) == pytest.approx(static.embed([text])[0], abs=1e-6)
 
 
-def test_a_young_process_and_an_old_one_give_the_same_vectors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    texts = [*NOTES, "数据库 🙂 " * 300]
-    monkeypatch.setattr(local, "_tokens_read", 0)
-    monkeypatch.setattr(local, "_BEFORE_NUMPY", 1_000_000)
-    young = local.embed(texts)
-    monkeypatch.setattr(local, "_BEFORE_NUMPY", 0)
-    assert local.embed(texts) == young
-
-
-def test_a_first_question_imports_no_numpy_and_nothing_for_other_models(root: Path) -> None:
+def test_a_first_question_imports_nothing_for_other_models(root: Path) -> None:
     script = f"""
 import asyncio, sys
 from memory_semantic import EmbeddingGenerator, MemoryStorage
@@ -154,7 +143,7 @@ storage = MemoryStorage("sam", {{"storage_root": {str(root)!r}, "embedding_model
 asyncio.run(storage.store("We chose PostgreSQL."))
 assert asyncio.run(storage.search("Which database?"))
 EmbeddingGenerator("org/model", base_url="http://localhost:1/v1")
-heavy = ("numpy", "wordllama", "memory_models", "fastembed", "onnxruntime")
+heavy = ("wordllama", "memory_models", "fastembed", "onnxruntime")
 print([name for name in heavy if name in sys.modules])
 """
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
@@ -162,10 +151,11 @@ print([name for name in heavy if name in sys.modules])
 
 async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -> None:
     generator = EmbeddingGenerator("local")
-    assert generator.dimensions == 256 and await generator.load()
+    assert generator.dimensions == 640 and await generator.load()
     batch = await generator.generate_batch(NOTES)
-    assert [len(vector) for vector in batch] == [256] * len(NOTES)
-    assert batch[3] == await generator.generate(NOTES[3]) == generator.embed_now(NOTES[3])
+    assert [len(vector) for vector in batch] == [640] * len(NOTES)
+    alone = await generator.generate(NOTES[3])
+    assert batch[3] == pytest.approx(alone, abs=1e-6) and alone == generator.embed_now(NOTES[3])
     with pytest.raises(EmbeddingError, match="no word"):  # and no wrong vector
         await generator.generate("")
     for other in (PlainVectors(), EmbeddingGenerator("m", "sk-some")):  # none answers at once

@@ -46,7 +46,7 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
         "format": 5,
         "agent": "sam",
         "engine": "qdrant-edge 0.9",
-        "embedding": ["local", "wordllama 0.4", 256],
+        "embedding": ["local", "all-MiniLM-L6-v2 int8, wordllama 0.4", 640],
         "endpoint": None,
         "shard": "shard-1",
         "memories": 0,  # when the shard was put in place

@@ -102,7 +102,9 @@ class TestCommand:
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         result = command.run("reembed", "--model", "text-embedding-3-small", input="y\n")
-        assert "from 'local' (wordllama 0.4), 256 dimensions" in result.stderr
+        assert (
+            "from 'local' (all-MiniLM-L6-v2 int8, wordllama 0.4), 640 dimensions" in result.stderr
+        )
         assert "5 memories to embed, about 7 tokens" in result.stderr
         assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
         assert "5 memories of sam with the model 'text-embedding-3-small'" in result.stdout

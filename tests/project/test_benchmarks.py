@@ -132,11 +132,12 @@ def test_what_a_store_finds_of_locomo_is_counted(file: Path) -> None:
     assert by_session.documents[0].text == 'Ann said, "My dog is Rex."\nAnn said, "My cat is Tom."'
     assert by_session.now.isoformat() == "2023-05-03T13:56:00+00:00"
     rows = locomo.measure(file)
-    assert (rows["by turn"]["questions"], rows["by turn"]["with evidence"]) == (3, 2)
-    assert (rows["by turn"]["any@10"], rows["by turn"]["all@10"]) == (2, 1)
+    by_turn = rows["by turn, local"]
+    assert (by_turn["questions"], by_turn["with evidence"]) == (3, 2)
+    assert (by_turn["any@10"], by_turn["all@10"]) == (2, 1)
     # One turn that they cite does not exist.
-    assert rows["by turn"]["share@10"] == pytest.approx((1 + 0.5 + 1) / 3, abs=1e-4)
-    assert rows["by session"]["any@5"] == 2
+    assert by_turn["share@10"] == pytest.approx((1 + 0.5 + 1) / 3, abs=1e-4)
+    assert rows["by session, local"]["any@5"] == 2
 
 
 async def test_a_search_that_finds_nothing_is_an_error(file: Path) -> None:

@@ -256,7 +256,7 @@ async def test_a_server_too_old_for_writes_that_only_insert_gets_no_memory(
 GOOD = {
     "format": 4,
     "agent": "sam",
-    "embedding": ["local", "wordllama 0.4", 256],
+    "embedding": ["local", "all-MiniLM-L6-v2 int8, wordllama 0.4", 640],
     "created": "2026-01-01T00:00:00Z",
 }
 STRANGE = [7, None, [], {}, {"format": "x"}, {"format": 4}, {**GOOD, "embedding": "x"}]

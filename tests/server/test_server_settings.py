@@ -137,5 +137,5 @@ async def test_a_store_is_created_as_the_settings_say(
     assert (made["replication_factor"], made["write_consistency_factor"]) == (5, 3)
     assert made["shard_number"] == 1  # in which all words are counted together
     [vector] = made["vectors"].values()
-    assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 256)
+    assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 640)
     assert made["hnsw_config"] == {"m": 0}  # no graph: a search compares all

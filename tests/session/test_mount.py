@@ -154,7 +154,7 @@ async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
     save = [{"tool": "memory", "arguments": {"operation": "save"}}]
     both = [*save, *store("Never use tabs in YAML, 7.")]
     hooks = {recall.NAME: {}, capture.NAME: {}}
-    asked = ("What did we decide about databases?", RULE)
+    asked = ("What holds the users table?", RULE)
     talk = await converse(
         "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks
     )

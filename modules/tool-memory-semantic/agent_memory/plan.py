@@ -20,6 +20,7 @@ async def plan(memories: Sequence["Memory"], generator: "EmbeddingGenerator") ->
     """
     characters = sum(len(memory.content) for memory in memories)
     number = min(len(memories), limits.EMBEDDING_BATCH)
+    await generator.load()  # once, however many texts there are
     started = time.perf_counter()
     if number:
         length = characters // len(memories)

@@ -29,7 +29,7 @@ VERSION = "all-MiniLM-L6-v2 int8"
 # The model reads so many tokens of a text, about 1,000 characters of English (its card), and texts
 # of as many together are computed at once. With more at once, a token takes as long.
 TOKENS = 256
-_FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
+FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
 _LAYERS, _HEADS = 6, 12
 
 
@@ -136,7 +136,7 @@ def _loaded() -> _Model:
         import numpy as np
         from threadpoolctl import ThreadpoolController
 
-        array = mapped(_FOLDER / "model.safetensors")
+        array = mapped(FOLDER / "model.safetensors")
 
         def linear(*names: str) -> _Linear:  # of several, one that does the work of all
             weights = [array[f"{n}.weight"] * array[f"{n}.weight.scale"][:, None] for n in names]
@@ -158,7 +158,7 @@ def _loaded() -> _Model:
                 norm=norm(f"{own}.output.LayerNorm"),
             )
 
-        words = tokenizer(_FOLDER / "tokenizer.json")
+        words = tokenizer(FOLDER / "tokenizer.json")
         words.no_padding()
         words.enable_truncation(TOKENS)
         kind, place = (

