@@ -27,9 +27,8 @@ WORDS = "words"
 _SENDS = 100
 
 # From so many memories on, a new shard with words is made to open fast: an open, a search and a
-# close take .6 of the processor at 10,000 memories (.8 once something new is beside them) and .25
-# at 100,000; at 1,000 it would be 1.9. Without words there is little to read at an opening, and it
-# would be 1.2 at 10,000.
+# close take .56 of the processor at 5,000 memories; at 1,000 it would be more than without. Without
+# words there is little to read at an opening, and it would be 1.2 at 10,000.
 LARGE = 5_000
 
 # The files that a search reads in full: the vectors and the indexes. No more, because each file
