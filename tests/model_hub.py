@@ -7,6 +7,7 @@ import sys
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -14,26 +15,30 @@ from local_server import LocalServer
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-ENGLISH, MULTILINGUAL = "snowflake/snowflake-arctic-embed-xs", "intfloat/multilingual-e5-small"
-MODEL_FILE = "onnx/model.onnx"
+BGE, MULTILINGUAL = "BAAI/bge-small-en-v1.5", "intfloat/multilingual-e5-small"
+# The file of each: what fastembed calls the first has another name at the hub.
+FILE_OF = {BGE: "model_optimized.onnx", MULTILINGUAL: "onnx/model.onnx"}
 _COMMIT = "c0ffee" * 6 + "c0ff"
 _ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 def graph(dimensions: int = 384) -> bytes:
-    """An ONNX model: at each place the mean of all bytes' vectors, which are much alike."""
+    """An ONNX model: at each place the sum of all bytes' vectors, which are much alike."""
     source = np.random.default_rng(0)
     table = source.standard_normal((len(_ALPHABET) + 1, dimensions)).astype(np.float32)
     table += 4 * source.standard_normal(dimensions).astype(np.float32)
     constants = [
         numpy_helper.from_array(table, "table"),
         numpy_helper.from_array(np.array(0, np.float32), "zero"),
+        numpy_helper.from_array(np.array([1]), "one"),
     ]
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["vectors"]),
-        helper.make_node("ReduceMean", ["vectors"], ["mean"], axes=[1]),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["mask", "one"], ["row"]),
+        helper.make_node("MatMul", ["row", "vectors"], ["sum"]),
         helper.make_node("Mul", ["vectors", "zero"], ["zeros"]),
-        helper.make_node("Add", ["zeros", "mean"], ["last_hidden_state"]),
+        helper.make_node("Add", ["zeros", "sum"], ["last_hidden_state"]),
     ]
     size = ["batch", "length"]
     inputs = [
@@ -54,7 +59,7 @@ def files() -> dict[str, bytes]:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return {
-        MODEL_FILE: graph(),
+        **dict.fromkeys(FILE_OF.values(), graph()),
         "tokenizer.json": tokenizer.to_str().encode(),
         "tokenizer_config.json": b'{"model_max_length": 512, "pad_token": "<pad>"}',
         "special_tokens_map.json": b'{"pad_token": "<pad>"}',
@@ -64,11 +69,13 @@ def files() -> dict[str, bytes]:
 
 
 class ModelHub(LocalServer):
-    """Has a small model under every name. Of the file `cut`, only half arrives."""
+    """Has a small model under every name. Of the file `cut`, only half arrives, and then nothing
+    until `go_on` is set.
+    """
 
     def __init__(self) -> None:
         self.files = files()
-        self.cut = ""
+        self.cut, self.go_on = "", Event()
         self.fetched: list[str] = []
         self.headers: list[dict[str, str]] = []
         hub = self
@@ -85,10 +92,14 @@ class ModelHub(LocalServer):
                 self.end_headers()
                 if name in hub.files and self.command == "GET":
                     hub.fetched.append(name)
-                    self.body = self.body[: len(self.body) // (2 if name == hub.cut else 1)]
 
             def do_GET(self) -> None:
                 self.do_HEAD()
+                if hub.cut and self.path.endswith(hub.cut):
+                    self.wfile.write(self.body[: len(self.body) // 2])
+                    self.wfile.flush()
+                    hub.go_on.wait(20)
+                    return
                 self.wfile.write(self.body)
 
             def log_message(self, format: str, *args: Any) -> None:
@@ -105,12 +116,15 @@ class ModelHub(LocalServer):
         ]
         return listed if tree else {"id": "of any name", "sha": _COMMIT}
 
-    def fetch(self, model: str, folder: Path) -> tuple[str, str]:
-        """The version of the model that a process fetched from here into `folder`, and stderr."""
+    def fetch(self, model: str, folder: Path, *, any_hash: bool = True) -> tuple[str, str]:
+        """The version of the model that a process fetched from here into `folder`, and stderr.
+        Unless `any_hash` will do, the files must be those that the makers published.
+        """
         script = (
-            "import sys; from memory_models import fetch\n"
+            "import sys; from memory_models import catalogue, fetch, version\n"
             "from memory_semantic import EmbeddingError\n"
-            "try: print(fetch(sys.argv[1]).version)\n"
+            f"if {any_hash}: catalogue.SHA256.clear()\n"
+            "try: print(fetch(sys.argv[1]) or version(sys.argv[1]))\n"
             "except EmbeddingError as error: sys.exit(str(error))"
         )
         environment = {**os.environ, "HF_ENDPOINT": self.url, "FASTEMBED_CACHE_PATH": str(folder)}

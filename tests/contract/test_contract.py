@@ -242,24 +242,31 @@ async def test_a_search_finds_the_same_best_as_a_full_scan(
         are_the_best(await plain.search(question, limit, since, tags), scores, limit)
 
 
+def pieces(text: str) -> set[str]:
+    """The pieces of a text in ASCII."""
+    found = set[str]()
+    for word in re.findall(r"\w+", text.lower()):
+        if len(word) < 4 or re.search("[0-9]", word):
+            found.add(f"<{word}>")
+        found |= {f"<{word}>"[i : i + 4] for i in range(len(word) - 1) if len(word) >= 4}
+    return found
+
+
 def rarities(question: str, texts: Sequence[str], deleted: Sequence[str] = ()) -> dict[str, float]:
-    """How rare the question's words are among the texts, and among those `deleted` that count."""
-    there, held = (
-        [set(re.findall(r"\w+", text.lower())) for text in some]
-        for some in (texts, [*texts, *deleted])
-    )
+    """How rare the question's pieces are among the texts, and among those `deleted` that count."""
+    there, held = ([pieces(text) for text in some] for some in (texts, [*texts, *deleted]))
     rarity = {}
-    for word in re.findall(r"\w+", question.lower()):
-        among = held if any(word in words for words in there) else there
-        n = sum(word in words for words in among)
-        rarity[word] = math.log(1 + (len(among) - n + 0.5) / (n + 0.5))
+    for piece in pieces(question):
+        among = held if any(piece in each for each in there) else there
+        n = sum(piece in each for each in among)
+        rarity[piece] = math.log(1 + (len(among) - n + 0.5) / (n + 0.5))
     return rarity
 
 
 def overlaps(rarity: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
-    """How much of the question's words each text contains, the rare ones counting more."""
-    held = [rarity.keys() & set(re.findall(r"\w+", text.lower())) for text in texts]
-    return np.array([sum(rarity[word] for word in words) for words in held]) / sum(rarity.values())
+    """How much of the question's pieces each text contains, the rare ones counting more."""
+    held = [rarity.keys() & pieces(text) for text in texts]
+    return np.array([sum(rarity[piece] for piece in each) for each in held]) / sum(rarity.values())
 
 
 async def test_shared_words_count_as_the_formula_says(
@@ -276,9 +283,9 @@ async def test_shared_words_count_as_the_formula_says(
     await storage.delete(await storage.store_many(deleted))
     question = "why is the Cache of T-7 a QUEUE, and not a zebra?"
     rarity = rarities(question, texts, deleted if home.counts_deleted else ())
-    common = {word for word, each in rarity.items() if each < math.log(3)}
-    assert {"the", "queue"} <= common and "zebra" not in common
-    kept = ranking.without_common(question, [crc32(word.encode()) for word in common])
+    common = {piece for piece, each in rarity.items() if each < math.log(3)}
+    assert pieces("the queue") <= common and not pieces("zebra") & common
+    kept = ranking.without_common(question, [crc32(piece.encode()) for piece in common])
     vectors = await EmbeddingGenerator("local").generate_batch([kept, *texts])
     cosines = home.cosines(vectors[0], vectors[1:])
     similarity = np.maximum(0, (cosines + 0.3 * overlaps(rarity, texts) ** 2) / 1.3)

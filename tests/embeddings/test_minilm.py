@@ -84,10 +84,10 @@ def test_its_vectors_are_those_of_the_maker(
         ones = {f"{name}.scale": np.ones(len(each), "f4") for name, each in theirs.items()}
         monkeypatch.setattr(minilm, "mapped", lambda _: theirs | ones)
         minilm._loaded.cache_clear()
-        exact = unit(TEXTS)
+        exact = unit([*TEXTS, EXAMPLE])
         minilm._loaded.cache_clear()
-        assert (ours * exact).sum(axis=1).min() > 1 - 1e-3
-        assert unit([EXAMPLE])[0, :6] == pytest.approx(PUBLISHED, abs=2e-4)
+        assert (ours * exact[:-1]).sum(axis=1).min() > 1 - 1e-3
+        assert exact[-1, :6] == pytest.approx(PUBLISHED, abs=2e-4)
 
 
 def test_texts_together_have_the_vectors_that_each_has_alone() -> None:
@@ -121,12 +121,14 @@ def test_it_computes_on_one_thread_and_leaves_the_number_of_the_host() -> None:
         each.join()
     done.set()
     watching.join()
-    assert 1 in seen and numbers() == before
+    assert numbers() == before and (1 in seen or not blas.info())  # there is none on macOS
 
 
 def test_a_child_forked_while_a_thread_embeds_can_embed() -> None:
     busy = threading.Thread(target=minilm.embed, args=(TEXTS,))
     busy.start()
+    while not minilm._turn.locked():
+        pass
     child = os.fork()
     if not child:
         os._exit(0 if len(minilm.embed(["x"])[0]) == 384 else 3)
@@ -134,16 +136,31 @@ def test_a_child_forked_while_a_thread_embeds_can_embed() -> None:
     busy.join()
 
 
-@pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1_000])
+
+
+def another(file: Path) -> None:
+    file.write_bytes(b"x")
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("harm", [gone, cut, another])
 async def test_damaged_files_are_an_error_that_says_what_to_do(
-    harm: Any, make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harm: Any, name: str, make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in MADE:
-        (tmp_path / name).write_bytes((minilm.FOLDER / name).read_bytes())
-    harm(tmp_path / "model.safetensors")
+    for each in MADE:
+        (tmp_path / each).write_bytes((minilm.FOLDER / each).read_bytes())
+    harm(tmp_path / name)
     monkeypatch.setattr(minilm, "FOLDER", tmp_path)
     minilm._loaded.cache_clear()
-    with pytest.raises(EmbeddingError, match=r"cannot be read. Reinstall .* Nothing was changed"):
+    with pytest.raises(
+        EmbeddingError, match=r"cannot be loaded: .*Reinstall .* Nothing was changed"
+    ):
         await make_storage().store("x")
     monkeypatch.undo()
     assert len(minilm.embed(["x"])) == 1  # nothing was remembered

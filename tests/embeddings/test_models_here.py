@@ -1,8 +1,8 @@
 """Models that run on this machine through fastembed: never sent anywhere, never replaced."""
 
 import asyncio
-import json
 import math
+import os
 import shutil
 import socket
 import subprocess
@@ -13,23 +13,25 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
+import memory_models
 import pytest
-from command import EXECUTABLE, Command, invoke
-from conftest import MakeStorage
+from command import Command, settings
+from conftest import MakeStorage, MakeTools
 from embeddings_server import EmbeddingsServer
-from memory_models import running
-from memory_models.catalogue import SAMPLE, prefixes
+from memory_models import PACKAGE, prefixes
+from memory_models.catalogue import SAMPLE
 from memory_semantic import EmbeddingError, EmbeddingGenerator, StorageError
 from memory_semantic.embeddings.choice import lexical_weight
 from memory_semantic.embeddings.generator import english_only
 from memory_semantic.settings import StorageConfig
-from model_hub import ENGLISH, MODEL_FILE, MULTILINGUAL, ModelHub, graph
+from model_hub import BGE, FILE_OF, MULTILINGUAL, ModelHub
 
 TEXT = "a private thought"
-# The versions of the hub's models, and the first numbers of the vector of TEXT.
+VERSION = "c0ffeec0ffee.1"
+# The first numbers of the vector of TEXT.
 MADE = {
-    ENGLISH: ("sha256 d19c175de3ff", [-0.019432, -0.039899, 0.074379, -0.091458]),
-    MULTILINGUAL: ("sha256 3761aaf379b6", [-0.009671, -0.05017, 0.036177, -0.109315]),
+    BGE: [-0.019616, -0.039702, 0.074379, -0.090772],
+    MULTILINGUAL: [-0.009933, -0.049957, 0.036177, -0.108525],
 }
 
 
@@ -41,12 +43,12 @@ def hub() -> Iterator[ModelHub]:
 
 @pytest.fixture(scope="module")
 def fetched_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both recommended models, as `fetch` leaves them."""
+    """A folder with two models, as `fetch` leaves them."""
     folder = tmp_path_factory.mktemp("models")
     with ModelHub() as hub:
-        for name in ("english", "multilingual"):
+        for name in (BGE, MULTILINGUAL):
             got, said = hub.fetch(name, folder)
-            assert got, said
+            assert got == VERSION, said
     return folder
 
 
@@ -61,22 +63,16 @@ def models(fetched_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError("a session tried to reach the network")
 
     monkeypatch.setattr(socket.socket, "connect", no_network)
-    running._loaded.cache_clear()
+    memory_models._loaded.cache_clear()
     return folder
 
 
-def change_record(model: str, **fields: Any) -> None:
-    record = running.record_of(model)
-    record.write_text(json.dumps(json.loads(record.read_text()) | fields))
-
-
-@pytest.mark.parametrize(("name", "real"), [("english", ENGLISH), ("multilingual", MULTILINGUAL)])
+@pytest.mark.parametrize(("name", "real"), [(BGE, BGE), ("Multilingual", MULTILINGUAL)])
 async def test_a_fetched_model_keeps_its_version_and_vectors_and_a_store_gets_it(
     models: Path, make_storage: MakeStorage, command: Command, name: str, real: str
 ) -> None:
-    version, numbers = MADE[real]
     vector = await EmbeddingGenerator(name).generate(TEXT)
-    assert vector[:4] == pytest.approx(numbers, abs=1e-4)
+    assert vector[:4] == pytest.approx(MADE[real], abs=1e-4)
     await make_storage().store_many([TEXT, "xyzzy"])
     await asyncio.to_thread(command.run, "reembed", "--model", name, "--yes")
     for same in (None, real):  # whoever names none, or the real name, has the same store
@@ -84,10 +80,15 @@ async def test_a_fetched_model_keeps_its_version_and_vectors_and_a_store_gets_it
         assert (await storage.search(TEXT))[0].content == TEXT
         info = await storage.info()
         assert info and info.words and info.endpoint is None
-        assert info.model == (real, version, 384)
-    change_record(real, version="sha256 another")
-    with pytest.raises(StorageError, match=r"sha256 .*sha256 another.*agent-memory reembed"):
+        assert info.model == (real, VERSION, 384)
+    [commit] = memory_models._folder(real).glob("models--*/refs/main")
+    commit.write_text("another")
+    with pytest.raises(StorageError, match=r"c0ffeec0ffee.*another.*agent-memory reembed"):
         await make_storage(embedding_model=None).search(TEXT)
+    shutil.rmtree(commit.parent.parent)
+    settings(embedding_model=name)
+    said = (await asyncio.to_thread(command.run, "doctor", code=1)).stdout
+    assert f"model use {real}" in said and "or switch to the built-in model" in said
 
 
 async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(
@@ -100,7 +101,7 @@ async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     for name, real in (("multilingual", MULTILINGUAL), ("openai/x", "openai/x")):
-        missing = f"changed. Run `agent-memory model fetch {real}`"
+        missing = f"changed. Run: agent-memory model use {real}$"
         with pytest.raises(EmbeddingError, match=missing):
             await make_storage(embedding_model=name).store(TEXT)
     assert server.requests == [] and await make_storage().info() is None
@@ -114,12 +115,15 @@ async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(
             await make_storage("alice", embedding_model=same).search(TEXT)
 
 
-async def test_a_missing_package_is_named_with_the_line_that_installs_it(
-    models: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_session_without_the_package_names_the_line_that_brings_it_and_the_model(
+    tmp_path: Path, make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "find_spec", lambda _: None)
-    with pytest.raises(EmbeddingError, match=r"uv pip install --python .* \"fastembed>="):
-        await EmbeddingGenerator("english").generate(TEXT)
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    tools = await make_tools(embedding_model="multilingual")
+    said = await tools.refused("memory_store", content=TEXT)
+    line = f'uv pip install --python {sys.executable} "{PACKAGE}" && agent-memory model use '
+    assert f"needs the package fastembed. Nothing was changed. Run: {line}{MULTILINGUAL}" in said
 
 
 def cut(path: Path) -> None:
@@ -130,34 +134,30 @@ def scribble(path: Path) -> None:
     path.write_bytes(b"\xff" * path.stat().st_size)
 
 
-def replace(path: Path) -> None:
-    """With another model, of the recorded size."""
-    path.write_bytes(graph(dimensions=8))
-    change_record(ENGLISH, files={MODEL_FILE: path.stat().st_size})
-
-
-def harm_the_record(_: Path) -> None:
-    running.record_of(ENGLISH).write_text("{")
-
-
-@pytest.mark.parametrize("harm", [cut, scribble, replace, Path.unlink, harm_the_record])
+@pytest.mark.parametrize("harm", [cut, scribble, Path.unlink])
 async def test_a_damaged_model_is_named_and_fetched_again(
     models: Path, hub: ModelHub, make_storage: MakeStorage, harm: Callable[[Path], Any]
 ) -> None:
-    harm(running.fetched(ENGLISH).path / MODEL_FILE)
-    with pytest.raises(EmbeddingError, match=r"are damaged.*Nothing was changed.*model fetch"):
-        await make_storage(embedding_model="english").store(TEXT)
-    assert hub.fetch("english", models)[0] == MADE[ENGLISH][0]
-    running._loaded.cache_clear()  # as in a new process
-    await make_storage(embedding_model="english").store(TEXT)
+    [file] = memory_models._folder(BGE).glob(f"models--*/snapshots/*/{FILE_OF[BGE]}")
+    harm(file.resolve())
+    with pytest.raises(EmbeddingError, match=r"damaged files.*Nothing was changed.*model use"):
+        await make_storage(embedding_model=BGE).store(TEXT)
+    seen = "fetched" if harm is scribble else "damaged"
+    assert memory_models.state(BGE) == seen
+    assert hub.fetch(BGE, models)[0] == VERSION
+    memory_models._loaded.cache_clear()  # as in a new process
+    await make_storage(embedding_model=BGE).store(TEXT)
 
 
 async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, run = [], running.run
-    monkeypatch.setattr(running, "run", lambda model, new: asked.extend(new) or run(model, new))
     generator = EmbeddingGenerator("multilingual")
+    await generator.generate(TEXT)  # which loads the model
+    asked, run = [], memory_models.run
+    monkeypatch.setattr(
+        memory_models, "run", lambda model, new: asked.extend(new) or run(model, new)
+    )
     vectors = await generator.generate_batch(SAMPLE)
     await generator.generate_batch(["what was it?"], questions=True)
     assert asked == [*(f"passage: {text}" for text in SAMPLE), "query: what was it?"]
@@ -170,27 +170,27 @@ async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
 async def test_a_model_is_loaded_once_and_a_cancelled_batch_ends_at_once_and_embeds_no_more(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loads, load = [], running.load
-    monkeypatch.setattr(running, "load", lambda *given: loads.append(given) or load(*given))
-    generator = EmbeddingGenerator("english")
+    generator = EmbeddingGenerator(BGE)
     texts = [f"{number}" for number in range(8)]
     together = await asyncio.gather(*map(generator.generate, texts))
-    assert len(loads) == 1 and together == await generator.generate_batch(texts)
-    asked, begun, may_end, run = [], asyncio.Event(), threading.Event(), running.run
+    assert together == await generator.generate_batch(texts)
+    assert memory_models._loaded.cache_info().misses == 1
+    asked, begun, may_end, run = [], asyncio.Event(), threading.Event(), memory_models.run
     loop = asyncio.get_running_loop()
 
-    def slow(model: Any, texts: list[str]) -> list[list[float]]:
+    def slow(model: Any, texts: list[str]) -> list[Any]:
         asked.extend(texts)
         loop.call_soon_threadsafe(begun.set)
         may_end.wait(20)
         return run(model, texts)
 
-    monkeypatch.setattr(running, "run", slow)
+    monkeypatch.setattr(memory_models, "run", slow)
     batch = asyncio.create_task(generator.generate_batch(["x"] * 1000))
     await begun.wait()
     batch.cancel()
     await asyncio.gather(batch, return_exceptions=True)
-    assert not may_end.is_set() and not running._turn.acquire(blocking=False)  # still at work
+    turn = memory_models._turns[os.getpid()]
+    assert not may_end.is_set() and not turn.acquire(blocking=False)  # still at work
     may_end.set()
     await generator.generate("the next one")
     assert asked == ["x", "the next one"]
@@ -199,27 +199,27 @@ async def test_a_model_is_loaded_once_and_a_cancelled_batch_ends_at_once_and_emb
 async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_models_here(
     models: Path, make_storage: MakeStorage
 ) -> None:
-    storage = make_storage(embedding_model="english")
+    storage = make_storage(embedding_model=BGE)
     await storage.store_many(["배포는 금요일 오후에 하지 않는다.", *SAMPLE[:6]])
     [found, *_] = await storage.search("금요일 배포")
     assert found.content.startswith("배포는") and (found.score or 0) > 0.5
-    assert english_only("local") and english_only("BAAI/bge-small-en-v1.5")
+    assert english_only("local") and english_only(BGE)
     assert not english_only(MULTILINGUAL) and not english_only("BAAI/bge-small-zh-v1.5")
     there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
-    assert lexical_weight(storage.config, ENGLISH) == lexical_weight(storage.config, "local") == 1
-    assert lexical_weight(there, ENGLISH) == 0  # at a service, words do not count
+    assert lexical_weight(storage.config, BGE) == lexical_weight(storage.config, "local") == 1
+    assert lexical_weight(there, BGE) == 0  # at a service, words do not count
     assert lexical_weight(storage.config, "text-embedding-3-small") == 0
 
 
 def test_a_child_of_a_process_that_has_loaded_a_model_can_use_it(models: Path) -> None:
     script = """
 import asyncio, os, logging
-from memory_models import running
+import memory_models
 from memory_semantic import EmbeddingGenerator
 def vector():
-    return asyncio.run(EmbeddingGenerator("english").generate("x" * 10_000))
+    return asyncio.run(EmbeddingGenerator("BAAI/bge-small-en-v1.5").generate("x" * 10_000))
 before = vector()
-with running._turn:  # as while another thread embeds
+with memory_models._turns[os.getpid()]:  # as while another thread embeds
     child = os.fork()
     if not child:
         os._exit(0 if vector() == before else 3)
@@ -230,46 +230,29 @@ print(os.waitpid(child, 0)[1], logging.getLogger().handlers)
     assert (done.stdout, done.stderr) == ("0 []\n", "")
 
 
-def test_an_interrupted_fetch_is_not_used_and_the_next_one_resumes_without_a_token(
+def test_a_fetch_that_failed_is_not_used_and_the_next_one_needs_no_token(
     hub: ModelHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
-    hub.cut = MODEL_FILE
-    got, said = hub.fetch("english", tmp_path)  # each is a process that loads fastembed
-    assert got == "" and "could not be fetched" in said and "it resumes" in said
-    with pytest.raises(EmbeddingError, match="has not been fetched"):
-        running.fetched(ENGLISH)
+    hub.cut = FILE_OF[BGE]
+    hub.go_on.set()
+    got, said = hub.fetch(BGE, tmp_path)  # each is a process that loads fastembed
+    assert got == "" and "could not be fetched" in said and "run it again" in said
+    with pytest.raises(EmbeddingError, match="is not on this machine"):
+        memory_models.version(BGE)
     hub.cut = ""
-    hub.fetched.clear()
-    assert hub.fetch("english", tmp_path)[0] == MADE[ENGLISH][0]
-    assert hub.fetched == [MODEL_FILE]
+    assert hub.fetch(BGE, tmp_path)[0] == VERSION
     assert not any("authorization" in headers for headers in hub.headers)
     hub.headers.clear()
-    assert hub.fetch("english", tmp_path) == (MADE[ENGLISH][0], "") and hub.headers == []
+    assert hub.fetch(BGE, tmp_path) == (VERSION, "") and hub.headers == []
     assert not [path for path in tmp_path.rglob("*") if path.name == "README.md"]
 
 
-def test_a_fetched_model_is_listed_as_such_and_with_json_nothing_else_is_printed(
-    hub: ModelHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_other_weights_than_those_that_the_maker_published_are_refused(
+    hub: ModelHub, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
-    monkeypatch.setenv("HF_ENDPOINT", hub.url)
-
-    def fetch(*arguments: str) -> tuple[str, str]:
-        command = [str(EXECUTABLE), "model", "fetch", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=50)
-        assert done.returncode == 0, done.stderr
-        return done.stdout, done.stderr
-
-    said, progress = fetch("multilingual")
-    assert said.startswith(f"{MULTILINGUAL} is here") and "100%" in progress
-    assert "agent-memory reembed --model multilingual" in progress
-    rows = json.loads(invoke("model", "list", "--json").stdout)
-    states = {row["model"]: (row["name"], row["state"]) for row in rows}
-    here = ("multilingual", "fetched")
-    assert states == {ENGLISH: ("english", "not fetched"), MULTILINGUAL: here}
-    said, progress = fetch("english", "--json")
-    assert json.loads(said)["model"] == ENGLISH and progress == ""
-    assert "Did you mean 'english'" in invoke("model", "fetch", "englsh", code=2).stderr
-    assert "agent-memory model list" in invoke("model", "fetch", "no/such", code=2).stderr
+    folder = tmp_path / "models"
+    got, said = hub.fetch(MULTILINGUAL, folder, any_hash=False)
+    assert got == "" and "but its maker's has ca456c06b3a9" in said
+    assert not any(folder.iterdir())

@@ -36,7 +36,8 @@ async def test_a_search_is_three_requests_and_two_without_words(
     assert len(await storage.search("team 7")) == 5
     assert qdrant.requests == [INFO, QUERY, QUERY]
     qdrant.requests.clear()
-    assert len(await make_storage(qdrant_url=qdrant.url, lexical_weight=0).search("team 7")) == 5
+    without = make_storage(qdrant_url=qdrant.url, lexical_weight=0)
+    assert len(await without.search("team 7")) == 5
     assert qdrant.requests == [INFO, QUERY]
 
 

@@ -9,10 +9,12 @@ from importlib.metadata import version
 from memory_semantic import (
     AgentMemoryError,
     EmbeddingError,
+    EmbeddingGenerator,
     Finding,
     InputError,
     MemoryStorage,
     ShowProgress,
+    StorageConfig,
     StorageError,
     StoreInfo,
     Waiting,
@@ -112,7 +114,7 @@ async def _about_model(storage: MemoryStorage, progress: ShowProgress, offline: 
             raise StorageError(f"{name} gives {len(vector)} dimensions, the store has {info.model}")
     except AgentMemoryError as error:
         passing = isinstance(error, EmbeddingError) and error.may_pass
-        mend = "" if passing else _mend_model(info, storage.config.embedding_model)
+        mend = "" if passing else _mend_model(info, storage.config)
         return Finding("problem", "model", str(error), mend)
     except TimeoutError:
         text = f"{name} gave no answer within {_SERVICE_SECONDS:.0f} seconds"
@@ -120,8 +122,10 @@ async def _about_model(storage: MemoryStorage, progress: ShowProgress, offline: 
     return Finding("ok", "model", f"{name} answers, {len(vector)} dimensions")
 
 
-def _mend_model(info: StoreInfo | None, configured: str | None) -> str:
-    if info and configured and configured != info.model.model:
+def _mend_model(info: StoreInfo | None, config: StorageConfig) -> str:
+    configured = config.embedding_model
+    real = configured and EmbeddingGenerator(configured, base_url=config.base_url).model
+    if info and real and real != info.model.model:
         return f"or change the store: agent-memory reembed --model {configured}"
     if info and info.model.model != limits.LOCAL_MODEL:
         return "or switch to the built-in model: agent-memory reembed --model local"

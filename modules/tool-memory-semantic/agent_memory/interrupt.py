@@ -1,15 +1,19 @@
-"""Ctrl-C before a command does anything.
+"""Ctrl-C before a command does anything, and while it fetches.
 
-Until then it ends the process at once. As an exception amid an import, Python can lose it and keep
+Then it ends the process at once. As an exception amid an import, Python can lose it and keep
 the lock of all imports: the next thread that imports would wait for ever.
 """
 
 import os
 import signal
 
+_said = ""
 
-def end_at_once() -> None:
-    """Let Ctrl-C end the process, exit code 1, until `raise_again` is called."""
+
+def end_at_once(said: str = "Interrupted before it began. Nothing was changed.") -> None:
+    """Let Ctrl-C say this and end the process, exit code 1, until `raise_again` is called."""
+    global _said
+    _said = said
     signal.signal(signal.SIGINT, _end)
 
 
@@ -20,5 +24,5 @@ def raise_again() -> None:
 
 
 def _end(*_: object) -> None:
-    os.write(2, b"Interrupted before it began. Nothing was changed.\n")
+    os.write(2, f"{_said}\n".encode())
     os._exit(1)

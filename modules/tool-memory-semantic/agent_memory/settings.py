@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from memory_semantic import InputError, configured_agent, limits
 
+from . import yaml_edit
+from .files import write
+
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage, Place
 
@@ -65,6 +68,26 @@ class Settings:
         lines = [f"      {name}: {value}" for name, value in values.items() if value]
         return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
 
+    def set(self, **values: str | None) -> Path | None:
+        """Write these settings where `to_set` tells a person to; in that file, which is returned,
+        all else stays as it is. None if that cannot be done: then nothing was written.
+        """
+        path = Path(self.sources.get(next(iter(values)), home() / "settings.yaml"))
+        try:
+            own = _config(_module(_yaml(path))) if path.exists() else {}
+            text = path.read_bytes().decode() if path.exists() else ""
+            for key, value in values.items():
+                if key in self.sources and not (self.sources[key] == str(path) and key in own):
+                    return None  # another file, or modules: tools, counts more
+                text = yaml_edit.with_value(text, ["overrides", MODULE, "config", key], value)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mode = path.stat().st_mode if path.exists() else 0o600
+            write(str(path), text.encode())
+            path.chmod(mode)
+        except (OSError, ValueError):
+            return None
+        return path
+
 
 def load(root: str | None) -> Settings:
     """The settings that the files and the environment give now, with the stores in `root` if it is
@@ -79,7 +102,7 @@ def load(root: str | None) -> Settings:
         except (OSError, ValueError) as error:
             settings.problems.append(f"{path} is skipped, by Amplifier too: {_reason(error)}.")
             continue
-        module = _mapping(_mapping(content.get("overrides")).get(MODULE))
+        module = _module(content)
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
         wrong = {"at the top": content, "under session:": content.get("session")}
         for where, fields in {**wrong, f"under {MODULE}: without config:": module}.items():
@@ -172,6 +195,10 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeError):
         return "it is not UTF-8 text"
     return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)
+
+
+def _module(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(content.get("overrides")).get(MODULE))
 
 
 def _config(module: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -39,9 +39,10 @@ PRIORITY = 20  # before hooks with the kernel's default of 100
 
 # How long recall may delay a prompt.
 MAX_SECONDS = 2.0
-# How much of a prompt is searched for: half from its beginning, half from its end. It is masked
-# before it is cut, with enough text around either half to see the longest key whole.
-MAX_QUERY_CHARS = 2_000
+# How much of a prompt is searched for: half from its beginning, half from its end, where a question
+# often stands. The built-in model reads no more. It is masked before it is cut, with enough text
+# around either half to see the longest key whole.
+MAX_QUERY_CHARS = 1_000
 _MASKED_CHARS = 20_000
 # How much of a memory is shown; longer ones are cut.
 MAX_SHOWN_CHARS = 600
@@ -50,8 +51,8 @@ _RECENT_LOOKED_THROUGH = 100
 
 # The cosine from which a memory is close to a prompt, by embedding model. Measured by
 # benchmarks/recall_hook.py for the built-in model: with .28 the answer is recalled for 62 % of the
-# questions, with .24 for 67 % and with .32 for 54 %, and nothing for 57 % of small talk (45 %,
-# 75 %). For `static` and E5 (with 4-bit weights) in the same way. Arctic's is that of MiniLM, whose
+# questions, and nothing for 57 % of small talk; with .24 for 67 % and 45 %; with .32 for 54 % and
+# 75 %. For `static` and E5 (with 4-bit weights) in the same way. Arctic's is that of MiniLM, whose
 # architecture it shares. Not measured for OpenAI's: published examples have
 # 0.08 to 0.25 for questions off topic and 0.44 on topic with the newer two, and 0.77 to 0.79 off
 # topic with ada. Other models differ; if it is too low, the budget still holds.

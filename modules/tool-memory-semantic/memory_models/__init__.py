@@ -1,21 +1,170 @@
-"""Embedding models that `fastembed` runs on this machine: which there are, which were fetched.
-
-Importing this does not import fastembed.
+"""Embedding models that `fastembed` runs on this machine, once it has fetched them. Each has a
+cache of its own; fastembed compares the sizes of its files. Importing this does not import it.
 """
 
-from .catalogue import RECOMMENDED, english_only, prefixes, real_name
-from .fetching import all_fetched, fetch, listed
-from .running import embed, fetched, missing
+import os
+import shlex
+import shutil
+import sys
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
 
-__all__ = [
-    "RECOMMENDED",
-    "all_fetched",
-    "embed",
-    "english_only",
-    "fetch",
-    "fetched",
-    "listed",
-    "missing",
-    "prefixes",
-    "real_name",
-]
+from memory_semantic.errors import UNCHANGED, EmbeddingError, shortage
+from memory_semantic.limits import MULTILINGUAL
+from memory_semantic.network import proxied
+
+from .catalogue import PREFIXES, PREPARED, SAMPLE, SHA256
+
+PACKAGE = "fastembed>=0.9,<0.10"
+_turns: dict[int, Lock] = {}  # by process: a thread that a child lacks may hold its parent's
+
+
+def listed() -> dict[str, dict[str, Any]]:
+    """What fastembed says about each model, by its name. Raises EmbeddingError if it is missing."""
+    return {one["model"]: one for one in _library().list_supported_models()}
+
+
+def state(model: str) -> str:
+    """`fetched`, `not fetched`, or `damaged` if its file is missing or has another size."""
+    try:
+        return "fetched" if _commit(model) and _files(model) else "not fetched"
+    except Exception:
+        return "damaged"
+
+
+def version(model: str) -> str:
+    """What vectors of a model depend on: the commit of its files at the hub, and how texts are
+    prepared. Raises EmbeddingError if it was not fetched.
+    """
+    if not (commit := _commit(model)):
+        raise _unusable(model, "is not on this machine. (If a service has it, set base_url.)")
+    return f"{commit:.12}.{PREPARED}"
+
+
+def prefixes(model: str) -> tuple[str, str]:
+    """The prefixes of a question and of a memory for this model."""
+    return next((pair for name, pair in PREFIXES.items() if model.startswith(name)), ("", ""))
+
+
+def embed(model: str, text: str) -> list[float]:
+    """The vector of a text, not normalised. Blocks; loads the model at the process's first call.
+    Raises EmbeddingError if the model or the package is not here, or cannot be loaded.
+    """
+    # Only one thread at a time: together they would take as long, and more memory.
+    with _turns.setdefault(os.getpid(), Lock()):
+        loaded, centre = _loaded(model, version(model), os.getpid())
+        [vector] = run(loaded, [text])
+    return (vector - centre).tolist()
+
+
+def run(loaded: Any, texts: list[str]) -> list[Any]:
+    """The vectors of some texts as the model gives them, as arrays of norm 1."""
+    vectors = [vector.astype(float) for vector in loaded.embed(texts)]
+    return [vector / ((vector @ vector) ** 0.5 or 1.0) for vector in vectors]
+
+
+def fetch(model: str, show_progress: bool = False) -> None:
+    """Fetch and try a model that is `listed`; one that is here and whole needs no network. Blocks.
+    Progress is shown on standard error. Raises EmbeddingError if it could not be fetched or does
+    not work; fetching it again then begins anew.
+    """
+    try:
+        embed(model, SAMPLE[0])
+        return
+    except EmbeddingError as error:
+        if shortage(error):
+            raise
+    _library()  # before the next line, whose package reads what it sets
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+
+    try:
+        shutil.rmtree(_folder(model), ignore_errors=True)  # damaged, or half of it
+        _folder(model).mkdir(parents=True, exist_ok=True)
+        enable_progress_bars() if show_progress else disable_progress_bars()
+        files = _files(model, local_files_only=False)
+        for name, known in SHA256.items() if model == MULTILINGUAL else ():
+            if (found := sha256((files / name).read_bytes()).hexdigest()) != known:
+                shutil.rmtree(_folder(model))
+                raise ValueError(f"{name} has the SHA-256 {found}, but its maker's has {known}.")
+    except Exception as error:
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}."
+        raise EmbeddingError(
+            f"The model {model!r} could not be fetched: {shortage(error) or said} {UNCHANGED} "
+            f"Check the network{proxied()} and the folder {_folder(model)}, then run it again."
+        ) from error
+    embed(model, SAMPLE[0])
+
+
+def _files(model: str, local_files_only: bool = True) -> Path:
+    one = listed()[model]
+    needed = [one["model_file"], *one["additional_files"]]
+    # Making a TextEmbedding would hide an error, and wait for 39 s before it gives up.
+    folder = _library().download_files_from_huggingface(
+        one["sources"]["hf"], str(_folder(model)), needed, local_files_only=local_files_only
+    )
+    Path(folder, one["model_file"]).stat()  # its size was compared, if it is there
+    return Path(folder)
+
+
+@cache
+def _loaded(model: str, version: str, process: int) -> tuple[Any, Any]:
+    # The model, and the mean of the sample's vectors. A child of the process loads its own, and
+    # keeps its parent's: to free it would wait for threads that the child lacks.
+    try:
+        loaded = _library()(
+            model,
+            specific_model_path=str(_files(model)),
+            providers=["CPUExecutionProvider"],
+            threads=min(4, os.cpu_count() or 1),  # more do not make a short text faster
+            enable_cpu_mem_arena=False,  # it would keep the memory of the longest text
+        )
+        sample = [prefix + text for prefix in prefixes(model) for text in SAMPLE]
+        return loaded, sum(run(loaded, sample)) / len(sample)
+    except Exception as error:
+        lacking = shortage(error)
+        why = f"cannot be loaded: {lacking}" if lacking else "has damaged files."
+        raise _unusable(model, why) from error
+
+
+def _library() -> Any:
+    # fastembed's class of models, which then also lists the recommended one.
+    if find_spec("fastembed") is None:
+        raise _unusable(MULTILINGUAL, "")
+    # Read when the packages are imported. A variable that is already set is somebody's choice.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")  # a public model needs no account
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    source = ModelSource(hf=MULTILINGUAL)
+    with suppress(ValueError):  # it is listed
+        TextEmbedding.add_custom_model(
+            MULTILINGUAL, PoolingType.MEAN, True, source, 384, license="mit", size_in_gb=0.487
+        )
+    return TextEmbedding
+
+
+def _folder(model: str) -> Path:
+    # A cache of its own, so that it is found without fastembed's list of what it is called there.
+    folder = os.environ.get("FASTEMBED_CACHE_PATH", "").strip() or "~/.amplifier/models"
+    return Path(folder).expanduser().absolute() / model.replace("/", "--")
+
+
+def _commit(model: str) -> str:
+    # The commit of the model's files; "" until fastembed has noted that all were fetched.
+    noted = next(_folder(model).glob("models--*/files_metadata.json"), None)
+    return noted.with_name("refs").joinpath("main").read_text() if noted else ""
+
+
+def _unusable(model: str, why: str) -> EmbeddingError:
+    run = f"agent-memory model use {shlex.quote(model)}"
+    if find_spec("fastembed") is None:
+        why = "needs the package fastembed."
+        run = f'uv pip install --python {shlex.quote(sys.executable)} "{PACKAGE}" && {run}'
+    return EmbeddingError(f"The embedding model {model!r} {why} {UNCHANGED} Run: {run}")

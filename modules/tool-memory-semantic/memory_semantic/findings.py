@@ -70,7 +70,8 @@ def about_words(config: StorageConfig, info: StoreInfo) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "words",
-            "this store was created without the words of its texts, so it ranks by meaning only",
+            "this store lacks the words of its texts, or has them as another version read them, so "
+            "it ranks by meaning only",
             f"agent-memory reembed --model {info.model.model}",
         )
 

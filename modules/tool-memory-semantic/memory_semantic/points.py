@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from .limits import PAGE
 from .memory import Memory, point_bytes
+from .ranking import INDEXED
 
 
 class EmbeddingModel(NamedTuple):
@@ -28,7 +29,7 @@ class StoreInfo(BaseModel):
 
     `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
     `words` is the version of `ranking.indexed` by which the store keeps the words of its texts; 0
-    if it does not.
+    if it does not, or by another version, which is of no use.
     """
 
     model_config = ConfigDict(populate_by_name=True, defer_build=True)
@@ -36,7 +37,7 @@ class StoreInfo(BaseModel):
     agent: str
     model: EmbeddingModel = Field(alias="embedding")
     endpoint: str | None = None
-    words: int = 0
+    words: Annotated[int, AfterValidator(lambda words: words if words == INDEXED else 0)] = 0
     memories: int = 0
     created: datetime
 
@@ -68,9 +69,10 @@ def admits(where: Sequence[Condition], payload: Mapping[str, Any]) -> bool:
 
 
 class Question(NamedTuple):
-    """What points are compared with, of those that meet all the conditions in `where`: a
-    vector and, counting `weight`, the `words`, whose rarities add up to `rarity`. Without words the
-    score is the cosine; without a vector, the rarities of the words that a text has, added up.
+    """What points are compared with, of those that meet all the conditions in `where`: a vector
+    and, counting `weight`, the `words`, which are numbers of `ranking.indexed` and whose rarities
+    add up to `rarity`. Without words the score is the cosine; without a vector, the rarities of the
+    words that a text has, added up.
     """
 
     vector: Sequence[float] = ()

@@ -7,14 +7,17 @@ for a time that the question names.
 
 `cosine` compares the memory with the question without its common words. `overlap`, from 0 to 1, is
 how much of the question the memory contains, with rare words counting more: the rarities of the
-question's tokens that the memory has, divided by the rarities of all of them. It is squared so that
-a few chance hits of a long question count next to nothing. The rarity of a token that `n` of `N`
+question's pieces that the memory has, divided by the rarities of all of them. It is squared so that
+a few chance hits of a long question count next to nothing. The rarity of a piece that `n` of `N`
 memories have is ln(1 + (N - n + 0.5) / (n + 0.5)), the IDF of BM25. `w` is the setting
 `lexical_weight`; with 0 the similarity is the cosine.
 
-The tokens of a text are its words. Korean joins endings to words, and Chinese and Japanese put no
-spaces between them. There, every pair of neighbouring characters is a token too, and so is a single
-character that may be a word.
+The pieces of a word are every four neighbouring characters of it, its ends counting as one each:
+`<fri`, `frid`, `rida`, `iday` and `day>`. So a word is found in another form, in a compound, and
+with a typing error. A word that is shorter is one piece, and one with a digit is a piece besides,
+because it may be the name of something. Korean joins endings to words, and Chinese and Japanese put
+no spaces between them: there, pieces are of two characters, and a single character that may be a
+word is one too.
 """
 
 import math
@@ -29,13 +32,14 @@ from .memory import Memory
 from .times import Span
 
 # Where words count, the similarity is computed for this many memories: the nearest by meaning and
-# those that share the most words. Of 10,000 memories, 2,000 gave the same answers as all, in the
-# same order, to 150 of 150 questions, in half the time.
-CANDIDATES = 2_000
+# those that share the most pieces. Of 10,000 memories, 1,000 gave the same first five as all to 148
+# of 150 questions, in a quarter of the time. Up to twice as many memories are all candidates.
+CANDIDATES = 1_000
 # The cosine of a memory without a vector: it puts the similarity below the lowest, which is -1.
 NO_COSINE = -10.0
-# A word of lower rarity is common: at least a third of the memories contain it. Half or a quarter
-# found as much in benchmarks/recall. In a store with fewer memories than this, no word is common.
+# A piece of lower rarity is common: at least a third of the memories contain it. So is a word whose
+# pieces all are. Half or a quarter found as much in benchmarks/recall. In a store with fewer
+# memories than this, none is common.
 COMMON = math.log(3)
 COMMON_FROM = 20
 # How much more shared words count in a question that the built-in model cannot read. The cosine
@@ -43,9 +47,12 @@ COMMON_FROM = 20
 _UNREADABLE = 50
 
 # The version of what `indexed` makes of a text: a store has that of all its texts.
-INDEXED = 1
+INDEXED = 2
+# The length of a piece. In benchmarks/recall and on LoCoMo, 3 and 5 found less.
+_PIECE = 4
 
 _WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
 # Han with its iteration mark, Hangul, and kana with the mark for long vowels, in NFKC.
 _HAN = "\u3005\u3400-\u9fff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7a3"
@@ -62,29 +69,31 @@ _SINGLE = (
 
 
 def rarity_of_unknown(memories: int) -> float:
-    """The rarity of a token that no memory has, in a store of this many."""
+    """The rarity of a piece that no memory has, in a store of this many."""
     return math.log(1 + (memories + 0.5) / 0.5)
 
 
-def common(words: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
-    """The common ones among `words`, by their rarities in a store of this many memories."""
+def common(pieces: Iterable[int], rarities: Iterable[float], memories: int) -> set[int]:
+    """The common ones among `pieces`, by their rarities in a store of this many memories."""
     if memories < COMMON_FROM:
         return set()
-    return {word for word, rarity in zip(words, rarities, strict=True) if rarity < COMMON}
+    return {piece for piece, rarity in zip(pieces, rarities, strict=True) if rarity < COMMON}
 
 
 def indexed(text: str) -> list[int]:
-    """The tokens of a memory or a question as sorted 32-bit numbers: its words, and the pieces of
-    those in Korean, Chinese or Japanese. Case and the encoding of accents make no difference.
+    """The pieces of a memory or a question as sorted 32-bit numbers. Case and the encoding of
+    accents make no difference.
     """
-    return sorted(set(map(_number, _tokens(text))))
+    words = set(_WORD.findall(normalize("NFKC", text).casefold()))
+    return sorted(set().union(*map(_pieces, words)))
 
 
 def unreadable(text: str) -> bool:
-    """Whether `text` is mostly Korean, Chinese or Japanese: the built-in model cannot read it."""
-    tokens = _tokens(text)
-    foreign = [token for token in tokens if not token.isascii() and re.search(_CJK, token)]
-    return 2 * len(foreign) > len(tokens)
+    """Whether `text` is mostly Korean, Chinese or Japanese: the built-in model cannot read it. A
+    character of these counts as much as a word of others.
+    """
+    plain = normalize("NFKC", text)
+    return len(re.findall(_CJK, plain)) > len(_WORD.findall(re.sub(_CJK, " ", plain)))
 
 
 def weight_of(question: str, weight: float) -> float:
@@ -93,12 +102,12 @@ def weight_of(question: str, weight: float) -> float:
 
 
 def without_common(question: str, common: Container[int]) -> str:
-    """The text to embed: `question` without the words whose tokens are `common`, or unchanged if it
-    has none of them or fewer than 2 others.
+    """The text to embed: `question` without the words whose pieces are all `common`, or
+    unchanged if it has none of them or fewer than 2 others.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
-    left = [word for word in found if _number(word.casefold()) not in common]
+    left = [word for word in found if not all(each in common for each in _pieces(word.casefold()))]
     if len(left) < 2 or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)
@@ -130,19 +139,24 @@ def rank(
     return ranked[:limit]
 
 
-def _tokens(text: str) -> set[str]:
-    words = set(_WORD.findall(normalize("NFKC", text).casefold()))
-    return words.union(*(_pieces(word) for word in words if not word.isascii()))
-
-
-def _pieces(word: str) -> list[str]:
-    """`postgresql을쓰기` gives postgresql, 을쓰, 쓰기 and 을; `naïve` gives itself."""
+def _pieces(word: str) -> set[int]:
+    """`postgresql을쓰기` gives 을쓰, 쓰기, 을, and `<pos` to `sql>`; `s3` gives `<s3>`."""
+    if word.isascii():
+        return set(map(_number, _parts(word)))
     pieces: list[str] = re.findall(_SINGLE, word)
     for run in re.findall(_RUN, word):
         pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-        pieces += pairs if re.match(_CJK, run) else [run]
-    return pieces
+        pieces += pairs if re.match(_CJK, run) else _parts(run)
+    return set(map(_number, pieces))
 
 
-def _number(token: str) -> int:
-    return crc32(token.encode())
+def _parts(word: str) -> list[str]:
+    whole = f"<{word}>"
+    if len(word) < _PIECE:
+        return [whole]
+    parts = [whole[i : i + _PIECE] for i in range(len(whole) - _PIECE + 1)]
+    return [*parts, whole] if _DIGIT.search(word) else parts
+
+
+def _number(piece: str) -> int:
+    return crc32(piece.encode())

@@ -81,8 +81,8 @@ class Store:
             yield from self._memories(page, where)
 
     def rarities(self, words: Sequence[int]) -> list[float]:
-        """How rare each word is among the memories: see `ranking`."""
-        # The score of a text that shares only this word.
+        """How rare each of these pieces of words is among the memories: see `ranking`."""
+        # The score of a text that shares only this piece.
         answers = self.points.query([Question(words=[word]) for word in words], 1)
         unknown = ranking.rarity_of_unknown(self.info.memories)
         return [answer[0].score or 0.0 if answer else unknown for answer in answers]

@@ -89,7 +89,7 @@ class SeveralStores(MemoryStorage):
             if info.model != own.model:
                 self.not_searched[other.agent_id] = "another embedding model"
             elif info.words != own.words:
-                self.not_searched[other.agent_id] = "one of the two stores was made without words"
+                self.not_searched[other.agent_id] = "one of the two stores lacks the words"
             else:
                 comparable.append(other)
         return comparable

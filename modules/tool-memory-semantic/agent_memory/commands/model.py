@@ -1,59 +1,130 @@
-"""Models that run on this machine: `model fetch`, `model list`."""
+"""Models that run on this machine: `model use`, `model list`."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import click
-from memory_semantic import readable_size
+from memory_semantic import AgentMemoryError, InputError, counted, limits, readable_size
 
-from ..options import command
-from ..session import Session
+from .. import interrupt
+from ..options import command, yes_option
+from ..session import Session, confirm, run
+from .reembed import WHOLE, with_progress
+
+_HUB = "https://huggingface.co"
+_INTERRUPTED = "\nInterrupted. Nothing was changed. Run it again; the fetching begins anew."
 
 
 @click.group("model")
 def model() -> None:
-    """Fetch models that run on this machine, and list them."""
+    """Use a model that runs on this machine, or list those that can."""
 
 
-@command("model fetch multilingual", "model fetch BAAI/bge-small-en-v1.5", of_agent=False)
+@command("model use multilingual", "model use BAAI/bge-small-en-v1.5", "model use local")
 @click.argument("name")
-def fetch(session: Session, name: str) -> None:
-    """Fetch a model once; from then on it runs on this machine, without the network.
+@yes_option
+def use(session: Session, name: str, yes: bool) -> None:
+    """Fetch a model if need be, give it to the agent's store, and set it for sessions.
 
-    NAME is english, multilingual, or one that `agent-memory model list --all` shows. Safe to rerun:
-    resumes after an interruption, and replaces damaged files.
+    NAME is local, static, multilingual, or one that `agent-memory model list --all` shows. Says
+    what it will do, and asks; installs nothing. The store stays usable meanwhile. Safe to rerun
+    after an interruption, and replaces damaged files.
     """
     import memory_models
+    from memory_semantic import EmbeddingGenerator, upkeep
 
-    found = memory_models.fetch(name, show_progress=not session.out.as_json)
-    size = sum(found.files.values())
-    facts = {"model": found.model, "version": found.version, "bytes": size}
-    session.out.json({**facts, "dimensions": found.dimensions, "folder": str(found.path)})
-    session.out.line(
-        f"{found.model} is here: {readable_size(size)}, {found.dimensions} dimensions."
+    generator, place, storage = EmbeddingGenerator(name), session.place, session.storage
+    real, config = generator.model, session.settings.config
+    built_in = generator.on_this_machine and "/" not in real
+    fetchable = None if built_in else _fetchable(real)
+    values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
+    changes = {each: new for each, new in values.items() if config.get(each) != new}
+    info = run(storage.info())
+    steps = []
+    if fetchable and memory_models.state(real) != "fetched":
+        size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
+        steps.append(f"fetches {size} from {hub or _HUB}, licence {fetchable['license']}")
+    if info and info.model.model != real:
+        memories = counted(run(storage.count()))
+        steps.append(f"embeds {memories} of {session.agent} anew, now with {info.model.model}")
+    if changes:
+        new = ", ".join(f"{each}: {value or 'null'}" for each, value in changes.items())
+        steps.append(f"sets {new} for all agents")
+    if steps:
+        session.out.note("\n  ".join([f"To use {real}, this", *steps]))
+        if changes and (others := ", ".join(_others(session, real))):
+            session.out.warn(f"Run it for these agents, too, with --agent: {others}.")
+        confirm("Start?", yes)
+    if fetchable:
+        interrupt.end_at_once(_INTERRUPTED)
+        memory_models.fetch(real, show_progress=not session.out.as_json)
+        interrupt.raise_again()
+    number = 0
+    if info:
+        new_config = storage.config.model_copy(update=values)
+        wanted = run(upkeep.info_with(place, new_config, generator))
+        work = partial(upkeep.reembed, place, wanted, generator)
+        number = with_progress(session, work, WHOLE)
+    file = session.settings.set(**changes) if changes else None
+    facts = {"agent": session.agent, "memories": number, "model": real}
+    facts |= {"version": generator.version, "settings": file and str(file)}
+    session.out.json(facts)
+    session.out.line(f"{counted(number)} of {session.agent} with the model {real}.")
+    if file:
+        session.out.note(f"Sessions get it from {file}.")
+    elif changes:
+        block = session.settings.to_set(**{each: new or "null" for each, new in changes.items()})
+        session.out.warn(f"Sessions need these settings from now on. {block}")
+    if fetchable:
+        python = '"$(uv tool dir)/amplifier/bin/python"'
+        line = f'uv pip install --python {python} "{memory_models.PACKAGE}"'
+        session.out.note(f"Sessions need fastembed where Amplifier runs: {line}")
+
+
+def _fetchable(real: str) -> dict[str, Any]:
+    """What fastembed says about this model. Raises InputError for one that does not run here."""
+    import memory_models
+
+    if "/" in real and real in (listed := memory_models.listed()):
+        return listed[real]
+    raise InputError(
+        f"There is no model {real!r:.80} that runs on this machine. Nothing was changed. See "
+        "`agent-memory model list --all`; for a model of a service, `agent-memory reembed --help`."
     )
-    session.out.note(
-        f"Set embedding_model: {name}, or change an existing store: "
-        f"agent-memory reembed --model {name}"
-    )
+
+
+def _others(session: Session, real: str) -> Iterator[str]:
+    """The other agents whose stores have another model."""
+    for agent in session.place.agents():
+        with suppress(AgentMemoryError):  # what cannot be read is no concern of this agent
+            info = run(session.settings.storage(agent).info())
+            if agent != session.agent and info and info.model.model != real:
+                yield agent
 
 
 @command("model list", "model list --all --json", of_agent=False)
 @click.option("--all", "-a", "everything", is_flag=True, help="All that can be fetched.")
 def list_(session: Session, everything: bool) -> None:
-    """List the recommended models, and those that were fetched."""
+    """List the recommended model, and those that were fetched."""
     import memory_models
 
-    names = {real: name for name, real in memory_models.RECOMMENDED.items()}
-    here = {each.model for each in memory_models.all_fetched()}
-
-    def state(name: str) -> str:
-        if name not in here:
-            return "not fetched"
-        return "damaged" if memory_models.missing(name) else "fetched"
-
     rows = [
-        {**each._asdict(), "name": names.get(each.model, ""), "state": state(each.model)}
-        for each in memory_models.listed()
-        if everything or each.model in here | names.keys()
+        {
+            "model": name,
+            "dimensions": one["dim"],
+            "size": round(one["size_in_GB"] * 1e9),
+            "license": one["license"],
+            "description": one["description"],
+            "name": "multilingual" if name == limits.MULTILINGUAL else "",
+            "state": memory_models.state(name),
+        }
+        for name, one in sorted(memory_models.listed().items())
     ]
+    rows = [row for row in rows if everything or row["name"] or row["state"] != "not fetched"]
+    rows.sort(key=lambda row: not row["name"])
     session.out.json(rows)
     cells = (
         [row["state"], readable_size(row["size"]), row["license"], row["name"] or "-", row["model"]]
@@ -62,5 +133,5 @@ def list_(session: Session, everything: bool) -> None:
     session.out.table(("state", "size", "licence", "name", "model"), cells)
 
 
-model.add_command(fetch)
+model.add_command(use)
 model.add_command(list_)

@@ -15,12 +15,12 @@ T = TypeVar("T")
 # Called with how many are done, and of how many.
 ShowDone = Callable[[int, int], None]
 
-_WHOLE = "The store is unharmed, as before or finished."
+# What an interruption leaves.
+WHOLE = "The store is unharmed, as before or finished."
 
 
 @command(
     "reembed --model text-embedding-3-small",
-    "reembed --model multilingual",
     "reembed --model local",
     "reembed --model nomic-embed-text --base-url http://localhost:11434/v1",
 )
@@ -29,7 +29,7 @@ _WHOLE = "The store is unharmed, as before or finished."
     "-m",
     metavar="NAME",
     required=True,
-    help='"local", one of `agent-memory model list`, or the name at the service.',
+    help='"local", one that `agent-memory model list` shows as fetched, or the name at a service.',
 )
 @click.option(
     "--base-url", metavar="URL", help="The service's URL.  [default: as the settings say]"
@@ -67,7 +67,7 @@ def reembed(
         )
         confirm("Start?", yes)
     work = partial(upkeep.reembed, place, wanted, generator)
-    number = with_progress(session, work, _WHOLE)
+    number = with_progress(session, work, WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
     try:

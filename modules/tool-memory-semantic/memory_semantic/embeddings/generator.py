@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
-from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, STATIC_MODEL
+from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, MULTILINGUAL, STATIC_MODEL
 from ..workers import run_blocking
 from . import local, static
 
@@ -20,7 +20,9 @@ _BUILT_IN = {LOCAL_MODEL: local, STATIC_MODEL: static}
 _AT_ONCE = 16
 # Besides names with `/`, what means a model of `memory_models`: an optional package, imported only
 # where one of them is asked for.
-_SHORT_NAMES = ("english", "multilingual")
+_SHORT_NAMES = {"multilingual": MULTILINGUAL}
+# Parts of the names of those that read Korean, Chinese or Japanese.
+_NOT_ENGLISH_ONLY = ("multilingual", "-zh", "gemma", "Qwen3", "jina-embeddings-v3")
 _OPENAI_HOST = "api.openai.com"
 SET_KEY = "Set OPENAI_API_KEY in the environment or in ~/.amplifier/keys.env."
 
@@ -32,7 +34,8 @@ def is_optional(model: str, base_url: str | None) -> bool:
 
 def english_only(model: str) -> bool:
     """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
-    return model in _BUILT_IN or ("/" in model and _optional_models().english_only(model))
+    read = any(part in model for part in _NOT_ENGLISH_ONLY)
+    return model in _BUILT_IN or ("/" in model and not read)
 
 
 def _optional_models() -> ModuleType:
@@ -44,12 +47,12 @@ def _optional_models() -> ModuleType:
 class EmbeddingGenerator:
     """One embedding model.
 
-    `model` is `local` for the built-in one, or `static` for the part of it that takes no time: see
-    `embeddings.local`. Without a `base_url`, `english`, `multilingual` and
-    names with `/` are models of `fastembed` on this machine; the attribute is the real name. Other
-    names are those of the service at `base_url` (by default OPENAI_BASE_URL, or OpenAI's).
-    `api_key` defaults to OPENAI_API_KEY; a service at another address may need none. `dimensions`
-    asks the service for that vector length; the attribute is the length in use, None until known.
+    `model` is `local` for the built-in one, or `static` for the part of it that takes 0.1 ms a
+    text. Without a `base_url`, `multilingual` and names with `/` are models of `fastembed` on this
+    machine; the attribute is the real name. Other names are those of the service at `base_url` (by
+    default OPENAI_BASE_URL, or OpenAI's). `api_key` defaults to OPENAI_API_KEY; a service at
+    another address may need none. `dimensions` asks the service for that vector length; the
+    attribute is the length in use, None until known.
 
     Nothing is loaded or contacted before the first text. Safe to use from many tasks, threads and
     event loops; connections to a service stay open for the next call until their event loop ends.
@@ -64,14 +67,17 @@ class EmbeddingGenerator:
         dimensions: int | None = None,
     ) -> None:
         self.model = clean_local(model)
-        self._built_in = _BUILT_IN.get(self.model)
         self._optional = _optional_models() if is_optional(self.model, base_url) else None
         if self._optional:
-            self.model = self._optional.real_name(model)
+            self.model = _SHORT_NAMES.get(self.model.lower(), self.model)
         self.dimensions = dimensions or DIMENSIONS.get(self.model)
         self._requested_dimensions = dimensions
         self._api_key = api_key
         self._base_url = base_url
+
+    @property
+    def _built_in(self) -> ModuleType | None:
+        return _BUILT_IN.get(self.model)
 
     @property
     def on_this_machine(self) -> bool:
@@ -90,7 +96,7 @@ class EmbeddingGenerator:
         EmbeddingError if the model has not been fetched.
         """
         if self._optional:
-            return self._optional.fetched(self.model).version
+            return self._optional.version(self.model)
         return self._built_in.version() if self._built_in else None
 
     async def generate(self, content: str) -> list[float]:
@@ -126,13 +132,15 @@ class EmbeddingGenerator:
     async def _embed(self, texts: list[str]) -> list[list[float]]:
         """The vectors as the model gives them. A subclass for another model overrides this."""
         if self._built_in:
-            parts = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
-            done = [await run_blocking(partial(self._built_in.embed, part)) for part in parts]
-            return [vector for vectors in done for vector in vectors]
+            vectors: list[list[float]] = []
+            for start in range(0, len(texts), _AT_ONCE):
+                some = texts[start : start + _AT_ONCE]
+                vectors += await run_blocking(partial(self._built_in.embed, some))
+            return vectors
         if self._optional:
-            embed, found = self._optional.embed, self._optional.fetched(self.model)
+            embed = partial(self._optional.embed, self.model)
             # One by one, so that a cancelled call embeds no more.
-            return [await run_blocking(partial(embed, found, text)) for text in texts]
+            return [await run_blocking(partial(embed, text)) for text in texts]
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not key and not self.endpoint:
             raise EmbeddingError(

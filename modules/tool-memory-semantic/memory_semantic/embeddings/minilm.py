@@ -3,9 +3,9 @@
 The weights are the maker's, with 8 bits for each (`all-MiniLM-L6-v2/NOTICE`). The 12 MB of the
 words stay as they are, mapped; those of the layers become float32 once a process: 43 MB.
 
-A text is words and their places, then six times: every token looks at every other (attention), and
-each is thought over (the linear layers). Its vector is the mean of its tokens (Reimers and Gurevych
-2019, arXiv 1908.10084).
+In each of six layers, every token takes in what bears on it from the others (attention) and is then
+transformed by itself. The vector of a text is the mean of its tokens (Reimers and Gurevych 2019,
+arXiv 1908.10084).
 """
 
 import math
@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import posix  # noqa: F401 - it says so where there is no fork
 from .weights import loading, mapped, tokenizer
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float32]
 
-VERSION = "all-MiniLM-L6-v2 int8"
+VERSION, DIMENSIONS = "all-MiniLM-L6-v2 int8", 384
 # The model reads so many tokens of a text, about 1,000 characters of English (its card), and texts
 # of as many together are computed at once. With more at once, a token takes as long.
 TOKENS = 256
@@ -75,21 +74,19 @@ def embed(texts: Sequence[str]) -> list["Numbers"]:
     two sentences, 45 for 256 tokens or more. Raises EmbeddingError if `load` does.
     """
     model = load()
-    found: list[Numbers] = []
-    some: list[list[int]] = []
+    parts: list[list[list[int]]] = []
     for tokens in [model.encode(text).ids for text in texts]:
-        if some and sum(map(len, some)) + len(tokens) > TOKENS:
-            found += _vectors(model, some)
-            some = []
-        some.append(tokens)
-    return found + _vectors(model, some)
+        if not parts or sum(map(len, parts[-1])) + len(tokens) > TOKENS:
+            parts.append([])
+        parts[-1].append(tokens)
+    return [vector for part in parts for vector in _vectors(model, part)]
 
 
 def _vectors(model: _Model, texts: Sequence[Sequence[int]]) -> list["Numbers"]:
     # The texts go through the linear layers as one; no token looks at those of another text.
     import numpy as np
 
-    tokens = np.concatenate([np.asarray(text) for text in texts])
+    tokens = np.array([token for text in texts for token in text])
     places = np.concatenate([np.arange(len(text)) for text in texts])
     ends = np.cumsum([len(text) for text in texts]).tolist()
     spans = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
@@ -171,13 +168,13 @@ def _loaded() -> _Model:
             places=place[:TOKENS].astype("f4") + kind[0].astype("f4"),
             norm=norm("embeddings.LayerNorm"),
             layers=[layer(number) for number in range(_LAYERS)],
-            threads=ThreadpoolController(),
+            threads=ThreadpoolController().select(user_api="blas"),
         )
 
 
-# One thread at a time: together they would take as long and more memory, and each would set the
-# number of BLAS's threads back to what the other had set. A fork waits, so that a child has all of
-# its threads, and can embed.
+# One thread at a time: together they would take as long and more memory. The number of BLAS's
+# threads is that of the whole process, and 1 only while we compute: no other thread of ours must
+# take that for the host's, and a fork waits.
 _turn = Lock()
 os.register_at_fork(
     before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release

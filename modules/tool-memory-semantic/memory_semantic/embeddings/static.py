@@ -1,4 +1,4 @@
-"""The model `static`: which words a text has, in 256 numbers, at 0.1 ms a text.
+"""The model `static`: what the words of a text mean, each by itself, in 256 numbers, at 0.1 ms.
 
 It is the static model that the package `wordllama` carries (MIT): a vector for each token,
 averaged. Its files are read directly, because importing the package configures the logging of the

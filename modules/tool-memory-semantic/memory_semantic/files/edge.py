@@ -27,10 +27,9 @@ WORDS = "words"
 _SENDS = 100
 
 # From so many memories on, a new shard with words is made to open fast: an open, a search and a
-# close take .6 of the processor at 10,000 memories (.8 once something new is beside them) and .25
-# at 100,000; at 1,000 it would be 1.9. Without words there is little to read at an opening, and it
-# would be 1.2 at 10,000.
-LARGE = 10_000
+# close take .56 of the processor at 5,000 memories; at 1,000 it would be more than without. Without
+# words there is little to read at an opening, and it would be 1.2 at 10,000.
+LARGE = 5_000
 
 # The files that a search reads in full: the vectors and the indexes. No more, because each file
 # takes a descriptor; these are five, and two more for every 10,000 memories.
@@ -169,7 +168,8 @@ class Shard:
             # read the vectors from disk again, and a filtered one each of them separately.
             self._cached.enter_context(disk.kept_in_cache(self._read_always))
             self._read_always = []
-        requests = edge.QueryBatchRequest([_request(question, limit) for question in asked])
+        all_are = self.versions() <= 2 * CANDIDATES
+        requests = edge.QueryBatchRequest([_request(each, limit, all_are) for each in asked])
         with _engine_errors("search the store"):
             answers = self._handle.query_batch(requests)
         return [
@@ -267,22 +267,23 @@ def _filter(where: Sequence[Condition]) -> edge.Filter | None:
     return edge.Filter(must=must) if must else None
 
 
-def _request(question: Question, limit: int) -> edge.QueryRequest:
-    """The `limit` points with the highest score, as `ranking` defines it."""
+def _request(question: Question, limit: int, all_are: bool) -> edge.QueryRequest:
+    """The `limit` points with the highest score, as `ranking` defines it; `all_are` says if every
+    point is a candidate by meaning, because there are no more.
+    """
     filter = _filter(question.where)
     by_meaning = edge.Query.Nearest(list(question.vector))
     by_words = edge.Query.Nearest(_sparse(question.words), using=WORDS)
     if not (question.vector and question.words and question.rarity):
         query = by_meaning if question.vector else by_words
         return edge.QueryRequest(limit, query=query, filter=filter, with_payload=True)
-    sharing_words = edge.Prefetch(CANDIDATES, query=by_words, filter=filter)
+    number = 2 * CANDIDATES if all_are else CANDIDATES
+    nearest = edge.Prefetch(number, query=by_meaning, filter=filter)
+    sharing_words = edge.Prefetch(number, query=by_words, filter=filter)
+    cosines = edge.Prefetch(CANDIDATES, query=by_meaning, prefetches=[sharing_words])
     return edge.QueryRequest(
         limit,
-        prefetches=[
-            edge.Prefetch(CANDIDATES, query=by_meaning, filter=filter),
-            sharing_words,
-            edge.Prefetch(CANDIDATES, query=by_meaning, prefetches=[sharing_words]),
-        ],
+        prefetches=[nearest, sharing_words, *([] if all_are else [cosines])],
         query=_formula(question),
         with_payload=True,
     )

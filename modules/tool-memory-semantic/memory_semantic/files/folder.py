@@ -35,7 +35,6 @@ from ..exchange import SHARD, number_of
 from ..identity import validate_agent_id
 from ..limits import ENGINE, HERE
 from ..points import StoreInfo
-from ..ranking import INDEXED
 from . import disk
 from .journal import NAME as JOURNAL
 from .journal import Journal
@@ -127,7 +126,7 @@ class AgentFolder:
     def manifest(self) -> Manifest | None:
         """The manifest of the database, if there is one. Without the lock, it may be replaced a
         moment later. Raises DamagedStoreError if it is damaged, or another series of the engine
-        wrote the shard, or with other words; StorageError if it is another agent's.
+        wrote the shard; StorageError if it is another agent's.
         """
         with explained(UNCHANGED):
             self.require_ours()
@@ -136,12 +135,11 @@ class AgentFolder:
                 self._require_not_moved()
                 self._require_not_lost()
                 return None
-            if manifest.engine != ENGINE or manifest.words not in (0, INDEXED):
+            if manifest.engine != ENGINE:
                 raise DamagedStoreError(
-                    f"The store's files were written by {manifest.engine[:40]!r}, with words of "
-                    f"version {manifest.words}; this version works only with {ENGINE!r} and words "
-                    f"of version {INDEXED}. `agent-memory doctor --repair` makes a new store from "
-                    "its texts."
+                    f"The store's files were written by {manifest.engine[:40]!r}; this version "
+                    f"works only with {ENGINE!r}. `agent-memory doctor --repair` makes a new store "
+                    "from its texts."
                 )
             if manifest.agent != self.agent_id:
                 raise StorageError(

@@ -1,0 +1,163 @@
+"""`agent-memory model`: one command from nothing to a store with a model that runs here."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from agent_memory.yaml_edit import with_value
+from command import Command, invoke, settings
+from memory_semantic import MemoryStorage
+from memory_semantic.limits import MULTILINGUAL
+from model_hub import BGE, FILE_OF, ModelHub
+
+TEXTS = [f"The {color} door leads to room {number}." for number, color in enumerate("abc" * 130)]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    with ModelHub() as serving:
+        monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "models"))
+        monkeypatch.setenv("HF_ENDPOINT", serving.url)
+        yield serving
+
+
+def use(command: Command, *arguments: str, code: int = 0) -> tuple[str, str]:
+    """What `model use` prints in a process of its own, which reads HF_ENDPOINT."""
+    process = command.start("model", "use", *arguments)
+    said = process.communicate(timeout=50)
+    assert process.returncode == code, said
+    return said
+
+
+async def test_one_command_fetches_a_model_reembeds_the_store_and_sets_it(
+    hub: ModelHub, command: Command, root: Path, sam: MemoryStorage
+) -> None:
+    await sam.store_many(TEXTS[:3])
+    file = settings()
+    file.write_text("overrides:\n  # mine\n  tool-x: {config: {}}  # stays\n")
+    said, notes = use(command, BGE, "--yes")
+    assert said == f"3 memories of sam with the model {BGE}.\n"
+    assert f"fetches 67.0 MB from {hub.url}, licence mit" in notes and "100%" in notes
+    assert "embeds 3 memories of sam anew, now with local" in notes
+    assert file.read_text() == (
+        "overrides:\n  # mine\n  tool-x: {config: {}}  # stays\n"
+        f"  tool-memory-semantic:\n    config:\n      embedding_model: {BGE}\n"
+    )
+    storage = MemoryStorage("sam", {"storage_root": str(root)})
+    info = await storage.info()
+    assert info and info.model == (BGE, "c0ffeec0ffee.1", 384)
+    hub.headers.clear()
+    facts, notes = use(command, BGE, "--json")  # asks nothing: all is done
+    assert json.loads(facts)["memories"] == 3 and notes == "" and hub.headers == []
+    rows = json.loads(invoke("model", "list", "--json").stdout)
+    states = {row["model"]: (row["name"], row["state"]) for row in rows}
+    assert states == {MULTILINGUAL: ("multilingual", "not fetched"), BGE: ("", "fetched")}
+
+
+async def test_an_interruption_leaves_a_working_store_and_the_next_run_finishes(
+    hub: ModelHub, command: Command, sam: MemoryStorage
+) -> None:
+    await sam.store_many(TEXTS)
+    hub.cut = FILE_OF[BGE]
+    fetching = command.start("model", "use", BGE, "--yes")
+    await until(lambda: hub.cut in hub.fetched)
+    fetching.send_signal(signal.SIGINT)  # while the rest does not come
+    assert "Interrupted. Nothing was changed. Run it again" in fetching.communicate(timeout=9)[1]
+    assert fetching.returncode == 1 and (await sam.search(TEXTS[7]))[0].content == TEXTS[7]
+    hub.cut = ""
+    hub.go_on.set()
+    embedding = command.start("model", "use", BGE, "--yes")
+    await until(lambda: bool(list(command.root.glob("sam/**/*.vectors"))))
+    embedding.send_signal(signal.SIGINT)
+    said = embedding.communicate(timeout=50)[1]
+    assert embedding.returncode in (0, 1), said
+    info = await sam.info()
+    assert info and info.model.model == ("local" if embedding.returncode else BGE), said
+    use(command, BGE, "--yes")
+    with_model = MemoryStorage("sam", {"storage_root": str(command.root)})
+    assert (await with_model.search(TEXTS[7]))[0].content == TEXTS[7]
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait until something is `true`, for a minute at most."""
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+def test_the_setting_is_changed_where_it_is_and_a_service_is_left(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = settings(embedding_model="bge-m3", base_url="http://localhost:1/v1")
+    command.run("model", "use", "local", "--yes")
+    new = yaml.safe_load(file.read_text())["overrides"]["tool-memory-semantic"]["config"]
+    assert new == {"embedding_model": "local", "base_url": None}
+
+
+def test_what_cannot_be_written_is_printed_to_be_pasted(command: Command) -> None:
+    text = (
+        "modules:\n  tools:\n  - module: tool-memory-semantic\n    config: {embedding_model: x}\n"
+    )
+    file = settings()
+    file.write_text(text)
+    said = command.run("model", "use", "static", "--yes").stderr
+    assert f"In {file}:\noverrides:" in said and "      embedding_model: static" in said
+    assert file.read_text() == text
+
+
+def test_other_agents_are_named_that_need_the_same(command: Command) -> None:
+    for agent in ("sam", "alice"):
+        command.run("store", "tea", "--agent", agent)
+    command.run("model", "use", "local", "--yes")  # which all have
+    said = command.run("model", "use", "static", "--yes").stderr
+    assert "with --agent: alice." in said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("englsh", "no model 'englsh' that runs"), ("no/such", "agent-memory model list --all")],
+)
+def test_a_name_that_does_not_run_here_is_refused(command: Command, name: str, said: str) -> None:
+    assert said in command.run("model", "use", name, "--yes", code=2).stderr
+
+
+def test_without_the_package_the_line_that_installs_it_is_named(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    said = command.run("model", "use", "multilingual", code=1).stderr
+    assert "Run: uv pip install --python" in said and not (command.root / "sam").exists()
+
+
+OVERRIDES = "overrides:\n  tool-memory-semantic:\n    config:\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"{OVERRIDES}      a: x\n"),
+        ("# none\n", f"# none\n{OVERRIDES}      a: x\n"),
+        ("b: 1 # one\n\n# end", f"b: 1 # one\n{OVERRIDES}      a: x\n\n# end"),
+        (f"{OVERRIDES}      b: 1\nc: [2]\n", f"{OVERRIDES}      b: 1\n      a: x\nc: [2]\n"),
+        (f"{OVERRIDES}      a: old  # mine\n", f"{OVERRIDES}      a: x  # mine\n"),
+        (
+            "overrides:\n    z:\n      - 1\n",
+            "overrides:\n    z:\n      - 1\n    tool-memory-semantic:\n      config:\n"
+            "        a: x\n",
+        ),
+        ("overrides: {tool-memory-semantic: {config: {b: 1}}}", None),
+        ("overrides:\n", None),
+        ("[]", None),
+    ],
+)
+def test_only_the_value_is_changed(before: str, after: str | None) -> None:
+    keys = ["overrides", "tool-memory-semantic", "config", "a"]
+    try:
+        assert with_value(before, keys, "x") == after
+    except ValueError:
+        assert after is None
