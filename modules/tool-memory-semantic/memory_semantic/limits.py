@@ -45,7 +45,7 @@ NAMED_BOOST = 1.6
 LEXICAL_WEIGHT = 1.0
 
 # From which similarity, without boosts, a memory fits; known for the built-in model alone, with the
-# weight above. `benchmarks/recall.py --unrelated` measures it: of 412 memories that answer a
+# weight above. `benchmarks/recall.py --unrelated` measures it: of 424 memories that answer a
 # question and are among its first five, none is below the first. All that a question finds is
 # below the second for 1 % of the answered and 73 % of the unrelated questions; below the third for
 # 4 % and 91 %: a person sees at once whether the note is right, a model may believe it.
