@@ -23,8 +23,7 @@ from conftest import Clock
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files.door import take_lock
-from memory_semantic.limits import EMBEDDED_AT_ONCE, ENGINE
-from memory_semantic.ranking import INDEXED
+from memory_semantic.limits import EMBEDDED_AT_ONCE, ENGINE, INDEXED
 from processes import start
 from store_files import bytes_of, copy_sparse, garble
 

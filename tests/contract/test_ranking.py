@@ -12,6 +12,7 @@ from command import Command
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, ranking
+from memory_semantic.limits import INDEXED
 from memory_semantic.ranking import score
 from plain_vectors import PlainVectors
 
@@ -173,7 +174,7 @@ async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_ha
     assert words(root) == 0
 
 
-@pytest.mark.parametrize("version", [0, ranking.INDEXED + 1])
+@pytest.mark.parametrize("version", [0, INDEXED + 1])
 async def test_a_memory_without_words_or_with_those_of_another_version_gets_them_from_reembed(
     make_storage: MakeStorage, root: Path, command: Command, version: int
 ) -> None:
@@ -182,7 +183,7 @@ async def test_a_memory_without_words_or_with_those_of_another_version_gets_them
     await first.store("The pool holds ten.")
     await first.close()
     manifest = root / "sam/qdrant.db/manifest.json"
-    text = manifest.read_text().replace(f'"words": {ranking.INDEXED}', f'"words": {version}')
+    text = manifest.read_text().replace(f'"words": {INDEXED}', f'"words": {version}')
     manifest.write_text(text)
     await by_meaning.store("Tea at four.")
     question = "how many does the pool hold"
@@ -197,7 +198,7 @@ async def test_a_memory_without_words_or_with_those_of_another_version_gets_them
 
     await asyncio.to_thread(command.run, "reembed", "--model", "local", "--yes")
     [found] = await storage.search("ten pool holds the", limit=1)
-    assert words(root) == ranking.INDEXED and (found.score or 0) > 1.15
+    assert words(root) == INDEXED and (found.score or 0) > 1.15
     assert {memory.id: memory for memory in await storage.get_recent()} == before
     assert await storage.check() == []
 

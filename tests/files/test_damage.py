@@ -30,7 +30,7 @@ async def database(make_storage: MakeStorage, root: Path) -> Path:
 
 
 WHOLE = """{"format": 5, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "shard-1",
-"embedding": ["local", "all-MiniLM-L6-v2 int8, wordllama 0.4", 640], "words": 1, "memories": 0,
+"embedding": ["local", "all-MiniLM-L6-v2 int8, wordllama 0.4", 640], "words": 2, "memories": 0,
 "created": "2026-06-15T12:00:00Z"}"""
 
 

@@ -50,7 +50,7 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
         "endpoint": None,
         "shard": "shard-1",
         "memories": 0,  # when the shard was put in place
-        "words": 1,
+        "words": 2,
     }
 
 

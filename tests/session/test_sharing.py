@@ -218,7 +218,7 @@ async def test_stores_that_cannot_be_searched_are_named_and_only_its_own_fails_t
     why = result["output"]["not_searched"]
     assert why.pop("other") == "another embedding model" and why.pop("nobody") == "no store"
     assert "agent-memory doctor" in why.pop("damaged") and "has lost its" in why.pop("lost")
-    assert "made without words" in why.pop("wordless")
+    assert "lacks the words" in why.pop("wordless")
     assert why == {"team": "failed unexpectedly (RuntimeError)"}  # not its text
     assert not (root / "nobody").exists()
     (root / "sam/qdrant.db/manifest.json").write_text("{")

@@ -95,3 +95,5 @@ MIN_FREE_BYTES = 64 * 1024 * 1024  # of free space (67.1 MB); with less, the sto
 # The series of the vector engine that writes a store. It is in beta: only the same series is sure
 # to read its files.
 ENGINE = "qdrant-edge 0.9"
+# The version of what `ranking.indexed` makes of a text: a store has that of all its texts.
+INDEXED = 2

@@ -7,9 +7,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from .limits import PAGE
+from .limits import INDEXED, PAGE
 from .memory import Memory, point_bytes
-from .ranking import INDEXED
 
 
 class EmbeddingModel(NamedTuple):

@@ -46,8 +46,6 @@ COMMON_FROM = 20
 # then decides only between memories that share the same words.
 _UNREADABLE = 50
 
-# The version of what `indexed` makes of a text: a store has that of all its texts.
-INDEXED = 2
 # The length of a piece. In benchmarks/recall and on LoCoMo, 3 and 5 found less.
 _PIECE = 4
 

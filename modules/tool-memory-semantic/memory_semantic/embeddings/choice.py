@@ -5,10 +5,16 @@ import os
 from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
-from ..limits import DEFAULT_MODEL, DIMENSIONS, LEXICAL_WEIGHT, LOCAL_MODEL, STATIC_MODEL
+from ..limits import (
+    DEFAULT_MODEL,
+    DIMENSIONS,
+    INDEXED,
+    LEXICAL_WEIGHT,
+    LOCAL_MODEL,
+    STATIC_MODEL,
+)
 from ..memory import utc_now
 from ..points import EmbeddingModel, StoreInfo
-from ..ranking import INDEXED
 from ..settings import StorageConfig
 from .generator import EmbeddingGenerator, is_optional
 

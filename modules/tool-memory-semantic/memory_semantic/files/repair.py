@@ -19,10 +19,9 @@ from ..embeddings.generator import EmbeddingGenerator
 from ..errors import UNCHANGED, StorageError, counted, explained
 from ..exchange import number_of
 from ..findings import removal
-from ..limits import EMBEDDED_AT_ONCE
+from ..limits import EMBEDDED_AT_ONCE, INDEXED
 from ..memory import Memory
 from ..points import StoreInfo, point_of
-from ..ranking import INDEXED
 from ..settings import StorageConfig
 from .doctor import Readable, readable
 from .folder import AgentFolder, Manifest
