@@ -30,6 +30,9 @@ VERSION, DIMENSIONS = "all-MiniLM-L6-v2 int8", 384
 TOKENS = 256
 FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
 _LAYERS, _HEADS = 6, 12
+# BLAS's threads for half as many tokens or more, as in an import: two take .7 of the time and 1.35
+# of the processor. For a question they would mostly wait for each other, each on a processor.
+_MOST_THREADS = 4
 
 
 class _Linear(NamedTuple):
@@ -66,12 +69,13 @@ class _Model(NamedTuple):
     places: "Numbers"
     norm: _Norm
     layers: list[_Layer]
-    threads: Any  # how many BLAS uses
+    blas: Any  # sets its number of threads
+    most_threads: int
 
 
 def embed(texts: Sequence[str]) -> list["Numbers"]:
     """One vector of 384 numbers, not normalised, for each text: 7 ms for a short question, 10 for
-    two sentences, 45 for 256 tokens or more. Raises EmbeddingError if `load` does.
+    two sentences, 90 for 256 tokens or more. Raises EmbeddingError if `load` does.
     """
     model = load()
     parts: list[list[list[int]]] = []
@@ -90,7 +94,8 @@ def _vectors(model: _Model, texts: Sequence[Sequence[int]]) -> list["Numbers"]:
     places = np.concatenate([np.arange(len(text)) for text in texts])
     ends = np.cumsum([len(text) for text in texts]).tolist()
     spans = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-    with _turn, model.threads.limit(limits=1, user_api="blas"):
+    threads = model.most_threads if len(tokens) >= TOKENS // 2 else 1
+    with _turn, model.blas.limit(limits=threads):
         x = model.words[tokens] * model.scales[tokens, None] + model.places[places]
         x = model.norm(x)
         for layer in model.layers:
@@ -155,6 +160,7 @@ def _loaded() -> _Model:
                 norm=norm(f"{own}.output.LayerNorm"),
             )
 
+        blas = ThreadpoolController().select(user_api="blas")
         words = tokenizer(FOLDER / "tokenizer.json")
         words.no_padding()
         words.enable_truncation(TOKENS)
@@ -168,12 +174,13 @@ def _loaded() -> _Model:
             places=place[:TOKENS].astype("f4") + kind[0].astype("f4"),
             norm=norm("embeddings.LayerNorm"),
             layers=[layer(number) for number in range(_LAYERS)],
-            threads=ThreadpoolController().select(user_api="blas"),
+            blas=blas,
+            most_threads=min([_MOST_THREADS, *(each["num_threads"] for each in blas.info())]),
         )
 
 
-# One thread at a time: together they would take as long and more memory. The number of BLAS's
-# threads is that of the whole process, and 1 only while we compute: no other thread of ours must
+# One thread of Python at a time: together they would take as long and more memory. The number of
+# BLAS's threads is that of the whole process, and ours only while we compute: no other thread must
 # take that for the host's, and a fork waits.
 _turn = Lock()
 os.register_at_fork(
