@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
-from memory_semantic.limits import MAX_RESULTS
+from memory_semantic.limits import MAX_RESULTS, MULTILINGUAL
 from memory_semantic.masking import mask
 from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.plaintext import one_line, without_tags
@@ -52,12 +52,10 @@ _RECENT_LOOKED_THROUGH = 100
 # The cosine from which a memory is close to a prompt, by embedding model. Measured by
 # benchmarks/recall_hook.py for the built-in model: with .28 the answer is recalled for 62 % of the
 # questions, and nothing for 57 % of small talk; with .24 for 67 % and 45 %; with .32 for 54 % and
-# 75 %. For `static` and E5 (with 4-bit weights) in the same way. Arctic's is that of MiniLM, whose
-# architecture it shares. Not measured for OpenAI's: published examples have
-# 0.08 to 0.25 for questions off topic and 0.44 on topic with the newer two, and 0.77 to 0.79 off
-# topic with ada. Other models differ; if it is too low, the budget still holds.
-MIN_COSINE = {"local": 0.28, "static": 0.24, "text-embedding-ada-002": 0.8}
-MIN_COSINE |= {"intfloat/multilingual-e5-small": 0.32, "snowflake/snowflake-arctic-embed-xs": 0.34}
+# 75 %. For `static` and E5 (with 4-bit weights) in the same way. Not measured for OpenAI's:
+# published examples have 0.08 to 0.25 for questions off topic and 0.44 on topic with the newer two,
+# and 0.77 to 0.79 off topic with ada. Other models differ; the budget holds in any case.
+MIN_COSINE = {"local": 0.28, "static": 0.24, "text-embedding-ada-002": 0.8, MULTILINGUAL: 0.32}
 MIN_COSINE_OF_OTHERS = 0.3
 
 # The kinds of captured memories that hold in every project.
