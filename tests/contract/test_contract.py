@@ -285,7 +285,7 @@ async def test_shared_words_count_as_the_formula_says(
     rarity = rarities(question, texts, deleted if home.counts_deleted else ())
     common = {piece for piece, each in rarity.items() if each < math.log(3)}
     assert pieces("the queue") <= common and not pieces("zebra") & common
-    kept = ranking.without_common(question, [crc32(piece.encode()) for piece in common])
+    kept = ranking.without_common(question, {crc32(piece.encode()) for piece in common})
     vectors = await EmbeddingGenerator("local").generate_batch([kept, *texts])
     cosines = home.cosines(vectors[0], vectors[1:])
     similarity = np.maximum(0, (cosines + 0.3 * overlaps(rarity, texts) ** 2) / 1.3)

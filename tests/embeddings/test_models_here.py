@@ -23,6 +23,7 @@ from memory_models.catalogue import SAMPLE
 from memory_semantic import EmbeddingError, EmbeddingGenerator, StorageError
 from memory_semantic.embeddings.choice import lexical_weight
 from memory_semantic.embeddings.generator import english_only
+from memory_semantic.points import EmbeddingModel
 from memory_semantic.settings import StorageConfig
 from model_hub import BGE, FILE_OF, MULTILINGUAL, ModelHub
 
@@ -203,8 +204,11 @@ async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_m
     await storage.store_many(["배포는 금요일 오후에 하지 않는다.", *SAMPLE[:6]])
     [found, *_] = await storage.search("금요일 배포")
     assert found.content.startswith("배포는") and (found.score or 0) > 0.5
-    assert english_only("local") and english_only(BGE)
-    assert not english_only(MULTILINGUAL) and not english_only("BAAI/bge-small-zh-v1.5")
+    for model, version, only in (
+        *(("local", "1", True), (BGE, "1", True), (MULTILINGUAL, "1", False)),
+        *(("BAAI/bge-small-zh-v1.5", "1", False), ("BAAI/bge-m3", None, False)),  # of a service
+    ):
+        assert english_only(EmbeddingModel(model, version, 384)) is only
     there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
     assert lexical_weight(storage.config, BGE) == lexical_weight(storage.config, "local") == 1
     assert lexical_weight(there, BGE) == 0  # at a service, words do not count

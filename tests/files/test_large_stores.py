@@ -91,3 +91,14 @@ async def test_it_is_made_anew_when_it_has_grown_or_a_kill_has_left_two_versions
     await storage.close()
     assert immutable(storage) != [large] and await storage.count() == 151
     assert memory.tags == ["floor 7", "painted"] and await storage.check() == []
+
+
+async def test_many_that_have_expired_are_no_damage(
+    storage: MemoryStorage, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in (edge, points):
+        monkeypatch.setattr(room, "CANDIDATES", 10)
+    expired = clock() - timedelta(days=1)
+    doors = [Memory(content=f"{n} doors", agent_id="sam", expires=expired) for n in range(58)]
+    await storage.restore([*doors, Memory(content="a window", agent_id="sam")])
+    assert len(await storage.search("a window", 5)) == 1

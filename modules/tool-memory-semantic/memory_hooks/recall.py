@@ -229,7 +229,7 @@ class Recall:
 
 
 def asked(prompt: object) -> str:
-    """The part of a prompt that is searched for: without files and credentials, at most 2,000
+    """The part of a prompt that is searched for: without files and credentials, at most 1,000
     characters; "" if it contains no word.
     """
     text = _NOT_ASKED.sub(" ", prompt) if isinstance(prompt, str) else ""
@@ -252,7 +252,7 @@ async def _close(
     from memory_semantic.ranking import unreadable
 
     # To a model for English, all texts that it cannot read look alike.
-    if english_only(info.model.model) and unreadable(query):
+    if english_only(info.model) and unreadable(query):
         return []
     least = settings.min_cosine
     if least is None:

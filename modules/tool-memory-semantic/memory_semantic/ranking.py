@@ -22,7 +22,8 @@ word is one too.
 
 import math
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from unicodedata import normalize
 from zlib import crc32
@@ -33,7 +34,7 @@ from .times import Span
 
 # Where words count, the similarity is computed for this many memories: the nearest by meaning and
 # those that share the most pieces. Of 10,000 memories, 1,000 gave the same first five as all to 148
-# of 150 questions, in a quarter of the time. Up to twice as many memories are all candidates.
+# of 150 questions, in a quarter of the time. In files, up to twice as many are all candidates.
 CANDIDATES = 1_000
 # The cosine of a memory without a vector: it puts the similarity below the lowest, which is -1.
 NO_COSINE = -10.0
@@ -87,25 +88,26 @@ def indexed(text: str) -> list[int]:
 
 
 def unreadable(text: str) -> bool:
-    """Whether `text` is mostly Korean, Chinese or Japanese: the built-in model cannot read it. A
-    character of these counts as much as a word of others.
+    """Whether `text` is mostly Korean, Chinese or Japanese, which a model for English cannot read.
+    A character of these counts as much as a word of others.
     """
     plain = normalize("NFKC", text)
     return len(re.findall(_CJK, plain)) > len(_WORD.findall(re.sub(_CJK, " ", plain)))
 
 
 def weight_of(question: str, weight: float) -> float:
-    """How much shared words count with the built-in model: more if `question` is `unreadable`."""
+    """How much shared words count with a model for English: more if `question` is `unreadable`."""
     return weight * _UNREADABLE if unreadable(question) else weight
 
 
-def without_common(question: str, common: Container[int]) -> str:
+def without_common(question: str, common: AbstractSet[int]) -> str:
     """The text to embed: `question` without the words whose pieces are all `common`, or
     unchanged if it has none of them or fewer than 2 others.
     """
     plain = normalize("NFKC", question)
     found = _WORD.findall(plain)
-    left = [word for word in found if not all(each in common for each in _pieces(word.casefold()))]
+    # A word may have no piece, such as a single kana.
+    left = [w for w in found if not (pieces := _pieces(w.casefold())) or not pieces <= common]
     if len(left) < 2 or len(left) == len(found):
         return question
     kept = _WORD.sub(lambda word: word[0] if word[0] in left else "", plain)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from ..check import clean_base_url, clean_local
 from ..errors import UNCHANGED, EmbeddingError
 from ..limits import DEFAULT_MODEL, DIMENSIONS, LOCAL_MODEL, MULTILINGUAL, STATIC_MODEL
+from ..points import EmbeddingModel
 from ..workers import run_blocking
 from . import local, static
 
@@ -32,10 +33,11 @@ def is_optional(model: str, base_url: str | None) -> bool:
     return not (base_url or "").strip() and ("/" in model or model.lower() in _SHORT_NAMES)
 
 
-def english_only(model: str) -> bool:
-    """Whether this model, by its real name, cannot read Korean, Chinese or Japanese."""
-    read = any(part in model for part in _NOT_ENGLISH_ONLY)
-    return model in _BUILT_IN or ("/" in model and not read)
+def english_only(model: EmbeddingModel) -> bool:
+    """Whether this model is known not to read Korean, Chinese and Japanese: it runs on this
+    machine, where models have versions, and is none of those that read other languages.
+    """
+    return model.version is not None and not any(part in model.model for part in _NOT_ENGLISH_ONLY)
 
 
 def _optional_models() -> ModuleType:

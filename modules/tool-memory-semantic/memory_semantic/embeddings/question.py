@@ -42,7 +42,7 @@ async def prepare(
         common = ranking.common(words, rarities, store.info.memories)
         return ranking.without_common(query, common), sum(rarities)
 
-    if english_only(info.model.model):
+    if english_only(info.model):
         weight = ranking.weight_of(query, weight)
     if await generator.load():
 

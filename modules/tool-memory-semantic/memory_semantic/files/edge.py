@@ -168,8 +168,8 @@ class Shard:
             # read the vectors from disk again, and a filtered one each of them separately.
             self._cached.enter_context(disk.kept_in_cache(self._read_always))
             self._read_always = []
-        all_are = self.versions() <= 2 * CANDIDATES
-        requests = edge.QueryBatchRequest([_request(each, limit, all_are) for each in asked])
+        take_all = self.versions() <= 2 * CANDIDATES
+        requests = edge.QueryBatchRequest([_request(each, limit, take_all) for each in asked])
         with _engine_errors("search the store"):
             answers = self._handle.query_batch(requests)
         return [
@@ -267,9 +267,9 @@ def _filter(where: Sequence[Condition]) -> edge.Filter | None:
     return edge.Filter(must=must) if must else None
 
 
-def _request(question: Question, limit: int, all_are: bool) -> edge.QueryRequest:
-    """The `limit` points with the highest score, as `ranking` defines it; `all_are` says if every
-    point is a candidate by meaning, because there are no more.
+def _request(question: Question, limit: int, take_all: bool) -> edge.QueryRequest:
+    """The `limit` points with the highest score, as `ranking` defines it; with `take_all`, each of
+    them is a candidate, of which there are at most twice as many as else.
     """
     filter = _filter(question.where)
     by_meaning = edge.Query.Nearest(list(question.vector))
@@ -277,13 +277,13 @@ def _request(question: Question, limit: int, all_are: bool) -> edge.QueryRequest
     if not (question.vector and question.words and question.rarity):
         query = by_meaning if question.vector else by_words
         return edge.QueryRequest(limit, query=query, filter=filter, with_payload=True)
-    number = 2 * CANDIDATES if all_are else CANDIDATES
+    number = 2 * CANDIDATES if take_all else CANDIDATES
     nearest = edge.Prefetch(number, query=by_meaning, filter=filter)
     sharing_words = edge.Prefetch(number, query=by_words, filter=filter)
     cosines = edge.Prefetch(CANDIDATES, query=by_meaning, prefetches=[sharing_words])
     return edge.QueryRequest(
         limit,
-        prefetches=[nearest, sharing_words, *([] if all_are else [cosines])],
+        prefetches=[nearest, sharing_words, *([] if take_all else [cosines])],
         query=_formula(question),
         with_payload=True,
     )

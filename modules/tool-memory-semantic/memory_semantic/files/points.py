@@ -30,6 +30,7 @@ from ..errors import (
 from ..limits import PAGE
 from ..memory import Memory
 from ..points import Condition, Point, Question, StoreInfo, pages
+from ..ranking import CANDIDATES
 from . import disk, vectors
 from .door import Lock, take_lock
 from .edge import Shard, is_large
@@ -149,7 +150,7 @@ class FilePoints:
         answers = self._shard.query(asked, limit)
         if any(question.vector for question in asked):  # words may be in no text
             for question, answer in zip(asked, answers, strict=True):
-                self._require_all(answer, limit, question.where)
+                self._require_all(answer, min(limit, CANDIDATES), question.where)
             if not any(answers):
                 self._require_payloads()
         return answers
