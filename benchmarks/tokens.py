@@ -1,7 +1,7 @@
 """What memory costs in tokens: `uv run benchmarks/run.py --parts tokens`.
 
 Of every request of a session, which describes the tools to the model, and of each call of a tool.
-The tokenizer is that of the built-in embedding model, Llama 2's, which needs no network. It counts
+The tokenizer is Llama 2's, which comes with the built-in model and needs no network. It counts
 about a fifth more than OpenAI's cl100k_base, on the texts of the recall set and on JSON alike
 (checked once).
 """
