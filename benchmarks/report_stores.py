@@ -14,7 +14,7 @@ LIKE = {"mem0": ASKING, "mcp-memory-service": ASKING}
 STORES = {
     OURS: "this project, vectors given",
     ASKING: "the same, asks a service for embeddings",
-    "agent-memory, built-in model": "the same, its built-in model (before 3.0.0a9 word vectors alone)",
+    "agent-memory, built-in model": "the same, built-in model (before 3.0.0a9 word vectors alone)",
     "sqlite-vec": "SQLite with exact search",
     "Chroma": "SQLite, and an approximate index (HNSW)",
     "Qdrant local": "Qdrant's client without a server, for one process only",
