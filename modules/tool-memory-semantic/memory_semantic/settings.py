@@ -67,8 +67,8 @@ class StorageConfig(Settings):
     )
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(
         None,
-        description="`local`, a [model on this machine](../../docs/models.md) such as "
-        "`multilingual`, or a model's name at the service",
+        description="`local` or `static`, which are inside; a [model on this machine]"
+        "(../../docs/models.md) such as `multilingual`; or a model's name at the service",
     )
     base_url: Annotated[str, AfterValidator(clean_base_url)] | None = Field(
         None, description="the address of an OpenAI-compatible service"
