@@ -18,7 +18,7 @@ from . import local, static
 # The models inside.
 _BUILT_IN = {LOCAL_MODEL: local, STATIC_MODEL: static}
 # Texts that one of them embeds at once: a cancelled call ends soon.
-_AT_ONCE = 16
+_AT_ONCE = 32
 # Besides names with `/`, what means a model of `memory_models`: an optional package, imported only
 # where one of them is asked for.
 _SHORT_NAMES = {"multilingual": MULTILINGUAL}

@@ -11,7 +11,8 @@ arXiv 1908.10084).
 import math
 import os
 from collections.abc import Sequence
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,9 +31,9 @@ VERSION, DIMENSIONS = "all-MiniLM-L6-v2 int8", 384
 TOKENS = 256
 FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
 _LAYERS, _HEADS = 6, 12
-# BLAS's threads for half as many tokens or more, as in an import: two take .7 of the time and 1.35
-# of the processor. For a question they would mostly wait for each other, each on a processor.
-_MOST_THREADS = 4
+# Threads of Python for the parts of many texts. BLAS's own wait for each other on a processor each,
+# which on a busy machine takes ten times as long.
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 class _Linear(NamedTuple):
@@ -69,8 +70,7 @@ class _Model(NamedTuple):
     places: "Numbers"
     norm: _Norm
     layers: list[_Layer]
-    blas: Any  # sets its number of threads
-    most_threads: int
+    blas: Any  # sets how many threads it uses
 
 
 def embed(texts: Sequence[str]) -> list["Numbers"]:
@@ -83,7 +83,9 @@ def embed(texts: Sequence[str]) -> list["Numbers"]:
         if not parts or sum(map(len, parts[-1])) + len(tokens) > TOKENS:
             parts.append([])
         parts[-1].append(tokens)
-    return [vector for part in parts for vector in _vectors(model, part)]
+    with _turn, model.blas.limit(limits=1), ThreadPoolExecutor(_THREADS) as threads:
+        done = [*threads.map(partial(_vectors, model), parts)]
+    return [vector for vectors in done for vector in vectors]
 
 
 def _vectors(model: _Model, texts: Sequence[Sequence[int]]) -> list["Numbers"]:
@@ -94,15 +96,12 @@ def _vectors(model: _Model, texts: Sequence[Sequence[int]]) -> list["Numbers"]:
     places = np.concatenate([np.arange(len(text)) for text in texts])
     ends = np.cumsum([len(text) for text in texts]).tolist()
     spans = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-    threads = model.most_threads if len(tokens) >= TOKENS // 2 else 1
-    with _turn, model.blas.limit(limits=threads):
-        x = model.words[tokens] * model.scales[tokens, None] + model.places[places]
-        x = model.norm(x)
-        for layer in model.layers:
-            each = layer.attention(x).reshape(len(x), 3, _HEADS, -1).transpose(1, 2, 0, 3)
-            attended = np.concatenate([_attend(*each[:, :, span]) for span in spans])
-            x = layer.attended_norm(x + layer.attended(attended))
-            x = layer.norm(x + layer.narrow(_gelu(layer.wide(x))))
+    x = model.norm(model.words[tokens] * model.scales[tokens, None] + model.places[places])
+    for layer in model.layers:
+        each = layer.attention(x).reshape(len(x), 3, _HEADS, -1).transpose(1, 2, 0, 3)
+        attended = np.concatenate([_attend(*each[:, :, span]) for span in spans])
+        x = layer.attended_norm(x + layer.attended(attended))
+        x = layer.norm(x + layer.narrow(_gelu(layer.wide(x))))
     return [x[span].mean(axis=0) for span in spans]
 
 
@@ -160,7 +159,6 @@ def _loaded() -> _Model:
                 norm=norm(f"{own}.output.LayerNorm"),
             )
 
-        blas = ThreadpoolController().select(user_api="blas")
         words = tokenizer(FOLDER / "tokenizer.json")
         words.no_padding()
         words.enable_truncation(TOKENS)
@@ -174,14 +172,13 @@ def _loaded() -> _Model:
             places=place[:TOKENS].astype("f4") + kind[0].astype("f4"),
             norm=norm("embeddings.LayerNorm"),
             layers=[layer(number) for number in range(_LAYERS)],
-            blas=blas,
-            most_threads=min([_MOST_THREADS, *(each["num_threads"] for each in blas.info())]),
+            blas=ThreadpoolController().select(user_api="blas"),
         )
 
 
-# One thread of Python at a time: together they would take as long and more memory. The number of
-# BLAS's threads is that of the whole process, and ours only while we compute: no other thread must
-# take that for the host's, and a fork waits.
+# One call at a time: together they would take as long and more memory. The number of BLAS's threads
+# is that of the whole process, and 1 only while we compute: no other call must take that for the
+# host's, and a fork waits.
 _turn = Lock()
 os.register_at_fork(
     before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release
