@@ -43,7 +43,7 @@ def use(session: Session, name: str, yes: bool) -> None:
     values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
     changes = {each: new for each, new in values.items() if config.get(each) != new}
     info, number = run(storage.info()), run(storage.count())
-    missing = fetchable and memory_models.state(real) != "fetched"
+    missing = fetchable and not memory_models.works(real)
     steps = []
     if fetchable and missing:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
@@ -98,7 +98,7 @@ def _fetchable(real: str) -> dict[str, Any]:
     """What fastembed says about this model. Raises InputError for one that does not run here."""
     import memory_models
 
-    if "/" in real and real in (listed := memory_models.listed()):
+    if "/" in real and real in (listed := memory_models.listed(real)):
         return listed[real]
     raise InputError(
         f"There is no model {real!r:.80} that runs on this machine. Nothing was changed. See "
