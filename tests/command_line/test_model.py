@@ -13,9 +13,10 @@ import yaml
 from agent_memory.settings import load
 from agent_memory.yaml_edit import with_value
 from command import Command, invoke, settings
-from memory_semantic import MemoryStorage
+from memory_semantic import EmbeddingGenerator, MemoryStorage
 from memory_semantic.limits import MULTILINGUAL
 from model_hub import BGE, FILE_OF, ModelHub
+from qdrant_server import QdrantServer
 
 TEXTS = [f"The {color} door leads to room {number}." for number, color in enumerate("abc" * 130)]
 
@@ -186,12 +187,53 @@ def test_a_name_that_does_not_run_here_is_refused(command: Command, name: str, s
     assert said in command.run("model", "use", name, "--yes", code=2).stderr
 
 
-def test_without_the_package_the_line_that_installs_it_is_named(
-    command: Command, monkeypatch: pytest.MonkeyPatch
+def test_a_store_of_another_version_is_embedded_anew_once_that_was_agreed_to(
+    command: Command,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fastembed", None)
-    said = command.run("model", "use", "multilingual", code=1).stderr
-    assert "Run: uv pip install --python" in said and not (command.root / "sam").exists()
+    file = settings(embedding_model="static")
+    command.run("store", "tea")
+    [manifest] = command.root.glob("sam/**/manifest.json")
+    version = EmbeddingGenerator("static").version or ""
+    older = manifest.read_text().replace(version, "an older one")
+    manifest.write_text(older)
+    said = command.run("model", "use", "static", input="n\n").stderr
+    assert "embeds 1 memory of sam anew (so far with static)" in said
+    assert manifest.read_text() == older
+    command.run("model", "use", "static", "--yes")
+    assert "tea" in command.run("search", "tea").stdout and "static" in file.read_text()
+
+
+def test_on_a_server_it_says_at_once_how_a_store_gets_another_model(
+    command: Command, qdrant: QdrantServer
+) -> None:
+    settings(qdrant_url=qdrant.url)
+    command.run("store", "tea")
+    said = command.run("model", "use", BGE, code=1).stderr
+    assert "`agent-memory export" in said and "fetches" not in said
+    said = command.run("model", "use", "local", "--yes")
+    assert "1 memory of sam with the model local." in said.stdout
+    assert "embedding_model: local" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        ("fastembed", "the package fastembed. Nothing was changed. Run: uv pip install --python"),
+        ("onnxruntime", "cannot be imported: import of onnxruntime halted; None in sys.modules."),
+    ],
+)
+def test_without_the_package_the_model_that_was_asked_for_and_what_to_install_are_named(
+    command: Command, monkeypatch: pytest.MonkeyPatch, package: str, said: str
+) -> None:
+    for module in [name for name in sys.modules if name.startswith("fastembed")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    settings(agent_identity="sam")
+    for line in (f"model use {BGE}", "model list"):
+        found = invoke(*line.split(), code=1).stderr
+        assert said in found and found.endswith(f"agent-memory {line}\n")
+        assert MULTILINGUAL not in found
+    assert not (command.root / "sam").exists()
 
 
 OVERRIDES = "overrides:\n  tool-memory-semantic:\n    config:\n"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ async def test_a_fetched_model_keeps_its_version_and_vectors_and_a_store_gets_it
     commit.write_text("another")
     with pytest.raises(StorageError, match=r"c0ffeec0ffee.*another.*agent-memory reembed"):
         await make_storage(embedding_model=None).search(TEXT)
-    shutil.rmtree(commit.parent.parent)
+    commit.unlink()  # as in a folder of which half was copied
     settings(embedding_model=name)
     said = (await asyncio.to_thread(command.run, "doctor", code=1)).stdout
     assert f"model use {real}" in said and "or switch to the built-in model" in said
@@ -104,7 +105,8 @@ async def test_a_name_with_a_slash_is_sent_nowhere_without_a_base_url(
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    for name, real in (("multilingual", MULTILINGUAL), ("openai/x", "openai/x")):
+    long = f"openai/{'x' * 300}"
+    for name, real in (("multilingual", MULTILINGUAL), ("openai/x", "openai/x"), (long, long)):
         missing = f"changed. Run: agent-memory model use {real}$"
         with pytest.raises(EmbeddingError, match=missing):
             await make_storage(embedding_model=name).store(TEXT)
@@ -245,11 +247,18 @@ def test_a_fetch_that_failed_is_not_used_and_the_next_one_needs_no_token(
     with pytest.raises(EmbeddingError, match="is not on this machine"):
         memory_models.version(BGE)
     hub.cut = ""
-    assert hub.fetch(BGE, tmp_path)[0] == VERSION
+    hub.fetched.clear()
+    with ThreadPoolExecutor() as two:
+        got = [each[0] for each in two.map(hub.fetch, [BGE] * 2, [tmp_path] * 2)]
+    assert got == [VERSION] * 2 and hub.fetched.count(FILE_OF[BGE]) == 1
     assert not any("authorization" in headers for headers in hub.headers)
     hub.headers.clear()
     assert hub.fetch(BGE, tmp_path) == (VERSION, "") and hub.headers == []
     assert not [path for path in tmp_path.rglob("*") if path.name == "README.md"]
+    [file] = memory_models._folder(BGE).glob(f"models--*/snapshots/*/{FILE_OF[BGE]}")
+    cut(file)
+    hub.cut = FILE_OF[BGE]
+    assert "could not be fetched" in hub.fetch(BGE, tmp_path)[1] and file.exists()
 
 
 def test_other_weights_than_those_that_the_maker_published_are_refused(
