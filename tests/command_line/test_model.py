@@ -92,7 +92,7 @@ async def test_an_interruption_leaves_a_working_store_and_the_next_run_finishes(
     hub.cut = ""
     hub.go_on.set()
     embedding = command.start("model", "use", BGE, "--yes")
-    gathered = partial(command.root.glob, "sam/**/*.vectors")
+    gathered = partial(command.root.glob, "sam/qdrant.db/*.vectors")
     await until(lambda: any(gathered()) or embedding.poll() is not None)
     embedding.send_signal(signal.SIGINT)
     said = embedding.communicate(timeout=50)[1]

@@ -43,7 +43,7 @@ def use(session: Session, name: str, yes: bool) -> None:
     values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
     changes = {each: new for each, new in values.items() if config.get(each) != new}
     info, number = run(storage.info()), run(storage.count())
-    missing = fetchable and not memory_models.works(real)
+    missing = bool(fetchable) and not memory_models.works(real)
     steps = []
     if fetchable and missing:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
@@ -53,7 +53,7 @@ def use(session: Session, name: str, yes: bool) -> None:
         if missing and info.model.model == real:
             steps.append(f"{anew} if these are other files than before")
         else:
-            if place.url != limits.HERE:  # it says how to do that there, before anything is fetched
+            if place.url != limits.HERE:  # the error says how to do that there
                 other = info.model_copy(update={"model": info.model._replace(model=real)})
                 run(upkeep.reembed(place, other, generator, lambda *_: None))
             steps.append(f"{anew} (so far with {info.model.model})")
@@ -68,7 +68,7 @@ def use(session: Session, name: str, yes: bool) -> None:
         if changes and (others := ", ".join(_others(session, real))):
             session.out.warn(f"Run it for these agents, too, with --agent: {others}.")
         confirm("Start?", yes)
-    if fetchable:
+    if missing:
         interrupt.end_at_once(_INTERRUPTED)
         memory_models.fetch(real, show_progress=not session.out.as_json)
         interrupt.raise_again()
