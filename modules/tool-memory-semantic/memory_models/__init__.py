@@ -26,9 +26,7 @@ _turns: dict[int, Lock] = {}  # by process: a thread that a child lacks may hold
 
 
 def listed(asked: str = "") -> dict[str, dict[str, Any]]:
-    """What fastembed says about each model, by its name. Raises EmbeddingError if it is missing,
-    which names the model that was `asked` for.
-    """
+    """What fastembed says about each model, by its name. Raises EmbeddingError if it is missing."""
     return {one["model"]: one for one in _library(asked).list_supported_models()}
 
 
@@ -69,9 +67,7 @@ def run(loaded: Any, texts: list[str]) -> list[Any]:
 
 
 def works(model: str) -> bool:
-    """Whether a model that is `listed` is here and embeds a text. Blocks. Raises EmbeddingError if
-    something ran out.
-    """
+    """Whether this model is here and embeds a text. Blocks. EmbeddingError if something ran out."""
     try:
         return bool(embed(model, SAMPLE[0]))
     except EmbeddingError as error:
