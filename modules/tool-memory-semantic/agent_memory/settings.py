@@ -10,7 +10,7 @@ session.
 import getpass
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,18 +29,20 @@ MODULE = "tool-memory-semantic"
 _IDENTITY = ("agent_identity", "agent_id")
 # Stands for any agent where the answer is the same for all.
 _ANYBODY = "anybody"
+_IN_LIST = " (modules: tools)"
 _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 
 
 @dataclass
 class Settings:
-    """The module's `config`, where each of its settings came from, and a sentence for each thing
-    that is wrong in the files.
+    """The module's `config`, where each of its settings came from, a sentence for each thing that
+    is wrong in the files, and the `root` that was given in their place.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    root: str | None = None
 
     def storage(self, agent: str = _ANYBODY, **changes: Any) -> "MemoryStorage":
         """The storage of `agent`, with `changes` to the settings. Raises InputError for a setting
@@ -64,29 +66,57 @@ class Settings:
         """Tells a person what to write where, so that sessions get these settings; None is left
         out.
         """
-        file = self.sources.get(next(iter(values)), "~/.amplifier/settings.yaml")
+        if self.root:
+            values = {"storage_root": self.root, **values}
+        file, in_list, _ = self._place(values).partition(_IN_LIST)
+        block = ["overrides:", f"  {MODULE}:", "    config:"]
+        if in_list:
+            block = ["modules:", "  tools:", f"  - module: {MODULE}", "    config:"]
         lines = [f"      {name}: {value}" for name, value in values.items() if value]
-        return "\n".join([f"In {file}:", "overrides:", f"  {MODULE}:", "    config:", *lines])
+        return "\n".join([f"In {file}:", *block, *lines])
+
+    def can_set(self, **values: str | None) -> bool:
+        """Whether `set` can write these settings. What the file of one folder or a list of modules
+        decides is for a person to change.
+        """
+        return self._changed(values) is not None
 
     def set(self, **values: str | None) -> Path | None:
-        """Write these settings where `to_set` tells a person to; in that file, which is returned,
-        all else stays as it is. None if that cannot be done: then nothing was written.
+        """Write these settings into Amplifier's own file, which is returned; all else there stays
+        as it is. None if that cannot be done, or if sessions would not get them.
         """
-        path = Path(self.sources.get(next(iter(values)), home() / "settings.yaml"))
+        path, text = home() / "settings.yaml", self._changed(values)
+        if text is None:
+            return None
         try:
-            own = _config(_module(_yaml(path))) if path.exists() else {}
-            text = path.read_bytes().decode() if path.exists() else ""
-            for key, value in values.items():
-                if key in self.sources and not (self.sources[key] == str(path) and key in own):
-                    return None  # another file, or modules: tools, counts more
-                text = yaml_edit.with_value(text, ["overrides", MODULE, "config", key], value)
             path.parent.mkdir(parents=True, exist_ok=True)
             mode = path.stat().st_mode if path.exists() else 0o600
             write(str(path), text.encode())
             path.chmod(mode)
+        except OSError:
+            return None
+        return path if load(None).config.items() >= values.items() else None
+
+    def _changed(self, values: Mapping[str, str | None]) -> str | None:
+        path = home() / "settings.yaml"
+        if self.root or self._place(values) != str(path):
+            return None
+        try:
+            text = path.read_bytes().decode() if path.exists() else ""
+            for key, value in values.items():
+                text = yaml_edit.with_value(text, ["overrides", MODULE, "config", key], value)
         except (OSError, ValueError):
             return None
-        return path
+        return text
+
+    def _place(self, names: Iterable[str]) -> str:
+        # The strongest of the places that set one of these.
+        order = [str(path) for path in files()]
+        return max(
+            (self.sources[name] for name in names if name in self.sources),
+            key=lambda place: order.index(place) if place in order else len(order),
+            default=str(home() / "settings.yaml"),
+        )
 
 
 def load(root: str | None) -> Settings:
@@ -113,7 +143,7 @@ def load(root: str | None) -> Settings:
         listed = _mapping(content.get("modules")).get("tools")
         if isinstance(listed, list):  # the list of a later file replaces that of an earlier one
             tools = {
-                key: (value, str(path))
+                key: (value, f"{path}{_IN_LIST}")
                 for entry in listed
                 if isinstance(entry, Mapping) and entry.get("module") == MODULE
                 for key, value in _config(entry).items()
@@ -124,6 +154,7 @@ def load(root: str | None) -> Settings:
     if root is not None:
         with suppress(FileNotFoundError):  # the current folder was deleted
             root = root if root.startswith("~") else str(Path(root).absolute())
+        settings.root = root
         settings.config |= {"storage_root": root, "qdrant_url": limits.HERE}
     return settings
 

@@ -10,12 +10,16 @@ def with_value(text: str, keys: Sequence[str], value: str | None) -> str:
     """
     import yaml
 
+    if "\r\n" in text and text.count("\r\n") == text.count("\n"):  # from an editor on Windows
+        return with_value(text.replace("\r\n", "\n"), keys, value).replace("\n", "\r\n")
     try:
         changed = _with_value(yaml.compose(text), text, keys, value or "null")
         wanted = yaml.safe_load(text) or {}
         parent: Any = wanted
         for key in keys[:-1]:
-            parent = parent.setdefault(key, {})
+            # A copy: what an alias shares must not change with it.
+            parent[key] = {**parent.get(key, {})}
+            parent = parent[key]
         parent[keys[-1]] = value
         if yaml.safe_load(changed) == wanted:
             return changed

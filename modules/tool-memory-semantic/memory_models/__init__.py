@@ -8,7 +8,7 @@ import shutil
 import sys
 from contextlib import suppress
 from functools import cache
-from hashlib import sha256
+from hashlib import file_digest
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -17,6 +17,7 @@ from typing import Any
 from memory_semantic.errors import UNCHANGED, EmbeddingError, shortage
 from memory_semantic.limits import MULTILINGUAL
 from memory_semantic.network import proxied
+from memory_semantic.posix import fcntl
 
 from .catalogue import PREFIXES, PREPARED, SAMPLE, SHA256
 
@@ -24,17 +25,14 @@ PACKAGE = "fastembed>=0.9,<0.10"
 _turns: dict[int, Lock] = {}  # by process: a thread that a child lacks may hold its parent's
 
 
-def listed() -> dict[str, dict[str, Any]]:
+def listed(asked: str = "") -> dict[str, dict[str, Any]]:
     """What fastembed says about each model, by its name. Raises EmbeddingError if it is missing."""
-    return {one["model"]: one for one in _library().list_supported_models()}
+    return {one["model"]: one for one in _library(asked).list_supported_models()}
 
 
 def state(model: str) -> str:
-    """`fetched`, `not fetched`, or `damaged` if its file is missing or has another size."""
-    try:
-        return "fetched" if _commit(model) and _files(model) else "not fetched"
-    except Exception:
-        return "damaged"
+    """`fetched` or `not fetched`."""
+    return "fetched" if _commit(model) else "not fetched"
 
 
 def version(model: str) -> str:
@@ -68,57 +66,72 @@ def run(loaded: Any, texts: list[str]) -> list[Any]:
     return [vector / ((vector @ vector) ** 0.5 or 1.0) for vector in vectors]
 
 
-def fetch(model: str, show_progress: bool = False) -> None:
-    """Fetch and try a model that is `listed`; one that is here and whole needs no network. Blocks.
-    Progress is shown on standard error. Raises EmbeddingError if it could not be fetched or does
-    not work; fetching it again then begins anew.
-    """
+def works(model: str) -> bool:
+    """Whether this model is here and embeds a text. Blocks. EmbeddingError if something ran out."""
     try:
-        embed(model, SAMPLE[0])
-        return
+        return bool(embed(model, SAMPLE[0]))
     except EmbeddingError as error:
         if shortage(error):
             raise
-    _library()  # before the next line, whose package reads what it sets
+        return False
+
+
+def fetch(model: str, show_progress: bool = False) -> None:
+    """Fetch a model that is `listed`, unless it `works`; it replaces what is here when it is whole.
+    Blocks, also while another process fetches. Progress is shown on standard error. Raises
+    EmbeddingError if it could not be fetched or does not work.
+    """
+    _library(model)  # before the next line, whose package reads what it sets
     from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
+    folder = _folder(model)
+    new = folder.with_name(f"{folder.name}.new")  # so that nobody uses what is not whole
     try:
-        shutil.rmtree(_folder(model), ignore_errors=True)  # damaged, or half of it
-        _folder(model).mkdir(parents=True, exist_ok=True)
-        enable_progress_bars() if show_progress else disable_progress_bars()
-        files = _files(model, local_files_only=False)
-        for name, known in SHA256.items() if model == MULTILINGUAL else ():
-            if (found := sha256((files / name).read_bytes()).hexdigest()) != known:
-                shutil.rmtree(_folder(model))
-                raise ValueError(f"{name} has the SHA-256 {found}, but its maker's has {known}.")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (folder.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if works(model):
+                return
+            shutil.rmtree(new, ignore_errors=True)  # what was not finished
+            enable_progress_bars() if show_progress else disable_progress_bars()
+            files = _files(model, new, local_files_only=False)
+            for name, known in SHA256.items() if model == MULTILINGUAL else ():
+                with (files / name).open("rb") as file:
+                    found = file_digest(file, "sha256").hexdigest()
+                if found != known:
+                    raise ValueError(f"{name} has the SHA-256 {found}, not the known {known}.")
+            shutil.rmtree(folder, ignore_errors=True)  # it does not work
+            new.rename(folder)
     except Exception as error:
         said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}."
         raise EmbeddingError(
             f"The model {model!r} could not be fetched: {shortage(error) or said} {UNCHANGED} "
-            f"Check the network{proxied()} and the folder {_folder(model)}, then run it again."
+            f"Check the network{proxied()} and the folder {folder}, then run it again."
         ) from error
     embed(model, SAMPLE[0])
 
 
-def _files(model: str, local_files_only: bool = True) -> Path:
-    one = listed()[model]
+def _files(model: str, folder: Path, local_files_only: bool = True) -> Path:
+    one = listed(model)[model]
     needed = [one["model_file"], *one["additional_files"]]
     # Making a TextEmbedding would hide an error, and wait for 39 s before it gives up.
-    folder = _library().download_files_from_huggingface(
-        one["sources"]["hf"], str(_folder(model)), needed, local_files_only=local_files_only
+    found = _library(model).download_files_from_huggingface(
+        one["sources"]["hf"], str(folder), needed, local_files_only=local_files_only
     )
-    Path(folder, one["model_file"]).stat()  # its size was compared, if it is there
-    return Path(folder)
+    Path(found, one["model_file"]).stat()  # its size was compared, if it is there
+    return Path(found)
 
 
 @cache
 def _loaded(model: str, version: str, process: int) -> tuple[Any, Any]:
     # The model, and the mean of the sample's vectors. A child of the process loads its own, and
     # keeps its parent's: to free it would wait for threads that the child lacks.
+    library, folder = _library(model), _folder(model)
     try:
-        loaded = _library()(
+        loaded = library(
             model,
-            specific_model_path=str(_files(model)),
+            cache_dir=str(folder),
+            specific_model_path=str(_files(model, folder)),
             providers=["CPUExecutionProvider"],
             threads=min(4, os.cpu_count() or 1),  # more do not make a short text faster
             enable_cpu_mem_arena=False,  # it would keep the memory of the longest text
@@ -131,16 +144,18 @@ def _loaded(model: str, version: str, process: int) -> tuple[Any, Any]:
         raise _unusable(model, why) from error
 
 
-def _library() -> Any:
+def _library(asked: str) -> Any:
     # fastembed's class of models, which then also lists the recommended one.
-    if find_spec("fastembed") is None:
-        raise _unusable(MULTILINGUAL, "")
     # Read when the packages are imported. A variable that is already set is somebody's choice.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")  # a public model needs no account
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns after a fork
-    from fastembed import TextEmbedding
-    from fastembed.common.model_description import ModelSource, PoolingType
+    try:
+        from fastembed import TextEmbedding
+        from fastembed.common.model_description import ModelSource, PoolingType
+    except ImportError as error:
+        why = shortage(error) or f"{error}. Install it again."
+        raise _unusable(asked, f"needs fastembed, which cannot be imported: {why}") from error
 
     source = ModelSource(hf=MULTILINGUAL)
     with suppress(ValueError):  # it is listed
@@ -157,14 +172,17 @@ def _folder(model: str) -> Path:
 
 
 def _commit(model: str) -> str:
-    # The commit of the model's files; "" until fastembed has noted that all were fetched.
-    noted = next(_folder(model).glob("models--*/files_metadata.json"), None)
-    return noted.with_name("refs").joinpath("main").read_text() if noted else ""
+    # The commit of the model's files; "" if they are not here.
+    with suppress(OSError, StopIteration):
+        return next(_folder(model).glob("models--*/refs/main")).read_text()
+    return ""
 
 
 def _unusable(model: str, why: str) -> EmbeddingError:
-    run = f"agent-memory model use {shlex.quote(model)}"
+    # Without a model: the list of them.
+    what = f"The embedding model {model!r}" if model else "The list of models"
+    run = f"agent-memory model use {shlex.quote(model)}" if model else "agent-memory model list"
     if find_spec("fastembed") is None:
         why = "needs the package fastembed."
         run = f'uv pip install --python {shlex.quote(sys.executable)} "{PACKAGE}" && {run}'
-    return EmbeddingError(f"The embedding model {model!r} {why} {UNCHANGED} Run: {run}")
+    return EmbeddingError(f"{what} {why} {UNCHANGED} Run: {run}")

@@ -1,7 +1,7 @@
 """What we know of the models that fastembed lists."""
 
-# SHA-256 of the weights of `multilingual`, as a dozen public repositories have it from their maker.
-# No such hash is known to us of the models that fastembed itself lists.
+# SHA-256 of the weights of `multilingual`: that of the maker's file in a dozen public repositories,
+# which could not be compared with the maker's own. None is known to us of the other models.
 SHA256 = {"onnx/model.onnx": "ca456c06b3a9505ddfd9131408916dd79290368331e7d76bb621f1cba6bc8665"}
 
 # The prefixes of a question and of a memory, by the beginning of the model's name, as each model's

@@ -42,33 +42,43 @@ def use(session: Session, name: str, yes: bool) -> None:
     fetchable = None if built_in else _fetchable(real)
     values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
     changes = {each: new for each, new in values.items() if config.get(each) != new}
-    info = run(storage.info())
+    info, number = run(storage.info()), run(storage.count())
+    missing = bool(fetchable) and not memory_models.works(real)
     steps = []
-    if fetchable and memory_models.state(real) != "fetched":
+    if fetchable and missing:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
         steps.append(f"fetches {size} from {hub or _HUB}, licence {fetchable['license']}")
-    if info and info.model.model != real:
-        memories = counted(run(storage.count()))
-        steps.append(f"embeds {memories} of {session.agent} anew, now with {info.model.model}")
-    if changes:
+    if info and (missing or info.model[:2] != (real, generator.version)):
+        anew = f"embeds {counted(number)} of {session.agent} anew"
+        if missing and info.model.model == real:
+            steps.append(f"{anew} if these are other files than before")
+        else:
+            if place.url != limits.HERE:  # the error says how to do that there
+                other = info.model_copy(update={"model": info.model._replace(model=real)})
+                run(upkeep.reembed(place, other, generator, lambda *_: None))
+            steps.append(f"{anew} (so far with {info.model.model})")
+    writes = bool(changes) and session.settings.can_set(**changes)
+    if writes:
         new = ", ".join(f"{each}: {value or 'null'}" for each, value in changes.items())
         steps.append(f"sets {new} for all agents")
+    elif changes:
+        steps.append("prints the settings that sessions need, for you to write")
     if steps:
         session.out.note("\n  ".join([f"To use {real}, this", *steps]))
         if changes and (others := ", ".join(_others(session, real))):
             session.out.warn(f"Run it for these agents, too, with --agent: {others}.")
         confirm("Start?", yes)
-    if fetchable:
+    if missing:
         interrupt.end_at_once(_INTERRUPTED)
         memory_models.fetch(real, show_progress=not session.out.as_json)
         interrupt.raise_again()
-    number = 0
     if info:
         new_config = storage.config.model_copy(update=values)
         wanted = run(upkeep.info_with(place, new_config, generator))
-        work = partial(upkeep.reembed, place, wanted, generator)
-        number = with_progress(session, work, WHOLE)
-    file = session.settings.set(**changes) if changes else None
+        if place.url == limits.HERE or wanted.model != info.model:
+            work = partial(upkeep.reembed, place, wanted, generator)
+            number = with_progress(session, work, WHOLE)
+    file = session.settings.set(**changes) if writes else None
     facts = {"agent": session.agent, "memories": number, "model": real}
     facts |= {"version": generator.version, "settings": file and str(file)}
     session.out.json(facts)
@@ -77,7 +87,7 @@ def use(session: Session, name: str, yes: bool) -> None:
         session.out.note(f"Sessions get it from {file}.")
     elif changes:
         block = session.settings.to_set(**{each: new or "null" for each, new in changes.items()})
-        session.out.warn(f"Sessions need these settings from now on. {block}")
+        session.out.warn(f"Sessions need these settings from now on, in every folder. {block}")
     if fetchable:
         python = '"$(uv tool dir)/amplifier/bin/python"'
         line = f'uv pip install --python {python} "{memory_models.PACKAGE}"'
@@ -88,7 +98,7 @@ def _fetchable(real: str) -> dict[str, Any]:
     """What fastembed says about this model. Raises InputError for one that does not run here."""
     import memory_models
 
-    if "/" in real and real in (listed := memory_models.listed()):
+    if "/" in real and real in (listed := memory_models.listed(real)):
         return listed[real]
     raise InputError(
         f"There is no model {real!r:.80} that runs on this machine. Nothing was changed. See "
