@@ -14,14 +14,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import InputError
 from .limits import (
-    LOCAL_MODEL,
+    BUILT_IN_MODELS,
     MAX_BATCH,
     MAX_CONTENT_CHARS,
     MAX_METADATA,
     MAX_METADATA_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
-    STATIC_MODEL,
 )
 from .memory import MEMORY_ID, Memory, as_utc
 from .plaintext import normal
@@ -227,7 +226,7 @@ def clean_ids(value: object) -> list[str]:
 def clean_local(value: str) -> str:
     """`value` trimmed, and a name of ours in lower case: no other model is called `Local`."""
     value = value.strip()
-    return value.lower() if value.lower() in (LOCAL_MODEL, STATIC_MODEL) else value
+    return value.lower() if value.lower() in BUILT_IN_MODELS else value
 
 
 def clean_base_url(

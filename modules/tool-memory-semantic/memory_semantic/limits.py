@@ -57,6 +57,7 @@ FITS_A_PERSON = 0.13
 DEFAULT_MODEL = "text-embedding-3-small"
 LOCAL_MODEL = "local"
 STATIC_MODEL = "static"
+BUILT_IN_MODELS = (LOCAL_MODEL, STATIC_MODEL)
 # `multilingual` in a setting: the smallest of a family that reads 94 languages and was trained for
 # retrieval (Wang et al. 2024, arXiv 2402.05672); MIT, 384 dimensions. The multilingual models that
 # fastembed itself lists are made for paraphrases, are not free, or take 1.1 GB and more.

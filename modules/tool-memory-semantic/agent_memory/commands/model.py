@@ -38,8 +38,7 @@ def use(session: Session, name: str, yes: bool) -> None:
 
     generator, place, storage = EmbeddingGenerator(name), session.place, session.storage
     real, config = generator.model, session.settings.config
-    built_in = generator.on_this_machine and "/" not in real
-    fetchable = None if built_in else _fetchable(real)
+    fetchable = None if real in limits.BUILT_IN_MODELS else _fetchable(real)
     values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
     changes = {each: new for each, new in values.items() if config.get(each) != new}
     info, number = run(storage.info()), run(storage.count())

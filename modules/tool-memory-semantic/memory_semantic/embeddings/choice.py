@@ -6,12 +6,12 @@ from datetime import datetime
 
 from ..errors import UNCHANGED, StorageError
 from ..limits import (
+    BUILT_IN_MODELS,
     DEFAULT_MODEL,
     DIMENSIONS,
     INDEXED,
     LEXICAL_WEIGHT,
     LOCAL_MODEL,
-    STATIC_MODEL,
 )
 from ..memory import utc_now
 from ..points import EmbeddingModel, StoreInfo
@@ -85,7 +85,7 @@ def lexical_weight(config: StorageConfig, model: str) -> float:
     """How much shared words count besides meaning with this embedding model."""
     if config.lexical_weight is not None:
         return config.lexical_weight
-    known = model in (LOCAL_MODEL, STATIC_MODEL) or is_optional(model, config.base_url)
+    known = model in BUILT_IN_MODELS or is_optional(model, config.base_url)
     return LEXICAL_WEIGHT if known else 0.0
 
 
