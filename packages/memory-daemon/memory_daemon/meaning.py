@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 import psycopg
-from memory_semantic import EmbeddingError, EmbeddingGenerator, limits, mask
+from memory_semantic import EmbeddingError, EmbeddingGenerator, mask
 from psycopg import sql
 
 from .database import Connection, connected
@@ -95,7 +95,7 @@ class Meaning:
 
     async def question(self, text: str) -> str | None:
         """The vector of a question, or None: the built-in models read Latin letters only."""
-        latin_only = self._model and self._model.model in limits.BUILT_IN_MODELS
+        latin_only = self._model and self._model.model in ("static", "local")
         if not text.strip() or (latin_only and not _latin(text)):
             return None
         masked, _ = await asyncio.to_thread(mask, text)  # it may go to a service
