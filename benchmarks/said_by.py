@@ -1,6 +1,6 @@
 """Who is taken to have said what an agent stores: `uv run benchmarks/said_by.py`.
 
-It reads the conversations of the capture set, which strangers wrote for another purpose. Each
+It reads conversations that strangers wrote for another purpose (said_by/README.md). Each
 sentence with something worth keeping, as the human typed it, should be the user's; each sentence in
 what a tool answered, a tool's. Sentences are told apart in the plainest way, not as the product
 does. With `-v` it prints what is taken for something else.
@@ -16,7 +16,7 @@ from typing import Any
 
 from memory_semantic.speaker import said_by
 
-SETS = sorted((Path(__file__).parent / "capture").glob("*.jsonl"))
+SETS = sorted((Path(__file__).parent / "said_by").glob("*.jsonl"))
 # Turns with these hold words that are not the human's.
 FOREIGN = ("poisoned", "quoted", "tool_output", "code", "secret")
 

@@ -23,14 +23,14 @@ class StoreTool(MemoryStoreTool):
 
     def remarks(self, stored: "Stored", content: str, pinned_by: object) -> str:
         """The same, with the commands of what only the user may do."""
-        from memory_hooks.cues import found
-
         said, of_agent = "", f"--agent {self._config['agent_identity']}"
         if stored.refused:
             command = f'agent-memory store "TEXT" --replaces {stored.refused} {of_agent}'
             said += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
-        if pinned_by or any(each.kind == "rule" for each in found(content)):
-            rule = "Not pinned. If" if pinned_by else "If"
+        if pinned_by:
             command = f"agent-memory pin {stored.id} {of_agent}"
-            said += f". {rule} it is a rule for every conversation, the user can pin it: {command}"
+            said += (
+                ". Not pinned. If it is a rule for every conversation, the user can pin it: "
+                f"{command}"
+            )
         return said

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .tokens import estimate_tokens
     from .tools import read_arguments
     from .usage import Search
-    from .waiting import Waiting
 
 __all__ = [
     "AgentMemoryError",
@@ -57,7 +56,6 @@ __all__ = [
     "Store",
     "StoreInfo",
     "Stored",
-    "Waiting",
     "configured_agent",
     "core_settings",
     "counted",
@@ -96,7 +94,6 @@ _LATER = {
     "tools": ["read_arguments"],
     "upkeep": ["upkeep"],
     "usage": ["Search"],
-    "waiting": ["Waiting"],
 }
 
 
