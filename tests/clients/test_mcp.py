@@ -50,16 +50,14 @@ class TestTheTools:
         search = MemorySearchTool.input_schema
         assert tools["memory_search"].input_schema == search
 
-    async def test_nothing_is_the_users_and_a_rule_names_the_command_that_pins(
+    async def test_nothing_is_the_users_and_pin_names_the_command_that_pins(
         self, root: Path, command: Command
     ) -> None:
         async with connected(started(root)) as memory:
             stored = await memory.ask("memory_store", content=RULE)
-            plain = await memory.ask("memory_store", content=CHOSEN)
             asked = await memory.ask("memory_store", content="Tabs, not blanks.", pin="true")
             assert "agent-memory forget ID --agent sam" in (memory.client.instructions or "")
-        assert "agent-memory pin " in stored["status"] and "--agent sam" in stored["status"]
-        assert "pin" not in plain["status"]
+        assert "pin" not in stored["status"] and "--agent sam" in asked["status"]
         assert "Not pinned" in asked["status"] and "agent-memory pin mem-" in asked["status"]
         assert (await told(command, "show", stored["memory_id"]))["said_by"] == "agent"
         assert await told(command, "list", "--pinned") == []

@@ -173,25 +173,27 @@ async def test_a_cleared_conversation_gets_what_a_new_one_gets(
 ) -> None:
     await sam.store_many(OTHERS)
     before = ("hello", SAID, "Where do we keep users?")
-    talk = await converse(memory, *before, hooks=BOTH)
+    stores: list[Any] = ["Hello.", conversation.store(SAID)]
+    talk = await converse(memory, *before, hooks=BOTH, turns=stores)
     assert len(talk.recalled) == 1 and SAID not in talk.recalled[0]
     after = ("hello", SAID, clear, "Where do we keep users?")
-    talk = await converse(memory, *after, hooks=BOTH)
+    talk = await converse(memory, *after, hooks=BOTH, turns=stores)
     [recalled] = talk.recalled
     assert all(text in recalled for text in (*OTHERS, SAID))
     forked = await converse(memory, "Where do we keep users?", after=talk.messages)
     assert forked.recalled == talk.recalled
 
 
-async def test_what_was_stored_or_captured_in_a_conversation_is_not_recalled_in_it_or_its_fork(
+async def test_what_was_stored_in_a_conversation_is_not_recalled_in_it_or_its_fork(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    store = {"tool": "memory_store", "arguments": {"content": DECISION}}
-    talk = await converse(memory, "hello", QUESTION, turns=[[store]])
+    store = conversation.store
+    talk = await converse(memory, "hello", QUESTION, turns=[store(DECISION)])
     assert talk.recalled == []
-    talk = await converse(memory, SAID, "Where do we keep users?", hooks=BOTH)
+    prompts = (SAID, "Where do we keep users?")
+    talk = await converse(memory, *prompts, hooks=BOTH, turns=[store(SAID)])
     assert await sam.count() == 2 and not any(SAID in text for text in talk.recalled)
-    said = talk.messages[:3] if DECISION in str(talk.messages[0]) else talk.messages[:2]
+    said = talk.messages[: [each["content"] for each in talk.messages].index(SAID) + 1]
     fork = await converse(memory, "Where do we keep users?", after=said)
     assert not any(SAID in text for text in fork.recalled)
     [recalled] = (await converse(memory, "Where do we keep users?")).recalled
