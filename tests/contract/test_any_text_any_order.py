@@ -38,7 +38,7 @@ TEXTS = st.sampled_from(
         for i in range(12)
         for name in ("Go", "Rust", "PostgreSQL")
     ]
-    + ["데이터베이스를 옮겼다", "数据库迁移到新的服务器", "Grüße aus Köln", "!?", "a" * 10_000]
+    + ["데이터베이스를 옮겼다", "数据库迁移到新的服务器", "Grüße aus Köln", "!?!?!?", "a" * 10_000]
 )
 TAGS = st.lists(st.sampled_from(["one", "two", "three", *map(str, range(19))]))
 IDS = st.sampled_from(["mem-000000000001", "mem-0000000000ab", "mem-ffffffffffff"])
