@@ -2,6 +2,7 @@
 last, and what it stores is shown. In real sessions; a script plays the model.
 """
 
+import json
 import time
 from contextlib import suppress
 from functools import partial
@@ -17,9 +18,11 @@ from memory_hooks import capture, recall
 from memory_hooks.capture import REMINDER
 from memory_semantic import MemoryStorage
 from memory_semantic.speaker import states
+from said_by import SETS, told_by_human
 from tokens import count
 
 converse = partial(conversation.converse, capture.NAME)
+TURNS = [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
 
 
 def asked_before(talk: Conversation) -> list[str]:
@@ -66,6 +69,11 @@ async def test_the_model_is_asked_before_what_a_person_states_and_nowhere_else(
     assert len(requests) == len(STATED + NOT_STATED)
     assert all(after[: len(before)] == before for before, after in pairwise(requests))
     assert await sam.count() == 1 and talk.shown == []  # our own code stores nothing
+
+
+def test_strangers_are_asked_where_they_say_something_worth_keeping() -> None:
+    asked = [(bool(told_by_human(turn)), states(turn["human"])) for turn in TURNS]
+    assert asked.count((True, False)) <= 1 and asked.count((False, False)) >= 70
 
 
 def test_the_reminder_is_no_humans_and_short() -> None:

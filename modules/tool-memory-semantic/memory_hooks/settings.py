@@ -54,14 +54,14 @@ class RecallConfig(_OfAHook):
 
 @dataclass(kw_only=True)
 class CaptureConfig(_OfAHook):
-    """When capture stops.
+    """When the reminders stop.
 
     The descriptions are the rows of the table in docs/capture.md.
     """
 
     max_per_session: Annotated[
         int,
-        Field(description="stored memories after which a session is not asked any more; 0 at once"),
+        Field(description="how many memories a session stores before reminders stop; 0 for none"),
     ] = 20
 
 
