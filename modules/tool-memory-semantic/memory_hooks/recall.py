@@ -183,9 +183,12 @@ class Recall:
         query = asked(prompt)
         more = not known.whole or any(each.id not in found.block.memories for each in known.new)
         if more and query and not child:
-            close = await _close(storage, info, query, settings, known.wanted)
-            await asyncio.to_thread(found.block.add, [*close, *(known.here if first else [])])
-            found.left = known.number - found.count if first else 0
+            close: list[Memory] = []
+            try:
+                close = await _close(storage, info, query, settings, known.wanted)
+            finally:  # the latest need no search, which may take too long
+                found.block.add([*close, *(known.here if first else [])])
+                found.left = known.number - found.count if first else 0
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}
