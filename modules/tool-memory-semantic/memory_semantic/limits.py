@@ -13,6 +13,8 @@ MAX_TAG_CHARS = 50  # characters of a tag
 # What is said about a memory, such as where it came from. Every answer of the engine carries it.
 MAX_METADATA = 10  # texts in the `metadata` of a memory
 MAX_METADATA_CHARS = 200  # characters of such a text
+# What of the user's words a memory rests on: a person reads it whole in a line or two.
+MAX_QUOTE_CHARS = 300  # characters of a quote
 # The name in a copy's metadata under which it says from whose store it was copied.
 COPIED_FROM = "from"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
@@ -29,8 +31,8 @@ ALL = 2**31
 PAGE = 500
 
 # Rules that the user gave, which come before the first prompt of every conversation. They are paid
-# for in each, and 9 to 13 rules fit.
-PIN_BUDGET = 500  # tokens of pinned rules before the first prompt of a conversation
+# for in each, and some 50 of them fit.
+PIN_BUDGET = 1_000  # tokens of rules before the first prompt, where not everything fits
 
 # Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.
 RECENCY_WINDOW = timedelta(days=7)
@@ -60,6 +62,14 @@ BUILT_IN_MODELS = (LOCAL_MODEL, STATIC_MODEL)
 # retrieval (Wang et al. 2024, arXiv 2402.05672); MIT, 384 dimensions. The multilingual models that
 # fastembed itself lists are made for paraphrases, are not free, or take 1.1 GB and more.
 MULTILINGUAL = "intfloat/multilingual-e5-small"
+# From which cosine a new memory and an older one may be about the same thing, so that the older is
+# shown where the new one is stored, by embedding model; and from which two found by a search may
+# say it of two times. Measured by benchmarks/holds.py for the built-in models.
+ALIKE = {LOCAL_MODEL: 0.42, STATIC_MODEL: 0.35}
+ALIKE_OF_OTHERS = 0.6
+SAME = {LOCAL_MODEL: 0.55, STATIC_MODEL: 0.6}
+SAME_OF_OTHERS = 0.8
+MOST_ALIKE = 3  # shown where a memory is stored
 # The value of qdrant_url that stands for this machine.
 HERE = LOCAL_MODEL
 # Vector lengths: the built-in models', and those in OpenAI's documentation. The first vector of any
