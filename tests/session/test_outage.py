@@ -11,6 +11,9 @@ from embeddings_server import EmbeddingsServer, error
 from memory_hooks import recall
 from memory_semantic import MemoryStorage
 
+# So little that nothing fits, and each prompt is searched for.
+LITTLE = {"token_budget": 1, "prompt_token_budget": 1}
+
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +38,7 @@ async def test_after_two_failures_no_prompt_waits(
     await remote.store("Something.")
     server.requests.clear()
     down(server)
-    talk = await converse(recall.NAME, service, *["What did I say?"] * 5)
+    talk = await converse(recall.NAME, service, *["What did I say?"] * 5, settings=LITTLE)
     assert len(server.requests) == 2 and len(talk.requests) == 5
     assert [name for name, _ in talk.events].count("memory:inject_failed") == 2
     first, second = talk.shown
@@ -68,8 +71,6 @@ async def test_a_pause_doubles_and_ends_with_a_success(
     times = (31, 31, 31, 1000, 10_000)  # the pauses are 30, 60, …, at most 900
     steps = [step for seconds in times for step in (hello, after(seconds))]
     again = ["What now?", "And now?", after(0)]
-    talk = await converse(
-        recall.NAME, service, hello, *steps, up(server), *again, settings={"recent": 0}
-    )
+    talk = await converse(recall.NAME, service, hello, *steps, up(server), *again, settings=LITTLE)
     assert asked == [2, 3, 3, 4, 5, 7]
     assert len(talk.shown) == 2
