@@ -135,7 +135,7 @@ async def test_odd_prompts_break_no_turn_and_take_no_time(memory: dict[str, Any]
     odd = [None, 7, DECISION * 50_000, '"' * 3_999, "(*'`" * 999, "a. " * 1_300, "<a><b " * 600]
     prompts = [emit("prompt:submit", prompt=each) for each in odd]
     talk = await converse(memory, *prompts, DECISION)
-    assert asked_before(talk) == [DECISION] and max(talk.seconds[:-1]) < 1
+    assert asked_before(talk) == [DECISION] and max(talk.seconds[:-1]) < 5
     assert states("\ud800 is a lone one.")  # which the kernel does not let through
 
 
