@@ -155,7 +155,7 @@ class MemoryStoreTool(MemoryTool):
             [(content, tags, origin(self._coordinator, self.name, everywhere=bool(everywhere)))],
             replaces,
             said_by=said_by,
-            quote=quote if said_by == "user" else None,
+            quote=quote,
             pin=bool(pin),
             expires=expires,
             alike=True,
