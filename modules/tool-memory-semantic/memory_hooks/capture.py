@@ -20,14 +20,14 @@ from .settings import CaptureConfig, read_own
 NAME = "hooks-memory-semantic-capture"
 PRIORITY = 900  # after recall: the last message before the prompt
 
-# At most 45 tokens, as it comes with many prompts; always the same, so that each request begins
-# with the one before. By the first 17 characters, Amplifier recognises that no human wrote it.
+# At most 45 tokens; always the same, so that each request begins with the one before. By the first
+# 17 characters, Amplifier recognises that no human wrote it.
 REMINDER = (
     "<system-reminder>If the user now states a lasting decision, preference, rule, correction or "
     "fact, store it this turn (memory_store with `quote`). Else ignore this.</system-reminder>"
 )
-# Whose words a memory is, by what `memory_store` answers.
-_SAID_BY = {"user": "said by you", "tool": "said by a page or tool", "agent": "noted by the agent"}
+# Whose words a memory rests on, if `memory_store` names others than the agent.
+_WHOSE = {"user": "said by you", "tool": "said by a page or tool"}
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
@@ -114,7 +114,8 @@ def _line(output: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """What the person reads of a memory that was stored with the arguments `given`."""
     text, quote = (mask(str(given.get(name) or ""))[0] for name in ("content", "quote"))
     instead = f" in place of {output['replaced']}" if output.get("replaced") else ""
-    whose = _SAID_BY.get(str(output.get("said_by")), "")
-    whose += f": {quoted(quote)}" if quote and whose == _SAID_BY["user"] else ""
-    undo = f"{whose and whose + '; '}undo: agent-memory forget {output['memory_id']}"
-    return f"Remembered {output['memory_id']}{instead}: {quoted(text)} ({undo})"
+    memory_id, by = output["memory_id"], output.get("said_by")
+    whose = _WHOSE.get(str(by), "noted by the agent")
+    whose += f": {quoted(quote)}" if quote and by == "user" else ""
+    undo = f"{whose}; undo: agent-memory forget {memory_id}"
+    return f"Remembered {memory_id}{instead}: {quoted(text)} ({undo})"
