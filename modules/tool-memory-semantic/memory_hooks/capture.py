@@ -47,16 +47,14 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Calla
 
 
 class Capture:
-    """The capture of one session: how many memories were stored in it, and a line on each that the
-    person has not been shown. Lines are never shown between turns: the person may be typing then.
-    """
+    """The capture of one session. It shows nothing between turns: the person may be typing then."""
 
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
         self._coordinator = coordinator
         self._config = config
-        self._stored = 0
+        self._stored = 0  # in this session
         self._by_skill = False
-        self._lines: list[str] = []
+        self._lines: list[str] = []  # not shown yet
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
         """Put the reminder before a prompt in which its human states something."""
