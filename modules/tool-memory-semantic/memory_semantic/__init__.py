@@ -24,6 +24,7 @@ from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
     from . import exchange, times, upkeep
+    from .check import clean_ids
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
@@ -58,6 +59,7 @@ __all__ = [
     "StoreInfo",
     "Stored",
     "Waiting",
+    "clean_ids",
     "configured_agent",
     "core_settings",
     "counted",
@@ -80,6 +82,7 @@ __all__ = [
 
 # The module of each name that is loaded at first use, or the name is that module.
 _LATER = {
+    "check": ["clean_ids"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
     "findings": ["Finding", "ShowProgress"],

@@ -2,9 +2,10 @@
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Literal
 from uuid import UUID
 
@@ -14,12 +15,27 @@ from .identity import AGENT_ID
 from .limits import COPIED_FROM
 
 MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
+# The beginning of an id, which is enough where no other memory has it. With four digits, two of a
+# hundred memories share theirs in one of 14 stores; fewer digits could be a word.
+ID_BEGINNING = re.compile(r"mem-[0-9a-f]{4,12}")
+_SHORTEST = len("mem-a3f2")
 
 
 def new_memory_id() -> str:
     """A fresh id: `mem-` and 12 hexadecimal digits."""
     # In 2 of 100,000 stores of 100,000 memories, two share an id: too rare to check for.
     return f"mem-{secrets.token_hex(6)}"
+
+
+def shortened(ids: Collection[str], among: Collection[str]) -> dict[str, str]:
+    """For each of these `ids`, its shortest beginning, of at least `mem-` and four digits, that no
+    other id `among` them and those has.
+    """
+    shared = dict.fromkeys(ids, 0)  # how many characters the most similar other id has, too
+    for one, other in pairwise(sorted({*ids, *among})):
+        same = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+        shared[one], shared[other] = max(shared.get(one, 0), same), same
+    return {id: id[: max(_SHORTEST, shared[id] + 1)] for id in ids}
 
 
 def utc_now() -> datetime:

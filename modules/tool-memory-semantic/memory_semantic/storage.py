@@ -213,7 +213,9 @@ class MemoryStorage:
         return [memory for memory in found if memory.fit >= LEAST_FIT]
 
     async def get(self, memory_id: str) -> Memory | None:
-        """The memory with this id, or None."""
+        """The memory with this id, or None. Here and wherever an id is taken, its beginning is
+        enough, of at least four digits; raises InputError if several ids begin so.
+        """
         return next(iter(await self.with_ids([memory_id])), None)
 
     async def with_ids(self, ids: Iterable[str]) -> list[Memory]:

@@ -47,8 +47,10 @@ def forget(
     dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
     storage = session.storage if dropped else session.existing
     if ids:
+        from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
         try:
-            doomed = by_id(session, ids)
+            ids = clean_ids(ids)
         except InputError:  # these are words
             if yes or any(each.startswith("mem-") for each in ids):
                 raise
@@ -58,6 +60,8 @@ def forget(
             if found and not doomed:
                 session.out.note("Nothing was changed.")
                 return
+        else:
+            doomed = by_id(session, ids)
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
