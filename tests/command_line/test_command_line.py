@@ -419,6 +419,27 @@ def test_shows_what_is_recalled(
     assert '"recalled":2' in page and '"recorded":"2026-08-14T' in page
 
 
+def test_counts_the_prompts_at_which_recall_was_silent(
+    command: Command, make_storage: MakeStorage, clock: Clock
+) -> None:
+    storage = make_storage(usage=True)
+    texts = ["The deploy day is Tuesday.", "Anna likes tea."]
+    shown, found = asyncio.run(storage.store_many(texts))
+    for ids in ([shown], [shown], [], [shown], [], []):
+        clock.advance(days=1)
+        asyncio.run(storage.record_prompt(ids, clock.now))
+    said, usage = command.run("stats").stdout, command.json("stats")["usage"]
+    assert "\nprompts   6 since 2026-06-16, recall was silent at 50 %\n" in said
+    assert "searches" not in said and usage["searches"] == {} and usage["milliseconds"] is None
+    assert usage["prompts"] == {"number": 6, "silent": 3} and usage["not_recalled"] == [found]
+    assert [(each["id"], each["times"]) for each in usage["recalled"]] == [(shown, 3)]
+    asyncio.run(storage.record_prompt([], clock.now))
+    asyncio.run(storage.search("tea", limit=1))
+    said, usage = command.run("stats").stdout, command.json("stats")["usage"]
+    assert "\nsearches  1 since 2026-06-16, " in said and "recall was silent at 57 %\n" in said
+    assert usage["prompts"] == {"number": 7, "silent": 4} and not usage["not_recalled"]
+
+
 def test_searches_by_the_command_count_if_that_is_on(command: Command, tmp_path: Path) -> None:
     stored = command.json("store", "one")["memory_id"]
     command.run("search", "one")
