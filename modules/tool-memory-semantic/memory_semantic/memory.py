@@ -2,10 +2,10 @@
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, Literal
 from uuid import UUID
 
@@ -18,7 +18,6 @@ MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
 # The beginning of an id, which is enough where no other memory has it. With four digits, two of a
 # hundred memories share theirs in one of 14 stores; fewer digits could be a word.
 ID_BEGINNING = re.compile(r"mem-[0-9a-f]{4,12}")
-_SHORTEST = len("mem-a3f2")
 
 
 def new_memory_id() -> str:
@@ -28,14 +27,12 @@ def new_memory_id() -> str:
 
 
 def shortened(ids: Collection[str], among: Collection[str]) -> dict[str, str]:
-    """For each of these `ids`, its shortest beginning, of at least `mem-` and four digits, that no
-    other id `among` them and those has.
+    """For each of `ids` the shortest beginning, of `mem-` and 4 digits or more, that no other id
+    `among` the others has.
     """
-    shared = dict.fromkeys(ids, 0)  # how many characters the most similar other id has, too
-    for one, other in pairwise(sorted({*ids, *among})):
-        same = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
-        shared[one], shared[other] = max(shared.get(one, 0), same), same
-    return {id: id[: max(_SHORTEST, shared[id] + 1)] for id in ids}
+    lengths = range(len("mem-") + 4, len("mem-") + 13)
+    number = Counter(id[:length] for id in {*ids, *among} for length in lengths)
+    return {id: next((id[:n] for n in lengths if number[id[:n]] == 1), id) for id in ids}
 
 
 def utc_now() -> datetime:
