@@ -186,14 +186,19 @@ async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
 ) -> None:
     monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
     settings(agent_identity="sam", storage_root=str(root), embedding_model="local")
-    texts = [WRONG, "The staging server has 4 cores.", "The production server is at 10.0.0.1."]
+    texts = [
+        'The "staging" server costs $5 `now`.',
+        "The staging server has 4 cores.",
+        "The production server is at 10.0.0.1.",
+    ]
     ids = await sam.store_many(texts)
     _, body = parts(skill("forget"))
     [command] = re.findall(r"^agent-memory forget .*--yes$", body, re.MULTILINE)
     [undo] = re.findall(r"^undo: (agent-memory store .*)$", body, re.MULTILINE)
     asked, gone = "the staging server", texts[:confirmed]
     forget = call("bash", command=command.replace("mem-… mem-…", " ".join(ids[:confirmed])))
-    again = [call("bash", command=undo.replace("the text", text)) for text in gone]
+    written = [re.sub(r'(["$`])', r"\\\1", text) for text in gone]
+    again = [call("bash", command=undo.replace("the text", text)) for text in written]
     turns = [
         call("load_skill", skill_name="forget", arguments=asked),
         call("memory_search", query=asked, limit=10),
