@@ -70,6 +70,7 @@ def alike(memories: Sequence[Memory], texts: Sequence[str]) -> dict[str, Any]:
         return {}
     room, lines = _ALIKE_TOKENS - estimate_tokens(_MAY_REPLACE), list[str]()
     for memory, content in zip(memories, texts, strict=True):
+        room -= 2  # for what stands between two lines
         about = f"{memory.id} {memory.timestamp:%Y-%m-%d} {memory.said_by or 'user'}: "
         share = room / (len(memories) - len(lines)) - estimate_tokens(about)
         text = one_line(content)[:_ALIKE_CHARS]

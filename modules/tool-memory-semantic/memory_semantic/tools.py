@@ -155,7 +155,7 @@ class MemoryStoreTool(MemoryTool):
             [(content, tags, origin(self._coordinator, self.name, everywhere=bool(everywhere)))],
             replaces,
             said_by=said_by,
-            quote=quote if said_by == "user" else None,
+            quote=quote,
             pin=bool(pin),
             expires=expires,
             alike=True,
@@ -163,8 +163,8 @@ class MemoryStoreTool(MemoryTool):
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
         status += self.remarks(stored, said_by, bool(pin), bool(quote))
-        output = {"memory_id": stored.id, "status": status, "said_by": said_by}
-        output |= {"embedding_model": stored.model}
+        output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
+        output |= {"said_by": said_by} if said_by != "agent" else {}
         output |= {"new_store": True} if stored.new_store else {}
         output |= {"replaced": stored.replaced} if stored.replaced else {}
         texts = [memory.content for memory in stored.alike]
