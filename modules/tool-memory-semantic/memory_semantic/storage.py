@@ -200,6 +200,7 @@ class MemoryStorage:
                 for memory in found if known else ():
                     memory.fit = memory.similarity
                 found = select(found)
+                store.find_newer(found)
                 if self.config.usage and recorded:
                     usage.record(self.folder, (m.id for m in found), asked, self._clock())
                 return found
@@ -262,10 +263,6 @@ class MemoryStorage:
         """What replaced this memory, if it is replaced."""
         key = memory.replaced_by
         return await self.run(lambda store: store.get([key]).get(key), None) if key else None
-
-    async def later(self, memories: Sequence[Memory]) -> dict[str, Memory]:
-        """See `Store.later`."""
-        return await self.run(lambda store: store.later(memories), {})
 
     async def pin(self, ids: Iterable[str], pinned: bool = True) -> list[Memory]:
         """Pin the memories with these ids as rules that the user gave, or no longer; returns them
