@@ -46,8 +46,10 @@ def forget(
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     storage = session.existing
     if ids:
+        from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
         try:
-            doomed = by_id(session, ids)
+            ids = clean_ids(ids)
         except InputError:  # these are words
             if yes or any(each.startswith("mem-") for each in ids):
                 raise
@@ -57,6 +59,8 @@ def forget(
             if found and not doomed:
                 session.out.note("Nothing was changed.")
                 return
+        else:
+            doomed = by_id(session, ids)
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
