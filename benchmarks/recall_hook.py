@@ -132,8 +132,7 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
 
     async def nearest(text: str) -> list[tuple[str, float]]:
         return [
-            (m.content, m.similarity)
-            for m in await storage.search(text, MAX_RESULTS, phrases=False)
+            (m.content, m.similarity) for m in await storage.search(text, MAX_RESULTS, prompt=True)
         ]
 
     small_talk = [await nearest(text) for text in SMALL_TALK]
