@@ -28,30 +28,45 @@ NOTES = (
 )
 _OTHERS = "Of other projects:\n"
 # What is not shown, and how to get it.
-_LEFT = "{} more: memory_search\n"
-_RULES_LEFT = "{} more rules do not fit: agent-memory list --pinned\n"
+_RULES_LEFT = "{:,} more rules do not fit: agent-memory list --pinned\n"
 _CUT = "What ends in … is whole when searched for by its id.\n"
-# Room for these three.
-_REST = estimate_tokens(_LEFT + _RULES_LEFT + _CUT) + 6
-# How much of a memory is shown; longer ones are cut.
+_LEFT = "{:,} more: memory_search\n"
+_FRAME = _BEGIN + (_RULES_LEFT + _CUT + _LEFT).format(10**6, 10**6) + _END
+# How much of a memory is shown; longer ones are cut. It is masked before, with enough text behind
+# to see a key whole that begins within it.
 MAX_SHOWN_CHARS = 600
+_MASKED_CHARS = MAX_SHOWN_CHARS + 4_000
 _MAX_PROJECT_CHARS = 40
 # Fewer tokens than any line has.
 _SHORTEST = 5
+# How a memory is marked that is not the user's.
+_SAID_BY = {"agent": "agent", "tool": "page or tool"}
 
 _LINE = re.compile(r"^([0-9a-f]{4,12}) ", re.MULTILINE)
 
 
 def shown_in(text: str) -> list[str]:
     """The beginnings of the ids that a message shows, without `mem-`; none in any other text."""
-    ours = text.startswith(_BEGIN) and (RULES in text or NOTES in text)
-    return _LINE.findall(text) if ours else []
+    return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
+
+
+def line(memory: Memory, short: str, *, here: bool, masked: bool) -> str:
+    """The line of a memory, which begins with `short`; with its project, if that is not `here`."""
+    content = without_tags(memory.content[:_MASKED_CHARS])
+    content = one_line(mask(content)[0] if masked else content)
+    if len(content) > MAX_SHOWN_CHARS or len(memory.content) > _MASKED_CHARS:
+        content = content[:MAX_SHOWN_CHARS] + "…"
+    who = [memory.copied_from and f"from {memory.copied_from}", _SAID_BY.get(memory.said_by or "")]
+    if not here:
+        who = [one_line(memory.metadata.get("project", ""))[:_MAX_PROJECT_CHARS], *who]
+    about = "" if memory.pinned else ", ".join(filter(None, who))
+    return f"{short} {f'({about}) ' if about else ''}{content}\n"
 
 
 class Block:
     """A message of at most `max_tokens`, and `max_chars` if there is a limit, filled one memory
-    after the other. `is_here` tells what is of the session's project or of all; `shorten` gives the
-    beginning of an id.
+    after the other. `line_of` gives the line of a memory, `is_here` tells what is of the session's
+    project or of all.
     """
 
     def __init__(
@@ -59,15 +74,13 @@ class Block:
         max_tokens: float,
         max_chars: int | None,
         is_here: Callable[[Memory], bool],
-        shorten: Callable[[str], str],
-        *,
-        masked: bool,
+        line_of: Callable[[Memory], str],
     ) -> None:
         self._max_tokens, self._max_chars = max_tokens, max_chars
-        self._is_here, self._shorten, self._masked = is_here, shorten, masked
-        self._lines: dict[str, dict[str, str]] = {RULES: {}, NOTES: {}, _OTHERS: {}}
+        self._is_here, self._line_of = is_here, line_of
+        self._heads: dict[tuple[str, str], str] = {}  # those of the lines, by part and day
         self.memories: dict[str, Memory] = {}
-        self.tokens = estimate_tokens(_BEGIN + _END) + _REST
+        self.tokens, self._chars = estimate_tokens(_FRAME), len(_FRAME)
 
     @property
     def left(self) -> float:
@@ -89,62 +102,39 @@ class Block:
             return True
         if most - self.tokens < _SHORTEST:  # masking the rest would take a while
             return False
-        head, line = self._head(memory), self._line(memory)
-        there = {_day(each) for id, each in self.memories.items() if id in self._lines[head]}
-        frame = "" if self._lines[head] else head
-        frame += "" if head == RULES or _day(memory) in there else _day(memory)
-        tokens = self.tokens + estimate_tokens(frame + line)
-        if tokens > most or self._too_long(line + frame):
+        heads = {name: head for name, head in self._over(memory) if name not in self._heads}
+        more = "".join(heads.values()) + self._line_of(memory)
+        tokens, chars = self.tokens + estimate_tokens(more), self._chars + len(more)
+        if tokens > most or (self._max_chars is not None and chars > self._max_chars):
             return False
-        self.tokens, self.memories[memory.id] = tokens, memory
-        self._lines[head][memory.id] = line
+        self.tokens, self._chars = tokens, chars
+        self.memories[memory.id] = memory
+        self._heads |= heads
         return True
 
-    def _too_long(self, more: str) -> bool:
-        return self._max_chars is not None and len(self.text(9999, 9999) + more) > self._max_chars
+    def _over(self, memory: Memory) -> list[tuple[tuple[str, str], str]]:
+        """The heads over a memory's line: of its part, and its day."""
+        if memory.pinned:
+            return [((RULES, ""), RULES)]
+        day = f"{memory.timestamp:%Y-%m-%d}\n"
+        if self._is_here(memory):
+            return [((NOTES, ""), NOTES), ((NOTES, day), day)]
+        return [((NOTES, ""), NOTES), ((_OTHERS, ""), _OTHERS), ((_OTHERS, day), day)]
 
     def text(self, left: int = 0, rules_left: int = 0) -> str:
         """The message, newest first; it says how many memories and rules are `left` out."""
-        parts = [_BEGIN]
-        for head, lines in self._lines.items():
-            parts += [head] if lines else []
-            newest = sorted(lines, key=lambda id: self.memories[id].timestamp, reverse=True)
-            day = ""
-            for id in newest:
-                if head != RULES and _day(self.memories[id]) != day:
-                    day = _day(self.memories[id])
-                    parts.append(day)
-                parts.append(lines[id])
-            parts += [_RULES_LEFT.format(rules_left)] if head == RULES and rules_left else []
-        cut = any(line.endswith("…\n") for lines in self._lines.values() for line in lines.values())
-        parts += [_CUT] if cut else []
-        parts += [_LEFT.format(left)] if left else []
-        return "".join(parts) + _END
-
-    def _head(self, memory: Memory) -> str:
-        if memory.pinned:
-            return RULES
-        return NOTES if self._is_here(memory) else _OTHERS
-
-    def _line(self, memory: Memory) -> str:
-        content = without_tags(memory.content)
-        content = one_line(mask(content)[0] if self._masked else content)
-        if len(content) > MAX_SHOWN_CHARS:
-            content = content[:MAX_SHOWN_CHARS] + "…"
-        who = [
-            memory.copied_from and f"from {memory.copied_from}",
-            _SAID_BY.get(memory.said_by or ""),
-        ]
-        if self._head(memory) == _OTHERS:
-            who = [one_line(memory.metadata.get("project", ""))[:_MAX_PROJECT_CHARS], *who]
-        about = ", ".join(filter(None, who)) if not memory.pinned else ""
-        short = self._shorten(memory.id).removeprefix("mem-")
-        return f"{short} {f'({about}) ' if about else ''}{content}\n"
-
-
-# How a memory is marked that is not the user's.
-_SAID_BY = {"agent": "agent", "tool": "page or tool"}
-
-
-def _day(memory: Memory) -> str:
-    return f"{memory.timestamp:%Y-%m-%d}\n"
+        parts: dict[str, list[Memory]] = {RULES: [], NOTES: [], _OTHERS: []}
+        for memory in sorted(self.memories.values(), key=lambda m: m.timestamp, reverse=True):
+            parts[self._over(memory)[-1][0][0]].append(memory)
+        lines, seen = [_BEGIN], set[tuple[str, str]]()
+        for part, memories in parts.items():
+            for memory in memories:
+                for name, head in self._over(memory):
+                    lines += [] if name in seen else [head]
+                    seen.add(name)
+                lines.append(self._line_of(memory))
+            if part == RULES and rules_left:
+                lines.append(_RULES_LEFT.format(rules_left))
+        lines += [_CUT] if any(each.endswith("…\n") for each in lines) else []
+        lines += [_LEFT.format(left)] if left else []
+        return "".join(lines) + _END

@@ -54,7 +54,7 @@ class Capture:
         self._config = config
         self._stored = 0  # in this session
         self._by_skill = False
-        self._lines: list[str] = []  # not shown yet
+        self._lines: dict[str, str] = {}  # not shown yet, by memory
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
         """Put the reminder before a prompt in which its human states something."""
@@ -71,16 +71,20 @@ class Capture:
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
         """Note what is stored; the answer of a skill shows it by itself."""
         output = _output(data.get("result")) if data.get("tool_name") == "memory_store" else {}
-        if "memory_id" in output and not str(output.get("status")).startswith("already known"):
+        known = str(output.get("status")).startswith("already known")
+        if "memory_id" in output and (
+            not known or "Pinned" in output["status"] or "replaced" in output
+        ):
             self._stored += 1
-            if not self._by_skill:
-                self._lines.append(_line(output, data.get("tool_input") or {}))
+            if not self._by_skill:  # the same text again, with what it replaces, is one line
+                self._lines[output["memory_id"]] = _line(output, data.get("tool_input") or {})
         return HookResult()
 
     async def on_end(self, event: str, data: dict[str, Any]) -> HookResult:
         """Show what was stored in the turn that ends."""
-        while self._lines:
-            show(self._coordinator, self._lines.pop(0), NAME)
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            show(self._coordinator, line, NAME)
         return HookResult()
 
     def _may_remind(self) -> bool:

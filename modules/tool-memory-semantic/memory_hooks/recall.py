@@ -9,16 +9,17 @@ itself, so a resumed or forked one knows it too.
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import MAX_RESULTS, MULTILINGUAL
 from memory_semantic.masking import mask
-from memory_semantic.memory import MEMORY_ID, Memory, utc_now
+from memory_semantic.memory import Memory, utc_now
 from memory_semantic.tokens import estimate_tokens
 
 from .block import Block, shown_in
@@ -59,6 +60,11 @@ CHILD_TOKENS = 300
 MIN_COSINE = {"local": 0.28, "static": 0.24, "text-embedding-ada-002": 0.8, MULTILINGUAL: 0.32}
 MIN_COSINE_OF_OTHERS = 0.3
 
+# Ids whose texts the tools' results show. Others, such as one to forget, show none.
+_IN_RESULTS = re.compile(r"id\W{1,12}mem-([0-9a-f]{12})")
+# After a compaction, what was shown this many messages ago may be hidden from the model, and is
+# shown again. Contexts compact at each request once they are full, so that it may not be sooner.
+HIDDEN_AFTER = 40
 # What is not searched for: the files that Amplifier puts before a prompt, and reminders.
 _NOT_ASKED = re.compile(r"<(context_file|system-reminder)\b.*?</\1>", re.DOTALL)
 
@@ -70,6 +76,9 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Calla
     undo = [
         coordinator.hooks.register("prompt:submit", recall, priority=PRIORITY, name=NAME),
         coordinator.hooks.register("provider:request", recall.on_request, name=f"{NAME}:injected"),
+        coordinator.hooks.register(
+            "context:compaction", recall.on_compaction, name=f"{NAME}:again"
+        ),
     ]
     return lambda: [each() for each in undo]
 
@@ -107,7 +116,7 @@ class Recall:
         self._config = config
         self._pause = Pause(f"It took over {MAX_SECONDS:g} s; what was found by then is shown.")
         self._put: _Found | None = None  # before the prompt, until the model reads it
-        self._begun = utc_now()  # when the conversation was last seen to show nothing
+        self._from = 0  # the first message that counts: a compaction may have hidden those before
 
     async def __call__(self, event: str, data: dict[str, Any]) -> "HookResult":
         """What is remembered and bears on `data["prompt"]`; for a sub-agent, the rules alone."""
@@ -157,6 +166,16 @@ class Recall:
             await found.storage.record_prompt(found.block.memories, found.asked)
         return HookResult()
 
+    async def on_compaction(self, event: str, data: dict[str, Any]) -> "HookResult":
+        """Show again, before the next prompt, what was shown long ago."""
+        from amplifier_core import HookResult
+
+        messages = await self._messages()
+        shows = [at for at, each in enumerate(messages) if shown_in(str(each.get("content")))]
+        if shows and len(messages) - shows[-1] > HIDDEN_AFTER:
+            self._from = len(messages)
+        return HookResult()
+
     async def _messages(self) -> list[dict[str, Any]]:
         return await self._coordinator.get("context").get_messages()
 
@@ -166,11 +185,11 @@ class Recall:
         # Without shared words, the score is the cosine.
         config = {**self._config, "lexical_weight": 0}
         settings, storage = read(self._coordinator, config, RecallConfig)
-        texts = [str(each.get("content")) for each in await self._messages()]
+        messages = await self._messages()
+        texts = [str(each.get("content")) for each in messages[self._from :]]
         shown = {start for text in texts for start in shown_in(text)}
         first = not shown
-        self._begun = found.asked if first else self._begun
-        shown.update(id.removeprefix("mem-") for text in texts for id in MEMORY_ID.findall(text))
+        shown.update(id for text in texts for id in _IN_RESULTS.findall(text))
         budget = settings.token_budget if first else settings.prompt_token_budget
         if child:
             budget = min(budget, CHILD_TOKENS) if first else 0
@@ -180,29 +199,29 @@ class Recall:
         known = await held(storage, project_of(self._coordinator)["project_id"], shown)
 
         def empty() -> Block:
-            limit, masked = self._coordinator.injection_size_limit, storage.config.mask_secrets
-            return Block(budget, limit, known.is_here, known.short, masked=masked)
+            limit = self._coordinator.injection_size_limit
+            return Block(budget, limit, known.is_here, known.line_of)
 
-        found.storage, found.of, found.block = storage, known.number, empty()
-        if child:
-            await asyncio.to_thread(found.block.add, known.rules)
-        elif first:
-            found.block = await asyncio.to_thread(known.begin, empty, settings.pin_budget)
-            found.left = known.left(found.block)
-        else:
-            await asyncio.to_thread(known.go_on, found.block, self._begun)
-        if first:
-            found.rules_left = sum(rule.id not in found.block.memories for rule in known.rules)
-        query = "" if child or known.all_in(found.block) else asked(prompt)
-        close: list[Memory] = []
-        try:
-            close = await _close(storage, info, query, settings, known.wanted) if query else []
-        finally:  # the latest need no search, which may take too long
-            if first and not child:
-                found.block.add([*close, *known.here])
-                found.left = known.left(found.block)
+        async def fill(close: Sequence[Memory] = ()) -> Block:
+            """The block; assigned when it is whole, as time may be up meanwhile."""
+            if child:
+                make = partial(known.rules_alone, empty)
+            elif first:
+                make = partial(known.begin, empty, settings.pin_budget, close)
             else:
-                found.block.add(close)
+                make = partial(known.go_on, empty, close)
+            block = await asyncio.to_thread(make)
+            if first:
+                found.rules_left = sum(rule.id not in block.memories for rule in known.rules)
+                found.left = 0 if child else known.left(block)
+            found.block = block
+            return block
+
+        found.storage, found.of = storage, known.number
+        shows_all = known.all_in(await fill())
+        query = "" if child or shows_all else asked(prompt)
+        if query and (close := await _close(storage, info, query, settings, known.wanted)):
+            await fill(close)
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .limits import MAX_ANSWER_CHARS
-from .memory import Memory
+from .memory import LONG_BEGINNING, Memory
 from .plaintext import one_line
 from .tokens import estimate_tokens
 
@@ -64,19 +64,20 @@ def newer_first(memories: Sequence[Memory]) -> list[Memory]:
 
 
 def alike(memories: Sequence[Memory], texts: Sequence[str]) -> dict[str, Any]:
-    """The memories that a new one may replace, whose masked `texts` these are, each as a line with
-    its id, day, who said it and at most 100 characters, and what to do; at most 110 tokens in all.
-    Nothing if there are none.
+    """The memories that a new one may replace, whose masked `texts` these are, and what to do: each
+    as a line with the beginning of its id, its day, who said it, if not the user, and at most 100
+    characters; at most 110 tokens in all. Nothing if there are none.
     """
     if not memories:
         return {}
     room, lines = _ALIKE_TOKENS - estimate_tokens(_MAY_REPLACE), list[str]()
     for memory, content in zip(memories, texts, strict=True):
         room -= 2  # for what stands between two lines
-        about = f"{memory.id} {memory.timestamp:%Y-%m-%d} {memory.said_by or 'user'}: "
+        who = "" if memory.by_user else f" {memory.said_by}"
+        about = f"{memory.id[:LONG_BEGINNING]} {memory.timestamp:%Y-%m-%d}{who}: "
         share = room / (len(memories) - len(lines)) - estimate_tokens(about)
         text = one_line(content)[:_ALIKE_CHARS]
-        while estimate_tokens(text) > share:
+        while text and estimate_tokens(text) > share:
             text = text[: len(text) * 9 // 10]
         lines.append(about + text)
         room -= estimate_tokens(lines[-1])

@@ -132,7 +132,7 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
         new.id, new.timestamp = memory.id, memory.timestamp
         new.dated = "timestamp" in memory.model_fields_set
         new.pinned, new.expires, new.said_by = memory.pinned, memory.expires, memory.said_by
-        new.quote = memory.quote
+        new.quote, _ = clean_quote(memory.quote or None, mask)
         new.replaced_by = None if memory.replaced_by == new.key else memory.replaced_by
         cleaned.append(new.model_copy(update=clean_added(memory.model_extra)))
     return _batch(cleaned)

@@ -34,6 +34,9 @@ _ORIGIN = re.compile(
 # Of what differs in git@example.com:a/b and https://sam:key@example.com/a/b, only the host is kept.
 _ADDRESS = re.compile(r"^(?:[\w+.-]+://)?(?:[^/]*@)?([^/:]*):?(?:\d+(?=/))?/*")
 
+# What says in a memory's metadata in which project it holds.
+_PROJECT = ("project", "project_id")
+
 _HOW_TO_SET = """in ~/.amplifier/settings.yaml:
 overrides:
   tool-memory-semantic:
@@ -135,9 +138,10 @@ def project_of(coordinator: Any) -> dict[str, str]:
     return {"project": PurePath(address).name or address, "project_id": key}
 
 
-def without_project(metadata: Mapping[str, str]) -> dict[str, str]:
-    """The `metadata` of a memory that holds in every project."""
-    return {name: text for name, text in metadata.items() if name not in ("project", "project_id")}
+def of_project(metadata: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """The `metadata` of a memory with the project in `other`; without one, it holds in all."""
+    own = {name: text for name, text in metadata.items() if name not in _PROJECT}
+    return own | {name: other[name] for name in _PROJECT if name in other}
 
 
 def _repository(here: Path) -> str | None:

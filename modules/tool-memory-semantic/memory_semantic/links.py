@@ -9,21 +9,46 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import MAYBE_STORED, UNCHANGED, InputError, explained
+from .identity import of_project
 from .memory import Memory
 from .merging import Stored, restate
 from .store import Store
 
 
+def say(store: Store, memories: Sequence[Memory]) -> list[Stored]:
+    """Store memories that are said now: see `restate`. But what the user has corrected stays
+    corrected, unless it is the user who says it again; the result names what holds as `refused`.
+    """
+    known = store.get(memory.key for memory in memories if not memory.by_user)
+    last = {key: store.current(memory) for key, memory in known.items()}
+    instead = {key: later for key, later in last.items() if later.key != key and later.of_user}
+
+    def merged(new: Memory, known: Memory | None) -> Memory:
+        said = restate(new, known)
+        if known and new.key in instead:
+            return said.model_copy(update={"replaced_by": known.replaced_by})
+        return said
+
+    stored = store.put(memories, merged)
+    holds = [instead.get(memory.key) for memory in memories]
+    return [
+        dataclasses.replace(each, refused=later.id) if later else each
+        for each, later in zip(stored, holds, strict=True)
+    ]
+
+
 def replace(store: Store, memory_id: str, new: Memory) -> Stored:
     """Store `new` in place of the memory with this id, or of what has replaced it since; beside it
-    if that is the user's, and `new` is not; pinned if that was. Raises InputError if there is none.
+    if that is the user's, and `new` is not. It holds wherever that did, and is pinned if that was.
+    Raises InputError if there is none.
     """
     old = _to_replace(store, memory_id, new)
-    [stored] = store.put([new], restate)
-    if old is None:
-        return stored
-    if old.of_user and not new.by_user:
-        return dataclasses.replace(stored, refused=old.id)
+    refused = old and old.of_user and not new.by_user
+    if old and not refused and new.project_id:
+        new.metadata = of_project(new.metadata, old.metadata)
+    [stored] = say(store, [new])
+    if old is None or refused:
+        return dataclasses.replace(stored, refused=old.id if old else stored.refused)
     with explained(MAYBE_STORED):
         link(store, [old], new)
         pin(store, [new] if old.pinned else [])

@@ -18,6 +18,9 @@ MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
 # The beginning of an id, which is enough where no other memory has it. With four digits, two of a
 # hundred memories share theirs in one of 14 stores; fewer digits could be a word.
 ID_BEGINNING = re.compile(r"mem-[0-9a-f]{4,12}")
+# So many characters, with 8 digits, are shown where it is not looked up what other ids there are:
+# of 100,000 memories, two hardly ever share them.
+LONG_BEGINNING = len("mem-") + 8
 
 
 def new_memory_id() -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from .errors import UNCHANGED, InputError, StorageError
-from .identity import without_project
+from .identity import of_project
 from .limits import MAX_TAGS
 from .memory import Memory
 from .points import Point, point_of
@@ -55,16 +55,16 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 
 def restate(new: Memory, known: Memory | None) -> Memory:
     """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
-    until the time that is said now; but only the user ends what the user said. A rule that was
-    replaced is no rule by that, and one of two projects is one of all.
+    until the time that is said now; but only the user ends what the user said, or changes where it
+    holds: said in two projects, it holds in all. A rule that was replaced is no rule by that.
     """
     merged = merge(new, known)
     pinned = new.pinned or (merged.pinned and not (known and known.replaced_by))
     kept = known is not None and known.of_user and not new.by_user
     expires = known.expires if known and kept else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
-    if known and pinned and known.project_id != new.project_id:
-        change["metadata"] = without_project(merged.metadata)
+    if known and known.of_user and known.project_id != new.project_id:
+        change["metadata"] = of_project(merged.metadata, known.metadata if kept else {})
     return merged.model_copy(update=change)
 
 

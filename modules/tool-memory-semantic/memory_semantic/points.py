@@ -46,7 +46,8 @@ class StoreInfo(BaseModel):
         return self.model, self.endpoint
 
 
-# A condition on a field of a memory, as it is stored: it is, or has among several, `any` of these
+# A condition on a field of a memory, as it is stored, or on one in it, such as
+# `metadata.project_id`: it is, or has among several, `any` of these
 # values; it is a time `from` this one on, or up `to` it; it is `set`, or `unset`.
 How = Literal["any", "from", "to", "set", "unset"]
 Condition = tuple[str, How, Any]
@@ -64,7 +65,12 @@ _ADMITS: dict[How, Callable[[Any, Any], bool]] = {
 
 def admits(where: Sequence[Condition], payload: Mapping[str, Any]) -> bool:
     """Whether all these conditions are met by what is stored of a memory."""
-    return all(_ADMITS[how](payload.get(field), value) for field, how, value in where)
+    return all(_ADMITS[how](_at(payload, field), value) for field, how, value in where)
+
+
+def _at(payload: Mapping[str, Any], field: str) -> Any:
+    whole, _, inner = field.partition(".")
+    return payload.get(whole, {}).get(inner) if inner else payload.get(whole)
 
 
 class Question(NamedTuple):

@@ -93,16 +93,234 @@ _INTRODUCTION = re.compile(
 _WORD = re.compile(rf"[^\W\u3005-\ud7a3]+|[\u3005-\ud7a3{_CUT}{_CODE}]")
 # What two texts about the same may share: two neighbouring characters of these, without hiragana.
 _PAIRS = re.compile(r"(?=([\u30a1-\ud7a3]{2}))")
-# Words that say nothing of what a text is about.
+# Words that say nothing of what a text is about, in English, German, French and Spanish.
 _EMPTY = set(
-    """a about after again all also always an and any are as at be because been before but by can
-    could did do does don doing done each every for from get give go got had has have he her
-    here him his how i if in into is it its just keep let like made make may me more most must
-    my need never new no not now of off on one only or other our out over please put same say
-    says see shall she should so some still such sure take tell than that the their them then
-    there these they thing things this those to too under up us use used user uses using very
-    want wants was way we well were what when where which while who why will with would yes yet
-    you your""".split()  # noqa: SIM905 - to be read
+    [
+        "a",
+        "aber",
+        "about",
+        "after",
+        "again",
+        "all",
+        "also",
+        "always",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "auch",
+        "auf",
+        "avec",
+        "be",
+        "because",
+        "been",
+        "before",
+        "but",
+        "by",
+        "can",
+        "ce",
+        "cette",
+        "como",
+        "con",
+        "could",
+        "dans",
+        "das",
+        "de",
+        "dem",
+        "den",
+        "der",
+        "des",
+        "did",
+        "die",
+        "dies",
+        "do",
+        "does",
+        "doing",
+        "don",
+        "done",
+        "du",
+        "each",
+        "ein",
+        "eine",
+        "einen",
+        "einer",
+        "el",
+        "elle",
+        "en",
+        "es",
+        "est",
+        "et",
+        "every",
+        "for",
+        "from",
+        "für",
+        "get",
+        "give",
+        "go",
+        "got",
+        "haben",
+        "had",
+        "has",
+        "hat",
+        "have",
+        "he",
+        "her",
+        "here",
+        "him",
+        "his",
+        "how",
+        "i",
+        "ich",
+        "if",
+        "ihr",
+        "il",
+        "im",
+        "immer",
+        "in",
+        "into",
+        "is",
+        "ist",
+        "it",
+        "its",
+        "je",
+        "jetzt",
+        "just",
+        "keep",
+        "la",
+        "las",
+        "le",
+        "les",
+        "let",
+        "like",
+        "lo",
+        "los",
+        "made",
+        "make",
+        "man",
+        "may",
+        "me",
+        "mit",
+        "more",
+        "most",
+        "must",
+        "my",
+        "need",
+        "never",
+        "new",
+        "nicht",
+        "no",
+        "noch",
+        "not",
+        "nous",
+        "now",
+        "nuestro",
+        "nur",
+        "o",
+        "oder",
+        "of",
+        "off",
+        "on",
+        "one",
+        "only",
+        "or",
+        "other",
+        "ou",
+        "our",
+        "out",
+        "over",
+        "par",
+        "para",
+        "pas",
+        "please",
+        "por",
+        "pour",
+        "put",
+        "que",
+        "qui",
+        "same",
+        "say",
+        "says",
+        "se",
+        "see",
+        "shall",
+        "she",
+        "should",
+        "sie",
+        "siempre",
+        "sind",
+        "so",
+        "some",
+        "son",
+        "sont",
+        "still",
+        "su",
+        "such",
+        "sur",
+        "sure",
+        "take",
+        "tell",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "thing",
+        "things",
+        "this",
+        "those",
+        "to",
+        "too",
+        "toujours",
+        "un",
+        "una",
+        "und",
+        "under",
+        "une",
+        "up",
+        "us",
+        "use",
+        "used",
+        "user",
+        "uses",
+        "using",
+        "very",
+        "von",
+        "vous",
+        "want",
+        "wants",
+        "was",
+        "way",
+        "we",
+        "well",
+        "wenn",
+        "werden",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "why",
+        "will",
+        "wir",
+        "wird",
+        "with",
+        "would",
+        "y",
+        "yes",
+        "yet",
+        "you",
+        "your",
+        "zu",
+        "zum",
+    ]
 )
 _STEM = 4  # of longer words so many characters are compared: deploys, deploying, deployment
 _END = re.compile(r"[\s.!\u2026\u3002\uff01*_)]+$")
@@ -126,6 +344,11 @@ class Sentence(NamedTuple):
         while pairs:  # the innermost first
             rest, pairs = _PAIR.subn("", rest)
         return _CUT not in rest and not _HALF.search(rest)
+
+    @property
+    def is_statement(self) -> bool:
+        """Whether it is whole and no question."""
+        return self.is_whole and not _QUESTION.search(self.said)
 
 
 def paragraphs(prompt: str) -> list[list[Sentence]]:
@@ -160,10 +383,10 @@ def states(prompt: str) -> bool:
     """
     if _COMMAND.match(prompt) or is_of_skill(prompt):
         return False
-    said = [each for some in paragraphs(prompt) for each in some if each.is_whole]
     return any(
-        len(_WORD.findall(each.said)) >= _STATED_WORDS and not _QUESTION.search(each.said)
-        for each in said
+        each.is_statement and len(_words(each.said).split()) >= _STATED_WORDS
+        for paragraph in paragraphs(prompt)
+        for each in paragraph
     )
 
 
@@ -207,24 +430,37 @@ def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
 
 
 def vouches(quote: str, content: str, messages: Iterable[Any]) -> bool:
-    """Whether the human of a conversation typed `quote`, word for word, and it shares with
-    `content` a word that says what it is about, or a number. Then the user said it by that.
+    """Whether the human of a conversation typed `quote`, three words or more, word for word in
+    sentences that state something, and it shares with `content` what it is about: a word or a
+    number, or two pairs of Chinese, Japanese or Korean characters. Then the user said it by that.
     """
-    asked = f" {_words(quote)} "
-    return bool(_subjects(quote) & _subjects(content)) and any(
-        asked in f" {_words(_typed(prompt))} " for prompt in _prompts(messages)
+    words, shared = _words(quote), _subjects(quote) & _subjects(content)
+    pairs = [each for each in shared if _PAIRS.match(each)]
+    about = len(shared) > len(pairs) or len(pairs) > 1
+    return (
+        about
+        and _number_of(words) >= _STATED_WORDS
+        and any(f" {words} " in f" {_words(_stated(prompt))} " for prompt in _prompts(messages))
     )
 
 
-def _typed(prompt: str) -> str:
-    """What its human wrote in `prompt`, code in its sentences included."""
-    return " ".join(
-        "".join(
-            said if own == _CODE else own for said, own in zip(each.said, each.own, strict=False)
-        )
-        for paragraph in paragraphs(prompt)
-        for each in paragraph
-    )
+def _stated(prompt: str) -> str:
+    """What its human states in `prompt`, code in its sentences included, and a mark in place of
+    questions and of what was cut.
+    """
+    text = ""
+    for paragraph in paragraphs(prompt):
+        for each in paragraph:
+            pairs = zip(each.said, each.own, strict=False)
+            said = "".join(said if own == _CODE else own for said, own in pairs)
+            text += f"{said} " if each.is_statement else _CUT
+        text += _CUT
+    return text
+
+
+def _number_of(words: str) -> float:
+    """How many words these are; two characters of Chinese, Japanese or Korean count as one."""
+    return sum(0.5 if "\u3005" <= word <= "\ud7a3" else 1 for word in words.split())
 
 
 def _subjects(text: str) -> set[str]:

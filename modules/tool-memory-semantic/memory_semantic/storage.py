@@ -25,7 +25,7 @@ from .files.place import FilePlace
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE, LEAST_FIT, LEXICAL_WEIGHT, LOCAL_MODEL
 from .memory import Memory, Speaker, new_memory_id, timestamp_text, utc_now
-from .merging import Stored, merge, restate
+from .merging import Stored, merge
 from .place import Place
 from .points import Condition, StoreInfo
 from .ranking import unreadable
@@ -128,7 +128,7 @@ class MemoryStorage:
             if old_id:
                 stored = [links.replace(store, old_id, memories[0])]
             else:
-                stored = store.put(memories, restate)
+                stored = links.say(store, memories)
             near = [store.alike(each, now) if alike else [] for each in memories]
             return [replace(each, alike=found) for each, found in zip(stored, near, strict=True)]
 
@@ -199,7 +199,8 @@ class MemoryStorage:
                 for memory in found if known else ():
                     memory.fit = memory.similarity
                 found = select(found)
-                store.find_newer(found)
+                if not prompt:
+                    store.find_newer(found)
                 if self.config.usage and not prompt:
                     usage.record(self.folder, (m.id for m in found), asked, self._clock())
                 return found
@@ -235,12 +236,13 @@ class MemoryStorage:
         replaced: bool = False,
         expired: bool = False,
         pinned: bool = False,
+        project_id: str | None = None,
     ) -> list[Memory]:
         """The `limit` most recently stored memories, newest first; all of them if it is None.
 
         Only those stored from `since` to `until`, inclusive; `tags` as in `search`; only those that
         are `holding`, neither replaced nor expired; only those that another memory has `replaced`,
-        that have `expired`, that are `pinned`.
+        that have `expired`, that are `pinned`, that are of the project with this `project_id`.
         """
         limit = ALL if limit is None else check.clean_limit(limit, None)
         now = self._clock()
@@ -251,6 +253,8 @@ class MemoryStorage:
             where.append(("expires", "to", timestamp_text(now)))
         if pinned:
             where.append(("pinned", "set", None))
+        if project_id:
+            where.append(("metadata.project_id", "any", [project_id]))
         held = now if holding else None
         return await self.run(lambda store: store.newest(limit, where, held), [])
 

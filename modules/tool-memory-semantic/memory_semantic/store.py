@@ -124,8 +124,8 @@ class Store:
 
     def alike(self, memory: Memory, now: datetime) -> list[Memory]:
         """At most three other memories that may be about the same thing as this one, whose vector
-        is given: they hold, in its project or in all, and their cosine with it is `ALIKE` or more.
-        The most similar come first; if it is a rule, other rules before all else.
+        is given: they hold where it holds, and their cosine with it is `ALIKE` or more. The most
+        similar come first; if it is a rule, other rules before all else.
         """
         least = ALIKE.get(self.info.model.model, ALIKE_OF_OTHERS)
         holds: list[Condition] = [("replaced_by", "unset", None)]
@@ -137,7 +137,7 @@ class Store:
             for each in near
             if each.key != memory.key
             and (each.score or 0) >= least
-            and each.project_id in (memory.project_id, None)
+            and (each.project_id in (memory.project_id, None) or memory.project_id is None)
             and not each.expired(now)
         }
         return list(found.values())[:MOST_ALIKE]

@@ -246,11 +246,13 @@ class MemorySearchTool(MemoryTool):
         query, limit, since, until, tags = arguments
         query = clean_text(query, "query")
         query, masked = await run_blocking(partial(storage.masked, query))
-        missed = ""
-        if ID_BEGINNING.fullmatch(query):
-            memory = await storage.get(query)
-            memories = [memory] if memory else []
-        else:
+        memory, missed = None, ""
+        is_id = bool(ID_BEGINNING.fullmatch(query))
+        if is_id or ID_BEGINNING.fullmatch(f"mem-{query}"):  # so recall shows them, without mem-
+            with suppress(*() if is_id else (InputError,)):
+                memory = await storage.get(query)
+        memories = [memory] if memory else []
+        if not (is_id or memory):
             limit = DEFAULT_RESULTS if limit is None else limit
             memories = await storage.search(
                 query, limit, since, tags, until=until, select=storage.fitting
