@@ -138,18 +138,19 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
 
 
 def tell_unshown(session: Session) -> None:
-    """Tell which pinned rules do not fit into what recall shows by default, if there are any."""
+    """Tell which rules recall leaves out, by default, where not everything fits, if any."""
     from memory_semantic import estimate_tokens
 
     room, left = float(limits.PIN_BUDGET), list[str]()
     for memory in run(session.storage.get_recent(None, pinned=True, holding=True)):
-        tokens = estimate_tokens(f"- [{memory.id}] {memory.content[:_SHOWN_CHARS]}\n")
+        tokens = estimate_tokens(f"{memory.id[4:8]} {memory.content[:_SHOWN_CHARS]}\n")
         left += [memory.id] if tokens > room else []
         room -= tokens if tokens <= room else 0
     if left:
         session.out.note(
-            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
-            f"not fit: {', '.join(left)}. Unpin some: agent-memory unpin ID{session.named}"
+            f"Where not everything fits, recall shows about {limits.PIN_BUDGET:,} tokens of rules, "
+            f"the newest first, and not these: {', '.join(left)}. "
+            f"Unpin some: agent-memory unpin ID{session.named}"
         )
 
 
