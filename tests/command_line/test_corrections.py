@@ -84,7 +84,7 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
     command.run("import", str(file), "--pin")
     assert len(command.json("list", "--pinned", "--all")) == 81
     told = command.run("pin", first).stderr
-    assert "recall shows about 1,000 tokens" in told and first in told
+    assert "Recall shows about 1,000 tokens" in told and first in told
 
 
 def test_a_memory_that_expires(command: Command) -> None:

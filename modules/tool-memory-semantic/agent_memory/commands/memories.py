@@ -138,7 +138,7 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
 
 
 def tell_unshown(session: Session) -> None:
-    """Tell which rules recall leaves out, by default, where not everything fits, if any."""
+    """Tell which pinned rules do not fit into what recall shows by default, if there are any."""
     from memory_semantic import estimate_tokens
 
     room, left = float(limits.PIN_BUDGET), list[str]()
@@ -148,9 +148,8 @@ def tell_unshown(session: Session) -> None:
         room -= tokens if tokens <= room else 0
     if left:
         session.out.note(
-            f"Where not everything fits, recall shows about {limits.PIN_BUDGET:,} tokens of rules, "
-            f"the newest first, and not these: {', '.join(left)}. "
-            f"Unpin some: agent-memory unpin ID{session.named}"
+            f"Recall shows about {limits.PIN_BUDGET:,} tokens of rules, the newest first. These do "
+            f"not fit: {', '.join(left)}. Unpin some: agent-memory unpin ID{session.named}"
         )
 
 
