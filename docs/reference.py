@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 from agent_memory.cli import cli
-from memory_hooks.recall import HEAD, MIN_COSINE, MIN_COSINE_OF_OTHERS, block
+from memory_hooks.block import Block
+from memory_hooks.recall import MIN_COSINE, MIN_COSINE_OF_OTHERS
 from memory_semantic import limits as core
 from memory_semantic.memory import Memory
 from pydantic import TypeAdapter
@@ -60,11 +61,18 @@ def thresholds() -> str:
 
 
 def recalled() -> str:
-    """What a model reads before a prompt, with one memory in it."""
-    stored = datetime(2026, 11, 20, tzinfo=UTC)
-    text = "We chose PostgreSQL for the users table."
-    memory = Memory(id="mem-a3f2b8c1d4e5", agent_id="sam", content=text, timestamp=stored)
-    return "\n" + _fenced(block([memory], 500, None, HEAD, masked=True)[0])
+    """What a model reads before a prompt: a rule, and notes of two days, one by the agent."""
+    said: list[tuple[str, int, str, dict[str, Any]]] = [
+        ("a3f2", 20, "Never deploy on a Friday.", {"pinned": True, "said_by": "user"}),
+        ("b71c", 20, "We chose PostgreSQL for the users table.", {"said_by": "user"}),
+        ("c0de", 18, "The tests need Docker.", {"said_by": "agent"}),
+    ]
+    block = Block(500, None, lambda _: True, lambda id: id[:8], masked=True)
+    for beginning, day, content, more in said:
+        when = datetime(2026, 11, day, tzinfo=UTC)
+        known = {"id": f"mem-{beginning}b8c1d4e5", "agent_id": "sam", "timestamp": when}
+        block.add([Memory(**known, content=content, **more)])
+    return "\n" + _fenced(block.text())
 
 
 def commands() -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from ast import literal_eval
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +63,7 @@ async def converse(
 
     async def record(event: str, data: dict[str, Any]) -> HookResult:
         if event == "tool:post":
-            talk.results.append(data["result"])
+            talk.results.append(_whole(data["result"]))
         else:
             (talk.of_tools if event in OF_TOOLS else talk.events).append((event, data))
         return HookResult()
@@ -85,6 +86,15 @@ async def converse(
         if (message.get("metadata") or {}).get("hook_name") == recall.NAME:
             talk.recalled.append(message["content"])
     return talk
+
+
+def _whole(result: Any) -> dict[str, Any]:
+    """The result of a tool, of which loop-basic passes on only what the model reads."""
+    if not isinstance(result, str):
+        return result
+    if (message := result.removeprefix("Error: ")) != result:
+        return {"success": False, "error": {"message": message}}
+    return {"success": True, "output": literal_eval(result) if result[:1] == "{" else result}
 
 
 def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:

@@ -14,7 +14,7 @@ from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
 from memory_semantic.speaker import vouches
-from said_by import FOREIGN, SETS, conversation
+from said_by import FOREIGN, SETS, answered, conversation
 
 SAID = "Fix the build. By the way, we're moving staging to 10.0.0.9 tomorrow, and never log emails!"
 STAGING = "Staging is at 10.0.0.9 since November 2026."
@@ -107,7 +107,9 @@ def test_a_quote_that_counts(content: str, quote: str, typed: str) -> None:
 
 
 def test_what_strangers_found_worth_keeping_counts() -> None:
-    """The words that say it are the quotes, and what they say the contents."""
+    """The words that say it are the quotes, and what they say the contents. What a tool or an
+    assistant said never counts.
+    """
     told = [
         vouches(each["evidence"], each["statement"], conversation(turn))
         for turn in TURNS
@@ -116,6 +118,12 @@ def test_what_strangers_found_worth_keeping_counts() -> None:
         if each["source"] == "human"
     ]
     assert sum(told) >= 0.97 * len(told) > 100
+    others = [(turn, sentence, sentence) for turn in TURNS for sentence in answered(turn)]
+    for turn in TURNS:
+        worth = [each for each in turn["worth"] if each["source"] == "assistant"]
+        others += [(turn, each["evidence"], each["statement"]) for each in worth]
+    assert len(others) == 72
+    assert not any(vouches(words, text, conversation(turn)) for turn, words, text in others)
 
 
 async def test_a_quote_of_nobody_is_told_and_gives_no_rights(

@@ -22,7 +22,7 @@ from memory_hooks.block import RULES as RULES_HEAD
 from memory_hooks.recall import CHILD_TOKENS, MAX_QUERY_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
 from memory_semantic.identity import project_of
-from memory_semantic.memory import Speaker, utc_now
+from memory_semantic.memory import utc_now
 
 DECISION = "We chose PostgreSQL for the users table."
 QUESTION = "What did we decide about databases?"
@@ -221,10 +221,9 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
         project_of(SimpleNamespace(get_capability=lambda _, place=place: str(place)))
         for place in (here, there)
     )
-    user: dict[str, Speaker] = {"said_by": "user"}
-    await sam.upsert([("Use tabs.", None, own)], pin=True, **user)
-    await sam.upsert([("Answer in French.", None, other)], pin=True, **user)
-    await sam.upsert(["Never deploy on Fridays."], pin=True, **user)
+    await sam.upsert([("Use tabs.", None, own)], pin=True, said_by="user")
+    await sam.upsert([("Answer in French.", None, other)], pin=True, said_by="user")
+    await sam.upsert(["Never deploy on Fridays."], pin=True, said_by="user")
     await sam.store_many([(OTHERS[0], None, own), (DECISION, None, other), OTHERS[1]])
     for folder in (here, here / "src" / "api"):
         monkeypatch.chdir(folder)

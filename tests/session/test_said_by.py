@@ -8,6 +8,7 @@ import pytest
 from amplifier_core import AmplifierSession, ToolResult
 from conversation import RULE, Conversation, OtherTool, converse
 from memory_hooks import capture, recall
+from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.memory import Speaker
 from memory_semantic.speaker import humans, said_by
@@ -59,7 +60,7 @@ async def test_the_user_or_the_agent_said_it(memory: dict[str, Any], sam: Memory
     masked = with_key.replace(KEY, "(masked API key)")
     assert kept == {sentences: "user", masked: "user", own: "agent"}
     talk = await converse(recall.NAME, memory, "Which database?")
-    assert f", said by the agent] {own}" in talk.recalled[0]
+    assert f" (agent) {own}" in talk.recalled[0]
 
 
 async def test_a_page_said_it_and_gives_no_rules(
@@ -72,7 +73,7 @@ async def test_a_page_said_it_and_gives_no_rules(
     assert kept.content == PLANTED and kept.said_by == "tool" and not kept.pinned
     assert f"{rule} still holds" in str(talk.messages) and "Not pinned" in str(talk.messages)
     [recalled] = (await converse(recall.NAME, memory, "How do we deploy?")).recalled
-    assert f", said by a page or tool] {PLANTED}" in recalled and recall.RULES_HEAD not in recalled
+    assert f" (page or tool) {PLANTED}" in recalled and RULES not in recalled
 
 
 async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
@@ -83,7 +84,7 @@ async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
     assert "Pinned, and shown at the start of each conversation" in str(talk.messages)
     [rule] = await sam.get_recent(pinned=True)
     [recalled] = (await converse(recall.NAME, memory, "hello")).recalled
-    assert recalled.startswith(recall.RULES_HEAD) and rule.content in recalled
+    assert rule.content in recalled.split(RULES)[1]
     without = await said(memory, RULE, turns=turns)
     assert "only with recall, which this session lacks" in str(without.messages)
 
