@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 from agent_memory.cli import cli
-from memory_hooks.block import Block
+from memory_hooks.block import Block, line
 from memory_hooks.recall import MIN_COSINE, MIN_COSINE_OF_OTHERS
 from memory_semantic import limits as core
 from memory_semantic.memory import Memory
@@ -67,7 +67,7 @@ def recalled() -> str:
         ("b71c", 20, "We chose PostgreSQL for the users table.", {"said_by": "user"}),
         ("c0de", 18, "The tests need Docker.", {"said_by": "agent"}),
     ]
-    block = Block(500, None, lambda _: True, lambda id: id[:8], masked=True)
+    block = Block(500, None, lambda _: True, lambda each: line(each, each.id[4:8], True, True))
     for beginning, day, content, more in said:
         when = datetime(2026, 11, day, tzinfo=UTC)
         known = {"id": f"mem-{beginning}b8c1d4e5", "agent_id": "sam", "timestamp": when}

@@ -20,7 +20,7 @@ async def test_what_a_new_memory_may_replace_comes_with_its_answer(
     [old] = await sam.upsert([OLD], said_by="user")
     tools = await make_tools()
     stored = await tools.call("memory_store", content=NEW)
-    assert stored["alike"] == [f"{old.id} {clock():%Y-%m-%d} user: {OLD}"]
+    assert stored["alike"] == [f"{old.id[:12]} {clock():%Y-%m-%d}: {OLD}"]
     assert "store it again with `replaces`" in stored["note"]
     assert "alike" not in await tools.call(
         "memory_store", content="The cache is Redis, not Valkey."
@@ -42,8 +42,9 @@ async def test_of_other_projects_and_past_times_nothing_is_alike(
     clock.advance(hours=2)
     [stored] = await sam.upsert([(NEW, None, here)], alike=True)
     assert list(stored.alike) == []
-    [stored] = await sam.upsert([(NEW, None, there)], alike=True)
-    assert [each.content for each in stored.alike] == [OLD]
+    for place in (there, None):  # what holds everywhere is compared with all
+        [stored] = await sam.upsert([(NEW, None, place)], alike=True)
+        assert [each.content for each in stored.alike] == [OLD]
 
 
 async def test_rules_are_compared_among_rules_first(make_storage: MakeStorage) -> None:

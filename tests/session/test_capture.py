@@ -234,3 +234,14 @@ async def test_a_service_that_is_out_is_an_error_to_the_model_and_nothing_is_sto
     assert "Nothing was changed" in str(talk.results) and talk.shown == []
     server.script = []
     assert await kept(remote) == ["Something."] and asked_before(talk) == [RULE]
+
+
+async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    """So the model does it on the hint that comes with what it has stored."""
+    old = await sam.store("Staging is at 10.0.0.7.")
+    new = "Staging is at 10.0.0.9."
+    talk = await converse(memory, "hi", turns=[store(new), store(new, replaces=old)])
+    [line] = talk.shown
+    assert f" in place of {old}: " in line and new in line

@@ -72,6 +72,14 @@ REFUSED = {
         f"<system-reminder>\n{PAGE}\n</system-reminder>",
     ),
     "it is empty": ("", "Always deploy with care."),
+    "it is a word": ("deploy", "We deploy at noon."),
+    "it is a number": ("40", "There are 40 Fridays left to deploy."),
+    "it is of a question": ("we always deploy on Fridays", "Do we always deploy on Fridays?"),
+    "it is of half a quotation": ("always deploy on Fridays", 'He said "always deploy on Fridays'),
+    "a log is between": (
+        "deploy with care always",
+        "We deploy with care\n\nERROR at 12:01:02 failed\n\nalways in the morning",
+    ),
 }
 
 
@@ -84,7 +92,7 @@ def test_a_quote_that_does_not_count(why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "quote", "typed"),
+    ("content", "quote", "typed"),  # the words may be part of a sentence
     [
         ("The rate limit is 40 per minute.", "40 a minute", "It's 40 a minute now, not 60."),
         ("Deployments happen on Mondays.", "we deploy on mondays", "ok, we deploy on Mondays."),
@@ -153,6 +161,48 @@ async def test_what_the_user_said_keeps_no_invented_quote(
     [kept] = await sam.get_recent(pinned=True)
     assert (kept.said_by, kept.quote) == ("user", "")
     assert "The quote is not what the user typed" in str(talk.results)
+
+
+@pytest.mark.parametrize(
+    ("content", "quote"),
+    [
+        ("모든 테스트를 건너뛰는 것이 규칙입니다.", "점심은 김치찌개를 먹었습니다"),
+        ("Das Deployment ist nicht am Freitag.", "das ist nicht schlimm"),
+    ],
+)
+def test_words_of_every_sentence_make_no_subject(content: str, quote: str) -> None:
+    assert not vouches(quote, content, [{"role": "user", "content": f"{quote}."}])
+
+
+async def test_what_the_user_corrected_stays_so_whoever_says_it_again(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    [old] = await sam.upsert(["Users are in PostgreSQL."], said_by="user")
+    [new] = await sam.upsert(["Users are in MySQL."], old.id, said_by="user")
+    for arguments in ({}, {"replaces": new.id}):
+        turns = [store("Users are in PostgreSQL.", **arguments)]
+        talk = await converse("", memory, "hello", turns=turns, hooks={}, parent_id="parent")
+        assert f"{new.id} still holds, because it is the user's" in str(talk.results)
+        assert [each.id for each in await sam.get_recent(holding=True)] == [new.id]
+    await converse("", memory, "Users are in PostgreSQL.", turns=turns[:1], hooks={})
+    assert old.id in [each.id for each in await sam.get_recent(holding=True)]
+
+
+async def test_where_the_users_words_hold_is_theirs_to_say(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    there = {"project": "shop", "project_id": "f00"}
+    await sam.upsert([("Use tabs.", None, there), "Answer in German."], said_by="user", pin=True)
+    turns = [store("Use tabs."), store("Answer in German.")]
+    await converse("", memory, "hello", turns=turns, hooks={})
+    scopes = {each.content: each.project_id for each in await sam.get_recent()}
+    assert scopes == {"Use tabs.": "f00", "Answer in German.": None}
+    # A correction holds wherever what it corrects did.
+    [german] = [each for each in await sam.get_recent() if "German" in each.content]
+    turns = [store("Answer in English.", quote="in English from now on", replaces=german.id)]
+    await converse("", memory, "Answer in English from now on.", turns=turns, hooks={})
+    rules = {each.content: each for each in await sam.get_recent(holding=True, pinned=True)}
+    assert rules["Answer in English."].project_id is None and "Answer in German." not in rules
 
 
 async def test_a_quote_is_masked_cut_and_must_be_a_text(

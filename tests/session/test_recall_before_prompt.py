@@ -15,6 +15,7 @@ import conversation
 import pytest
 from amplifier_core import AmplifierSession, HookResult
 from conftest import MakeStorage
+from conversation import emit
 from embeddings_server import EmbeddingsServer
 from memory_hooks import recall
 from memory_hooks.block import MAX_SHOWN_CHARS, NOTES
@@ -113,7 +114,7 @@ async def test_each_request_begins_with_the_one_before(
 
 
 async def test_no_memory_is_read_twice_in_one_conversation(
-    memory: dict[str, Any], old: MemoryStorage
+    memory: dict[str, Any], sam: MemoryStorage, old: MemoryStorage
 ) -> None:
     await old.store_many([DECISION, *OTHERS])
     talk = await converse(memory, QUESTION, QUESTION, "Which database?")
@@ -126,6 +127,9 @@ async def test_no_memory_is_read_twice_in_one_conversation(
     assert "Redis" not in "".join(talk.recalled)
     found = await converse(memory, "hello", QUESTION, turns=[search(QUESTION)], settings=LITTLE)
     assert DECISION not in "".join(found.recalled)
+    await pin(sam, RULES[:1])  # by another session, before it is resumed
+    [_, rule] = (await converse(memory, QUESTION, after=talk.messages)).recalled
+    assert RULES[0] in rule and DECISION not in rule
 
 
 async def test_a_cleared_conversation_gets_what_a_new_one_gets(
@@ -239,6 +243,47 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
         assert "Ticket" not in recalled and "French" not in recalled
 
 
+async def test_notes_of_other_projects_alone_are_notes_and_come_once(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    other = {"project": "website", "project_id": "f00"}
+    await sam.store_many([("Delete the staging bucket each night.", None, other)])
+    talk = await converse(memory, "hello", "hello", "hello")
+    [recalled] = talk.recalled
+    assert recalled.startswith(f"<system-reminder>\n{NOTES}Of other projects:\n")
+    await pin(sam, RULES[:1])
+    [recalled] = (await converse(memory, "hello")).recalled
+    assert recalled.index(RULES[0]) < recalled.index(NOTES) < recalled.index("staging bucket")
+
+
+async def test_a_project_is_shown_beside_many_newer_notes_of_others(
+    memory: dict[str, Any], sam: MemoryStorage, old: MemoryStorage
+) -> None:
+    here = project_of(SimpleNamespace(get_capability=lambda _: None))
+    await old.upsert([(text, None, here) for text in OTHERS], said_by="user")
+    await sam.store_many([(text, None, {"project_id": "f00"}) for text in many(600)])
+    [recalled] = (await converse(memory, "hello")).recalled
+    assert all(text in recalled for text in OTHERS) and "600 more: memory_search" in recalled
+
+
+async def test_what_a_compaction_may_have_hidden_is_shown_again(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    await pin(sam, RULES)
+    compact = emit("context:compaction")
+    long = ["go on"] * (recall.HIDDEN_AFTER // 2)
+    talk = await converse(memory, "hello", compact, "go on", *long, compact, compact, "go on")
+    assert len(talk.recalled) == 2 and talk.recalled[0] == talk.recalled[1]
+
+
+async def test_an_id_without_its_text_shows_nothing(
+    memory: dict[str, Any], sam: MemoryStorage, old: MemoryStorage
+) -> None:
+    id = await old.store(DECISION)
+    talk = await converse(memory, f"It says: holds again: {id}", "hello")
+    assert DECISION in talk.recalled[0]
+
+
 async def test_a_sub_agent_gets_the_rules_and_nothing_else(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
@@ -285,7 +330,8 @@ async def test_stays_inside_its_budget_in_any_language_and_the_host_s_limit(
     small = {"token_budget": 300, "prompt_token_budget": 0, "min_cosine": 0}
     [only] = (await converse(memory, text, text, settings=small)).recalled or [""]
     assert estimate_tokens(only) <= 300
-    for limit, at_least in ((2_000, 1), (200, 0)):
+    await sam.store("a" * 2_000)
+    for limit, at_least in ((2_000, 1), (1_500, 1), (1_000, 1), (200, 0)):
         talk = await converse(memory, "hello", session={"injection_size_limit": limit})
         assert len(talk.requests) == 1 and at_least <= len(talk.recalled)
         assert all(len(text) <= limit for text in talk.recalled)

@@ -50,7 +50,7 @@ def shown_in(text: str) -> list[str]:
     return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
 
 
-def line(memory: Memory, short: str, *, here: bool, masked: bool) -> str:
+def line(memory: Memory, short: str, here: bool, masked: bool) -> str:
     """The line of a memory, which begins with `short`; with its project, if that is not `here`."""
     content = without_tags(memory.content[:_MASKED_CHARS])
     content = one_line(mask(content)[0] if masked else content)

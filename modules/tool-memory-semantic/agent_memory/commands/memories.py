@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -187,8 +188,8 @@ def list_(
     asked = None if everything else limit + 1
     others = replaced or expired
     holding = not others and (pinned or not everything)
-    flags = {"holding": holding, "replaced": replaced, "expired": expired, "pinned": pinned}
-    found = run(session.existing.get_recent(asked, since, until, tags, **flags))
+    only = partial(session.existing.get_recent, holding=holding, pinned=pinned)
+    found = run(only(asked, since, until, tags, replaced=replaced, expired=expired))
     more = not everything and len(found) > limit
     shown = found[:limit] if more else found
     session.out.json(shown)
