@@ -71,7 +71,8 @@ async def fit(
     for memory in doubted:
         there = known.get(memory.key)
         memory.pinned = False
-        memory.said_by = None if memory.said_by == "user" else memory.said_by
+        if memory.said_by == "user":
+            memory.said_by, memory.quote = None, ""
         memory.replaced_by = there and there.replaced_by
         memory.expires = there.expires if there else memory.expires
     missing, loose = linked - brought - known.keys(), 0

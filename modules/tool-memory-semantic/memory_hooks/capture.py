@@ -191,7 +191,7 @@ class Capture:
 
     async def _keep(self, said: list[Found], by: Speaker) -> None:
         items: list[Any] = [
-            (each.text, [CAPTURED, each.kind], origin(self._coordinator, NAME, kind=each.kind))
+            (each.text, [CAPTURED, each.kind], origin(self._coordinator, NAME))
             for each in said
             if not mask(each.text)[1]
         ]

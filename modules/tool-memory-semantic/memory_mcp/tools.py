@@ -1,4 +1,4 @@
-"""The memory tools as a client of MCP sees them: the same two, without `pin`.
+"""The memory tools as a client of MCP sees them: the same two, without what rests on a quote.
 
 A server is not shown what the user has said, so that the agent counts as the one who says what is
 stored. What only the user may do, the answers name as a command.
@@ -12,25 +12,27 @@ if TYPE_CHECKING:
     from memory_semantic import Stored
 
 
+# What a client is not offered: nothing that it could quote has been heard here.
+_OF_THE_USER = ("quote", "pin", "everywhere")
+
+
 def offered(tool: MemoryTool) -> dict[str, Any]:
     """The schema of `tool` for clients; some send `pin` all the same, and are told."""
     properties = tool.input_schema["properties"].items()
-    return {**tool.input_schema, "properties": {n: each for n, each in properties if n != "pin"}}
+    left = {name: each for name, each in properties if name not in _OF_THE_USER}
+    return {**tool.input_schema, "properties": left}
 
 
 class StoreTool(MemoryStoreTool):
     """`memory_store`, whose answers name commands."""
 
-    def remarks(self, stored: "Stored", content: str, pinned_by: object) -> str:
+    def remarks(self, stored: "Stored", said_by: object, pin: bool, quoted: bool) -> str:
         """The same, with the commands of what only the user may do."""
-        from memory_hooks.cues import found
-
         said, of_agent = "", f"--agent {self._config['agent_identity']}"
         if stored.refused:
             command = f'agent-memory store "TEXT" --replaces {stored.refused} {of_agent}'
             said += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
-        if pinned_by or any(each.kind == "rule" for each in found(content)):
-            rule = "Not pinned. If" if pinned_by else "If"
+        if pin:
             command = f"agent-memory pin {stored.id} {of_agent}"
-            said += f". {rule} it is a rule for every conversation, the user can pin it: {command}"
+            said += f". Not pinned. If it is a rule for every conversation, the user can: {command}"
         return said

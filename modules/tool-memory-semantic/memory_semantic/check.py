@@ -19,6 +19,7 @@ from .limits import (
     MAX_CONTENT_CHARS,
     MAX_METADATA,
     MAX_METADATA_CHARS,
+    MAX_QUOTE_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
 )
@@ -129,6 +130,7 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
         new.id, new.timestamp = clean_id(memory.id), memory.timestamp
         new.dated = "timestamp" in memory.model_fields_set
         new.pinned, new.expires, new.said_by = memory.pinned, memory.expires, memory.said_by
+        new.quote = memory.quote
         new.replaced_by = None if memory.replaced_by == new.key else memory.replaced_by
         cleaned.append(new.model_copy(update=clean_added(memory.model_extra)))
     return _batch(cleaned)
@@ -170,13 +172,25 @@ def memory_from(
         memory.id = own_id
     memory.pinned = fields.get("pinned") is True
     memory.said_by = said_by if said_by in ("user", "tool", "agent") else None
+    in_quote = 0
     with suppress(InputError):  # other programs may mean something else by these
+        if memory.said_by == "user":
+            memory.quote, in_quote = clean_quote(fields.get("quote"), mask)
         memory.expires = clean_time(fields.get("expires"), "expires", end=True)
     with suppress(ValueError):
         memory.replaced_by = UUID(str(fields.get("replaced_by")))
     unknown = {name: value for name, value in fields.items() if name not in NewMemory.model_fields}
     added, number = mask(clean_added(unknown if newer else None))
-    return memory.model_copy(update=added), memory.masked + number
+    return memory.model_copy(update=added), memory.masked + in_quote + number
+
+
+def clean_quote(value: object, mask: Mask) -> tuple[str, int]:
+    """The first 300 characters of what the user said, masked with `mask`, and how many credentials
+    were masked; None means nothing. Raises InputError for anything but a text.
+    """
+    text = "" if value is None else clean_text(value, "quote")
+    masked, number = mask(text)
+    return masked[:MAX_QUOTE_CHARS], number
 
 
 def _batch(memories: list[NewMemory]) -> list[NewMemory]:

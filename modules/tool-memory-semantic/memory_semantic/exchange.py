@@ -9,9 +9,9 @@ and each other line is a memory, oldest first:
     {"id": "mem-a3f2b8c1d4e5", "timestamp": "…", "tags": ["database"], "content": "We chose …"}
 
 `metadata`, an object of strings, follows if there is any, `pinned` if it is true, `said_by` if it
-is known, `expires`, a time, and `replaced_by`, the key of the text that corrects this one; then
-what a newer version has added. Times are RFC 3339. Vectors are left out: the text is the truth, and
-whoever reads it makes its own.
+is known, `quote`, the user's words that it rests on, `expires`, a time, and `replaced_by`, the key
+of the text that corrects this one; then what a newer version has added. Times are RFC 3339. Vectors
+are left out: the text is the truth, and whoever reads it makes its own.
 
 A journal goes on after its `memories`: each later line is what was written next, and the later line
 of a text counts. Each also has "n": how many memories the store held then.
@@ -35,7 +35,7 @@ NUMBER = "n"
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 FIELDS = (
     *("id", "timestamp", "tags", "content", "metadata"),
-    *("pinned", "said_by", "expires", "replaced_by"),
+    *("pinned", "said_by", "quote", "expires", "replaced_by"),
 )
 
 

@@ -113,10 +113,13 @@ def module_config(coordinator: Any, module: str) -> Mapping[str, Any]:
     return {}
 
 
-def origin(coordinator: Any, stored_by: str, **more: str) -> dict[str, str]:
-    """The metadata of what `stored_by` stores in the session of `coordinator`."""
-    known = {"stored_by": stored_by, "session": coordinator.session_id, **project_of(coordinator)}
-    return {name: str(text)[:MAX_METADATA_CHARS] for name, text in (known | more).items() if text}
+def origin(coordinator: Any, stored_by: str, *, everywhere: bool = False) -> dict[str, str]:
+    """The metadata of what `stored_by` stores in the session of `coordinator`: with the project, in
+    which it holds, unless it holds `everywhere`.
+    """
+    known = {"stored_by": stored_by, "session": coordinator.session_id}
+    known |= {} if everywhere else project_of(coordinator)
+    return {name: str(text)[:MAX_METADATA_CHARS] for name, text in known.items() if text}
 
 
 def project_of(coordinator: Any) -> dict[str, str]:
@@ -130,6 +133,11 @@ def project_of(coordinator: Any) -> dict[str, str]:
         address = _repository(here) or address
     key = sha256(os.fsencode(address)).hexdigest()[:12]
     return {"project": PurePath(address).name or address, "project_id": key}
+
+
+def without_project(metadata: Mapping[str, str]) -> dict[str, str]:
+    """The `metadata` of a memory that holds in every project."""
+    return {name: text for name, text in metadata.items() if name not in ("project", "project_id")}
 
 
 def _repository(here: Path) -> str | None:

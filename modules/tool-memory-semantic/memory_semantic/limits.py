@@ -13,6 +13,8 @@ MAX_TAG_CHARS = 50  # characters of a tag
 # What is said about a memory, such as where it came from. Every answer of the engine carries it.
 MAX_METADATA = 10  # texts in the `metadata` of a memory
 MAX_METADATA_CHARS = 200  # characters of such a text
+# What of the user's words a memory rests on: a person reads it whole in a line or two.
+MAX_QUOTE_CHARS = 300  # characters of a quote
 # The name in a copy's metadata under which it says from whose store it was copied.
 COPIED_FROM = "from"
 # The tag of a memory that nobody asked to store. Storing the same text on request removes it.
@@ -62,6 +64,14 @@ BUILT_IN_MODELS = (LOCAL_MODEL, STATIC_MODEL)
 # retrieval (Wang et al. 2024, arXiv 2402.05672); MIT, 384 dimensions. The multilingual models that
 # fastembed itself lists are made for paraphrases, are not free, or take 1.1 GB and more.
 MULTILINGUAL = "intfloat/multilingual-e5-small"
+# From which cosine a new memory and an older one may be about the same thing, so that the older is
+# shown where the new one is stored, by embedding model; and from which two found by a search may
+# say it of two times. Measured by benchmarks/holds.py for the built-in models.
+ALIKE = {LOCAL_MODEL: 0.45, STATIC_MODEL: 0.45}
+ALIKE_OF_OTHERS = 0.6
+SAME = {LOCAL_MODEL: 0.65, STATIC_MODEL: 0.65}
+SAME_OF_OTHERS = 0.8
+MOST_ALIKE = 3  # shown where a memory is stored
 # The value of qdrant_url that stands for this machine.
 HERE = LOCAL_MODEL
 # Vector lengths: the built-in models', and those in OpenAI's documentation. The first vector of any

@@ -4,18 +4,33 @@ The memory that was replaced names the text that replaced it. A memory that is s
 replaced by none, so links never form a circle.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import UNCHANGED, InputError
+from .errors import MAYBE_STORED, UNCHANGED, InputError, explained
 from .memory import Memory
+from .merging import Stored, restate
 from .store import Store
 
 
-def to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
-    """The memory that `new` is to replace: the one with this id, or what has replaced it since;
-    None if that is `new` itself. Raises InputError if there is none.
+def replace(store: Store, memory_id: str, new: Memory) -> Stored:
+    """Store `new` in place of the memory with this id, or of what has replaced it since; beside it
+    if that is the user's, and `new` is not; pinned if that was. Raises InputError if there is none.
     """
+    old = _to_replace(store, memory_id, new)
+    [stored] = store.put([new], restate)
+    if old is None:
+        return stored
+    if old.of_user and not new.by_user:
+        return dataclasses.replace(stored, refused=old.id)
+    with explained(MAYBE_STORED):
+        link(store, [old], new)
+        pin(store, [new] if old.pinned else [])
+    return dataclasses.replace(stored, replaced=old.id)
+
+
+def _to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
     found = store.with_ids([memory_id])
     if not found or found[0].key == new.key:
         what = "It is this text's own" if found else "No memory has it"

@@ -49,8 +49,8 @@ def point_bytes(content: str) -> bytes:
     return sha256(content.encode()).digest()[:16]
 
 
-# Who said a text, as the session showed when it was stored: the user, in these very words; a tool
-# or a page that it read; else the agent.
+# Who said a text, as the session showed when it was stored: the user, in these very words or in
+# those of the quote; a tool or a page that it read; else the agent.
 Speaker = Literal["user", "tool", "agent"]
 
 
@@ -58,7 +58,8 @@ class Memory(BaseModel):
     """One remembered text. `timestamp` is when it was last stored, in UTC; `metadata` is what was
     said about it then. A `pinned` one is a rule that the user gave. `replaced_by` is the `key` of
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
-    `said_by` is None if no session stored it, but a command or an import.
+    `said_by` is None if no session stored it, but a command or an import; `quote` is what of the
+    user's words it rests on, "" if that is its own text, or it is not the user's.
     Only a search sets `score`; `similarity`, which is that without boosts; and how well it fits, by
     `limits.LEAST_FIT` and what follows there: 1 where that is unknown. It leaves `embedding` empty.
     What a newer version has added to a memory is kept as it is, in `model_extra`.
@@ -80,6 +81,7 @@ class Memory(BaseModel):
     replaced_by: UUID | None = None
     expires: datetime | None = None
     said_by: Speaker | None = None
+    quote: str = ""
 
     @field_validator("timestamp", "expires")
     @classmethod
@@ -98,6 +100,11 @@ class Memory(BaseModel):
         """
         source = self.metadata.get(COPIED_FROM, "")
         return source if AGENT_ID.fullmatch(source) else None
+
+    @property
+    def project_id(self) -> str | None:
+        """The project in which it holds (see `identity.project_of`); None if in every one."""
+        return self.metadata.get("project_id")
 
     @property
     def sized(self) -> str:
@@ -138,5 +145,6 @@ class Memory(BaseModel):
         payload |= {"metadata": self.metadata} if self.metadata else {}
         payload |= {"pinned": True} if self.pinned else {}
         payload |= {"said_by": self.said_by} if self.said_by else {}
+        payload |= {"quote": self.quote} if self.quote else {}
         payload |= {"expires": timestamp_text(self.expires)} if self.expires else {}
         return payload | ({"replaced_by": str(self.replaced_by)} if self.replaced_by else {})

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from .errors import UNCHANGED, InputError, StorageError
+from .identity import without_project
 from .limits import CAPTURED, MAX_TAGS
 from .memory import Memory
 from .points import Point, point_of
@@ -47,6 +48,7 @@ def merge(new: Memory, known: Memory | None) -> Memory:
             "embedding": new.embedding or known.embedding,
             "pinned": new.pinned or known.pinned,
             "said_by": max(new.said_by, known.said_by, key=_STRENGTH.index),
+            "quote": new.quote or known.quote,
             "replaced_by": replaced_by,
             "expires": expires,
         }
@@ -56,13 +58,15 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 def restate(new: Memory, known: Memory | None) -> Memory:
     """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
     until the time that is said now; but only the user ends what the user said. A rule that was
-    replaced is no rule by that.
+    replaced is no rule by that, and one of two projects is one of all.
     """
     merged = merge(new, known)
     pinned = new.pinned or (merged.pinned and not (known and known.replaced_by))
     kept = known is not None and known.of_user and not new.by_user
     expires = known.expires if known and kept else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
+    if known and pinned and known.project_id != new.project_id:
+        change["metadata"] = without_project(merged.metadata)
     return merged.model_copy(update=change)
 
 
@@ -72,7 +76,8 @@ class Stored:
     `changed` is False if that made no difference. `model` is the store's embedding model.
     `replaced` is the id of the memory that it now replaces; `refused`, of the one that it does not
     replace, because that is the user's. `masked` is how many credentials were masked in it;
-    `new_store` means that there was no store before.
+    `new_store` means that there was no store before; `alike` are the memories that hold and are
+    most alike, if they were asked for.
     """
 
     id: str
@@ -83,6 +88,7 @@ class Stored:
     refused: str = ""
     masked: int = 0
     new_store: bool = False
+    alike: Sequence[Memory] = ()
 
 
 def merge_all(

@@ -22,9 +22,10 @@ word is one too.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from operator import mul
 from unicodedata import normalize
 from zlib import crc32
 
@@ -122,6 +123,12 @@ def score(similarity: float, timestamp: datetime, now: datetime, span: Span | No
     if span and span.has(timestamp):
         similarity *= NAMED_BOOST
     return similarity * RECENCY_BOOST if now - timestamp < RECENCY_WINDOW else similarity
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of two vectors; 0 for one without a length."""
+    length = math.hypot(*one) * math.hypot(*other)
+    return sum(map(mul, one, other)) / length if length else 0.0
 
 
 def rank(

@@ -3,8 +3,9 @@ which part of a prompt its human wrote, sentence by sentence.
 
 The rest of a prompt is pasted, quoted or put there by a program, and nothing in it is the user's
 word: a page that says "remember to always …" is not the user. The user said a text if every
-sentence of it is a whole sentence of such own words. Better too little than too much: what may
-have been pasted counts as pasted.
+sentence of it is a whole sentence of such own words, and vouches for one with a quote, if this
+stands in them as it is, and is about the same. Better too little than too much: what may have been
+pasted counts as pasted.
 """
 
 import os
@@ -83,6 +84,23 @@ _OWN_TOOLS = ("memory_search", "memory_store")
 _INTRODUCTION = re.compile(
     r"^((please|pls|also|and|so|ok(ay)?)[, ]+)*(remember|note|keep in mind)(,? that\b|:|,)\s*"
 )
+# Each character of Chinese, Japanese and Korean counts as a word, and so does what was cut, so that
+# no quote spans it.
+_WORD = re.compile(rf"[^\W\u3005-\ud7a3]+|[\u3005-\ud7a3{_CUT}{_CODE}]")
+# What two texts about the same may share: two neighbouring characters of these, without hiragana.
+_PAIRS = re.compile(r"(?=([\u30a1-\ud7a3]{2}))")
+# Words that say nothing of what a text is about.
+_EMPTY = set(
+    """a about after again all also always an and any are as at be because been before but by can
+    could did do does don doing done each every for from get give go got had has have he her
+    here him his how i if in into is it its just keep let like made make may me more most must
+    my need never new no not now of off on one only or other our out over please put same say
+    says see shall she should so some still such sure take tell than that the their them then
+    there these they thing things this those to too under up us use used user uses using very
+    want wants was way we well were what when where which while who why will with would yes yet
+    you your""".split()  # noqa: SIM905 - to be read
+)
+_STEM = 4  # of longer words so many characters are compared: deploys, deploying, deployment
 _END = re.compile(r"[\s.!\u2026\u3002\uff01*_)]+$")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # in JSON, as many tools answer
 
@@ -160,16 +178,44 @@ def humans(coordinator: Any) -> bool:
     return not parent and origin in ("", "human") and not goal.get("turns_used")
 
 
-def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
-    """Who said `content`, as the `messages` of the conversation show. Only if they come `by_human`
-    can the user have said it.
+def said_by(content: str, messages: Sequence[Any], by_human: bool, quote: str = "") -> Speaker:
+    """Who said `content`, as the `messages` of the conversation show, or vouches for it with this
+    `quote`. Only if they come `by_human` can the user have done so.
     """
     own = [_plain(sentence) for sentence in sentences(content)]
-    if by_human and own and set(own) <= _of_user(messages):
+    if by_human and own and (set(own) <= _of_user(messages) or _vouches(quote, content, messages)):
         return "user"
     parts = [words for sentence in sentences(content) if (words := _words(sentence))]
     heard = any(_is_in(parts, result) for result in _results(messages))
     return "tool" if heard else "agent"
+
+
+def _vouches(quote: str, content: str, messages: Iterable[Any]) -> bool:
+    """Whether the user said `quote`, word for word, and it shares with `content` a word that says
+    what it is about, or a number.
+    """
+    asked = f" {_words(quote)} "
+    return bool(_subjects(quote) & _subjects(content)) and any(
+        asked in f" {_words(_typed(prompt))} " for prompt in _prompts(messages)
+    )
+
+
+def _typed(prompt: str) -> str:
+    """What its human wrote in `prompt`, code in its sentences included."""
+    return " ".join(
+        "".join(
+            said if own == _CODE else own for said, own in zip(each.said, each.own, strict=False)
+        )
+        for paragraph in paragraphs(prompt)
+        for each in paragraph
+    )
+
+
+def _subjects(text: str) -> set[str]:
+    """The words and numbers that say what a text is about, as far as they are compared."""
+    words = [word for word in _words(text).split() if word not in _EMPTY]
+    told = {word[:_STEM] for word in words if len(word) > 1 or word.isdigit()}
+    return told.union(_PAIRS.findall(_folded(text)))
 
 
 def _is_in(parts: Sequence[str], result: str) -> bool:
@@ -180,14 +226,19 @@ def _is_in(parts: Sequence[str], result: str) -> bool:
     return any(f" {part} " in words for part in likely)
 
 
-def _of_user(messages: Iterable[Any]) -> set[str]:
-    said = set()
+def _prompts(messages: Iterable[Any]) -> Iterator[str]:
     for message in messages:
         hook = _get(_get(message, "metadata"), "source") == "hook"
         if _get(message, "role") == "user" and not hook:
-            for paragraph in paragraphs(_text(message)):
-                whole = [_plain(each.said) for each in paragraph if each.is_whole]
-                said.update(whole, (_INTRODUCTION.sub("", each) for each in whole))
+            yield _text(message)
+
+
+def _of_user(messages: Iterable[Any]) -> set[str]:
+    said = set()
+    for prompt in _prompts(messages):
+        for paragraph in paragraphs(prompt):
+            whole = [_plain(each.said) for each in paragraph if each.is_whole]
+            said.update(whole, (_INTRODUCTION.sub("", each) for each in whole))
     return said
 
 
@@ -222,7 +273,7 @@ def _plain(sentence: str) -> str:
 
 
 def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", _folded(text)))
+    return " ".join(_WORD.findall(_folded(text)))
 
 
 def _folded(text: str) -> str:

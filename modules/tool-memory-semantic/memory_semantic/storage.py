@@ -15,12 +15,10 @@ from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
 from .embeddings.generator import EmbeddingGenerator
 from .embeddings.question import prepare
 from .errors import (
-    MAYBE_STORED,
     UNCHANGED,
     InputError,
     ReplacedStoreError,
     StorageError,
-    explained,
 )
 from .files.folder import AgentFolder
 from .files.place import FilePlace
@@ -101,37 +99,38 @@ class MemoryStorage:
         replaces: str | None = None,
         *,
         said_by: Speaker | None = None,
+        quote: str | None = None,
         pin: bool = False,
         expires: datetime | str | None = None,
+        alike: bool = False,
     ) -> list[Stored]:
         """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
         memory, the only one of the `items` replaces that one, or what has replaced it since, and is
         pinned if that was. All hold until `expires`. `said_by` says who said them; None is a
-        command of the user's. Only what the user said is pinned by `pin`, and replaces or ends what
-        the user said or pinned.
+        command of the user's. If the user said them in other words, `quote` is these. Only what the
+        user said is pinned by `pin`, and replaces or ends what the user said or pinned. With
+        `alike`, the result says which memories are alike (see `Store.alike`).
         """
         now = self._clock()
         clean = partial(check.clean_items, items, self.agent_id, self.masked)
         memories = await run_blocking(clean)  # masking takes a while
         until = check.clean_expiry(expires, now)
+        words, masked = await run_blocking(partial(check.clean_quote, quote, self.masked))
         for memory in memories:
             memory.timestamp, memory.expires, memory.said_by = now, until, said_by
+            memory.quote, memory.masked = words, memory.masked + masked
             memory.pinned = pin and memory.by_user
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
             raise InputError("Only a single text can replace a memory.")
 
         def work(store: Store) -> list[Stored]:
-            old = links.to_replace(store, old_id, memories[0]) if old_id else None
-            stored = store.put(memories, restate)
-            if old is None:
-                return stored
-            if old.of_user and not memories[0].by_user:
-                return [replace(stored[0], refused=old.id)]
-            with explained(MAYBE_STORED):
-                links.link(store, [old], memories[0])
-                links.pin(store, [memories[0]] if old.pinned else [])
-            return [replace(stored[0], replaced=old.id)]
+            if old_id:
+                stored = [links.replace(store, old_id, memories[0])]
+            else:
+                stored = store.put(memories, restate)
+            near = [store.alike(each, now) if alike else [] for each in memories]
+            return [replace(each, alike=found) for each, found in zip(stored, near, strict=True)]
 
         return await self._put(memories, frozenset(), work)
 
@@ -259,6 +258,10 @@ class MemoryStorage:
         """What replaced this memory, if it is replaced."""
         key = memory.replaced_by
         return await self.run(lambda store: store.get([key]).get(key), None) if key else None
+
+    async def later(self, memories: Sequence[Memory]) -> dict[str, Memory]:
+        """See `Store.later`."""
+        return await self.run(lambda store: store.later(memories), {})
 
     async def pin(self, ids: Iterable[str], pinned: bool = True) -> list[Memory]:
         """Pin the memories with these ids as rules that the user gave, or no longer; returns them

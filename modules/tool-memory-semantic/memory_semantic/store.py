@@ -2,17 +2,30 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from uuid import UUID
 
 from . import ranking
 from .errors import damage
-from .limits import ALL, PAGE, RECENCY_WINDOW
+from .limits import (
+    ALIKE,
+    ALIKE_OF_OTHERS,
+    ALL,
+    MOST_ALIKE,
+    PAGE,
+    RECENCY_WINDOW,
+    SAME,
+    SAME_OF_OTHERS,
+)
 from .memory import Memory, timestamp_text
 from .merging import Merge, Stored, merge_all
 from .points import Condition, Point, Points, Question, StoreInfo, admits, pages, point_of
 from .times import Span
 
 Where = Sequence[Condition]
+
+# How many memories are compared to find those that are alike: others may be of another project.
+_NEAR = 20
 
 
 class Store:
@@ -93,6 +106,38 @@ class Store:
         """
         answers = self.points.query(asked, limit)
         return [self._memories(p, each.where) for p, each in zip(answers, asked, strict=True)]
+
+    def alike(self, memory: Memory, now: datetime) -> list[Memory]:
+        """At most three other memories that may be about the same thing as this one, whose vector
+        is given: they hold, in its project or in all, and their cosine with it is `ALIKE` or more.
+        The most similar come first; if it is a rule, other rules before all else.
+        """
+        least = ALIKE.get(self.info.model.model, ALIKE_OF_OTHERS)
+        holds: list[Condition] = [("replaced_by", "unset", None)]
+        kinds = [[*holds, ("pinned", "set", None)], holds] if memory.pinned else [holds]
+        asked = [Question(vector=memory.embedding, where=kind) for kind in kinds]
+        found = {
+            each.key: each
+            for near in self.nearest(asked, _NEAR)
+            for each in near
+            if each.key != memory.key
+            and (each.score or 0) >= least
+            and each.project_id in (memory.project_id, None)
+            and not each.expired(now)
+        }
+        return list(found.values())[:MOST_ALIKE]
+
+    def later(self, memories: Iterable[Memory]) -> dict[str, Memory]:
+        """By the id of each of these memories that may say the same as a later one of them, at
+        another time: the latest of those. Their cosine is `SAME` or more.
+        """
+        least = SAME.get(self.info.model.model, SAME_OF_OTHERS)
+        there = self.get((memory.key for memory in memories), vectors=True).values()
+        found: dict[str, Memory] = {}
+        for old, new in combinations(sorted(there, key=lambda memory: memory.timestamp), 2):
+            if ranking.cosine(old.embedding, new.embedding) >= least:
+                found[old.id] = new
+        return found
 
     def search(
         self, question: Question, where: Where, limit: int, now: datetime, span: Span | None = None

@@ -81,9 +81,10 @@ class SharedSearchTool(_SharingTool, MemorySearchTool):
         own, settings = self._settings()
         stores = SeveralStores(storage.agent_id, settings, own.also_search)
         output, masked = await super()._run(stores, *arguments)
-        for answer, memory in zip(output["memories"], stores.found, strict=True):
-            if memory.agent_id != storage.agent_id:
-                answer["agent"] = memory.agent_id
+        owners = {memory.id: memory.agent_id for memory in stores.found}
+        for answer in output["memories"]:
+            if (owner := owners[answer["id"]]) != storage.agent_id:
+                answer["agent"] = owner
         if stores.not_searched:
             output["not_searched"] = stores.not_searched
         return output, masked

@@ -243,7 +243,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 _SAID_BY = {
-    "user": "Said by the user, in these words.",
+    "user": "Said by the user{}.",
     "tool": "Said by a page or tool that the agent had read.",
     "agent": "Said by the agent.",
 }
@@ -260,7 +260,8 @@ def show(session: Session, memory_id: str) -> None:
         if memory.pinned and not memory.replaced_by:
             session.out.line("Pinned: recall shows it at the beginning of each conversation.")
         if memory.said_by:
-            session.out.line(_SAID_BY[memory.said_by])
+            words = f': "{one_line(memory.quote)}"' if memory.quote else ", in these words"
+            session.out.line(_SAID_BY[memory.said_by].format(words))
         if memory.expires:
             did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
             session.out.line(f"{did} {local_time(memory.expires)}.")
