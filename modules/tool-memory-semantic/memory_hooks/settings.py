@@ -37,16 +37,11 @@ class RecallConfig(_OfAHook):
         int, Field(description="tokens for the first prompt of a conversation; 0 for nothing")
     ] = 2_000
     pin_budget: Annotated[
-        int, Field(description="tokens of these for pinned rules; 0 shows none")
+        int, Field(description="tokens of these for rules, where not everything fits")
     ] = PIN_BUDGET
     prompt_token_budget: Annotated[
         int, Field(description="tokens for each later prompt; 0 for nothing")
     ] = 500
-    recent: Annotated[
-        int, Field(description="how many of the project's latest memories the first prompt brings")
-    ] = 10
-    recent_days: Annotated[float, Field(description="how many days old those may be")] = 7
-    relevant: Annotated[int, Field(description="how many close memories a prompt brings")] = 5
     min_cosine: Annotated[
         float | None, Field(description="the cosine from which a memory is close")
     ] = None

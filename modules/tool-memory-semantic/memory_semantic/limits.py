@@ -33,8 +33,8 @@ ALL = 2**31
 PAGE = 500
 
 # Rules that the user gave, which come before the first prompt of every conversation. They are paid
-# for in each, and 9 to 13 rules fit.
-PIN_BUDGET = 500  # tokens of pinned rules before the first prompt of a conversation
+# for in each, and some 50 of them fit.
+PIN_BUDGET = 1_000  # tokens of rules before the first prompt, where not everything fits
 
 # Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.
 RECENCY_WINDOW = timedelta(days=7)
@@ -67,9 +67,9 @@ MULTILINGUAL = "intfloat/multilingual-e5-small"
 # From which cosine a new memory and an older one may be about the same thing, so that the older is
 # shown where the new one is stored, by embedding model; and from which two found by a search may
 # say it of two times. Measured by benchmarks/holds.py for the built-in models.
-ALIKE = {LOCAL_MODEL: 0.45, STATIC_MODEL: 0.45}
+ALIKE = {LOCAL_MODEL: 0.42, STATIC_MODEL: 0.35}
 ALIKE_OF_OTHERS = 0.6
-SAME = {LOCAL_MODEL: 0.65, STATIC_MODEL: 0.65}
+SAME = {LOCAL_MODEL: 0.55, STATIC_MODEL: 0.6}
 SAME_OF_OTHERS = 0.8
 MOST_ALIKE = 3  # shown where a memory is stored
 # The value of qdrant_url that stands for this machine.

@@ -2,7 +2,8 @@
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -20,6 +21,15 @@ def new_memory_id() -> str:
     """A fresh id: `mem-` and 12 hexadecimal digits."""
     # In 2 of 100,000 stores of 100,000 memories, two share an id: too rare to check for.
     return f"mem-{secrets.token_hex(6)}"
+
+
+def shortened(ids: Collection[str], among: Collection[str]) -> dict[str, str]:
+    """For each of `ids` the shortest beginning, of `mem-` and 4 digits or more, that no other id
+    `among` the others has.
+    """
+    lengths = range(len("mem-") + 4, len("mem-") + 13)
+    number = Counter(id[:length] for id in {*ids, *among} for length in lengths)
+    return {id: next((id[:n] for n in lengths if number[id[:n]] == 1), id) for id in ids}
 
 
 def utc_now() -> datetime:
