@@ -12,9 +12,9 @@ import asyncio
 import json
 import os
 import random
-import statistics
 import sys
 import tempfile
+from ast import literal_eval
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +22,7 @@ from datetime import timedelta
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import tokens
 from amplifier_core import AmplifierSession
@@ -42,10 +43,9 @@ Log = Callable[[str], None]
 HERE = Path(__file__).parent
 AGENT = "holds"
 PROJECTS = ("shop", "site", "pipeline")
-# Beside the week's: from the other sets, in one of its projects, another or none, said by the user
-# or noted by the agent, of the 300 days before.
+# Beside the week's: from the other sets, in one of its projects, another or none, half of them the
+# user's; of the 300 days before, and a tenth later than the week's.
 OTHERS, OTHER_PROJECTS, OTHER_DAYS = 600, (*PROJECTS, "billing", "garden", ""), 300
-ANOTHER_PROGRAM = {"AMPLIFIER_SESSION_ORIGIN": "program"}
 
 
 def rows(name: str) -> list[Row]:
@@ -57,6 +57,7 @@ def rows(name: str) -> list[Row]:
 WEEK, PROMPTS, TURNS = rows("week.jsonl"), rows("prompts.jsonl"), rows("adversarial.jsonl")
 MEMORIES = {row["name"]: row for row in WEEK if "name" in row}
 GONE = {row["replaces"] for row in WEEK if "replaces" in row}
+RULES = {name: row for name, row in MEMORIES.items() if row.get("pin") and name not in GONE}
 
 
 @asynccontextmanager
@@ -96,7 +97,7 @@ def texts_of(request: Any) -> list[str]:
     """What stands in the messages of a request."""
     contents = (message.content for message in request.messages)
     return [
-        each if isinstance(each, str) else "".join(getattr(b, "text", "") for b in each)
+        each if isinstance(each, str) else "".join(getattr(block, "text", "") for block in each)
         for each in contents
     ]
 
@@ -105,7 +106,15 @@ async def answers(opened: AmplifierSession) -> list[Row]:
     """What the tools answered, one after the other, as the model reads it."""
     messages = await opened.coordinator.get("context").get_messages()
     texts = [each["content"] for each in messages if each["role"] == "tool"]
-    return [json.loads(text) if text.startswith("{") else {} for text in texts]
+    return [_read(text) if text.startswith("{") else {} for text in texts]
+
+
+def _read(text: str) -> Row:
+    try:
+        answer = json.loads(text)
+    except ValueError:  # loop-basic shows the model Python's form
+        answer = literal_eval(text)
+    return answer.get("output", answer)  # loop-streaming also says that it succeeded
 
 
 async def _execute(opened: AmplifierSession, prompt: str) -> int:
@@ -114,9 +123,6 @@ async def _execute(opened: AmplifierSession, prompt: str) -> int:
     await opened.execute(prompt)
     earlier = texts_of(requests_of(opened)[before - 1]).count(REMINDER) if before else 0
     return texts_of(requests_of(opened)[-1]).count(REMINDER) - earlier
-
-
-# A week, and the first prompts of the next
 
 
 async def _week(root: str, loop: str) -> Row:
@@ -134,13 +140,11 @@ async def _week(root: str, loop: str) -> Row:
         known = {memory.content: memory.id for memory in await store.get_recent(None)}
         ids |= {row["name"]: known[row["content"]] for row in said if "name" in row}
     told = [row["prompt"] for row in WEEK if "quote" in row][:10]
-    for kind, parent, origin in (("sub-agent", "parent", {}), ("program", None, ANOTHER_PROGRAM)):
-        os.environ.update(origin)
-        async with session(root, loop, [], parent_id=parent) as opened:
-            asked[kind] = len(told)
-            reminded[kind] = sum([await _execute(opened, prompt) for prompt in told])
-        for name in origin:
-            del os.environ[name]
+    for kind, parent, origin in (("sub-agent", "parent", "human"), ("program", None, "program")):
+        with patch.dict(os.environ, AMPLIFIER_SESSION_ORIGIN=origin):
+            async with session(root, loop, [], parent_id=parent) as opened:
+                asked[kind] = len(told)
+                reminded[kind] = sum([await _execute(opened, prompt) for prompt in told])
     known = {memory.content: memory for memory in await store.get_recent(None)}
     quoted = [known[row["content"]] for row in WEEK if "quote" in row]
     users = sum(memory.said_by == "user" for memory in quoted)
@@ -150,8 +154,11 @@ async def _week(root: str, loop: str) -> Row:
 
 
 async def _first_prompts(root: str, loop: str, log: Log) -> Row:
-    """What the model was sent with the first prompts, and with one after each."""
-    counts, first, later = Counter[str](), list[int](), list[int]()
+    """What the model was sent with the first prompts, and with one after each: of how many pieces
+    how many, and the most tokens.
+    """
+    first, later, needed, shown_needed, stale_first = [0], [0], 0, 0, [0, 0]
+    missed, foreign, stale = set[str](), set[str](), set[str]()  # rules, rules, what was corrected
     for number, row in enumerate(PROMPTS):
         project, after = row["project"], PROMPTS[number - 1]["prompt"]
         search = [{"tool": "memory_search", "arguments": {"query": row["prompt"]}}]
@@ -164,25 +171,33 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
         more = [text for text in texts_of(requests[1]) if text not in {*own, *sent}]
         first.append(sum(map(tokens.count, sent)))
         later.append(sum(map(tokens.count, more)))
-        shown = {name for name, each in MEMORIES.items() if each["content"] in "\n".join(sent)}
-        heeded = "\n".join(sent).split(NOTES)[0]  # what stands under the head for rules
-        for name, each in MEMORIES.items():
-            if each.get("pin") and name not in GONE:
-                here = bool(each.get("everywhere")) or each["project"] == project
-                counts["rules"] += here
-                counts["rules shown"] += here and each["content"] in heeded
-                counts["rules of others"] += not here and name in shown
-        counts["needed"] += len(row["needs"])
-        counts["shown"] += len(shown.intersection(row["needs"]))
-        counts["stale"] += len(shown & GONE)
-        if missed := set(row["needs"]) - shown:
-            log(f"not shown at {row['id']}: {', '.join(sorted(missed))}")
+        text = "\n".join(sent)
+        shown = {name for name, each in MEMORIES.items() if each["content"] in text}
+        heeded = text.split(NOTES)[0]  # what stands under the head for rules
+        here = {name for name in RULES if RULES[name].get("everywhere")}
+        here |= {name for name in RULES if RULES[name]["project"] == project}
+        missed |= {name for name in here if RULES[name]["content"] not in heeded}
+        foreign |= shown & (RULES.keys() - here)
+        stale |= shown & GONE
+        needed += len(row["needs"])
+        shown_needed += len(shown.intersection(row["needs"]))
+        if lacking := set(row["needs"]) - shown:
+            log(f"not shown at {row['id']}: {', '.join(sorted(lacking))}")
         if row["stale"]:  # what is asked for was corrected
             best = next((each["content"] for each in found["memories"]), "")
-            counts["searches"] += 1
-            counts["stale first"] += any(best == MEMORIES[n]["content"] for n in row["stale"])
-    ends = {"median": statistics.median(first), "most": max(first)}
-    return {**counts, "tokens": ends, "later tokens": [statistics.mean(later), max(later)]}
+            stale_first[0] += any(best == MEMORIES[name]["content"] for name in row["stale"])
+            stale_first[1] += 1
+    for what, names in (("rules", missed), ("rules of others", foreign), ("corrected", stale)):
+        log(f"{what}, wrong: {', '.join(sorted(names)) or 'none'}")
+    return {
+        "needed": [shown_needed, needed],
+        "rules": [len(RULES) - len(missed), len(RULES)],
+        "rules of others": [len(foreign), len(RULES)],
+        "corrected": [len(stale), len(GONE)],
+        "corrected first": stale_first,
+        "tokens": max(first),
+        "later tokens": max(later),
+    }
 
 
 async def _add_others(root: str) -> None:
@@ -192,14 +207,13 @@ async def _add_others(root: str) -> None:
     texts = [row["content"] for row in lines if "content" in row]
     texts += [row["content"] for row in rows("notes.jsonl")]
     texts += [text for row in lines for text in row.get("texts", ())]
-    chosen = random.Random(0)
-    memories = []
+    about = {name: await project(root, name) for name in OTHER_PROJECTS if name} | {"": {}}
+    chosen, memories = random.Random(0), list[Memory]()
     for text in chosen.sample(list(dict.fromkeys(texts)), OTHERS):
-        where = chosen.choice(OTHER_PROJECTS)
-        about = await project(root, where) if where else {}
-        aged = utc_now() - timedelta(days=chosen.uniform(1, OTHER_DAYS))
+        where = about[chosen.choice(OTHER_PROJECTS)]
+        aged = utc_now() - timedelta(days=max(0.0, chosen.uniform(-OTHER_DAYS / 9, OTHER_DAYS)))
         by_user = chosen.random() < 0.5
-        memory = Memory(agent_id=AGENT, content=text, timestamp=aged, metadata=about)
+        memory = Memory(agent_id=AGENT, content=text, timestamp=aged, metadata=where)
         memory.said_by, memory.quote = ("user", text[:300]) if by_user else ("agent", "")
         memories.append(memory)
     await storage(root).restore(memories)
@@ -218,11 +232,9 @@ def measure(log: Log = print) -> Row:
 
 async def _measure(loop: str, log: Log) -> Row:
     with tempfile.TemporaryDirectory() as root:
-        log(f"holds: a week in {loop}")
         found = {"stored": await _week(root, loop)}
         found["week"] = await _first_prompts(root, loop, log)
         await _add_others(root)
-        log(f"holds: with {OTHERS} others")
         found["with others"] = await _first_prompts(root, loop, log)
         async with session(root, loop, []) as opened:
             await opened.execute("Hello")
