@@ -66,7 +66,7 @@ def measure(sizes: list[int], log: Log = print) -> dict[str, Any]:
     time.sleep(0.1)  # amplifier-core 2.0.2 crashes if the process exits right after a call to it
     return {
         "tokenizer": f"Llama 2 (in wordllama {version('wordllama')})",
-        "every_request": _every_request(),
+        "every_request": every_request(),
         "calls": calls,
     }
 
@@ -83,7 +83,7 @@ def _tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
 
 
-def _every_request() -> dict[str, dict[str, int]]:
+def every_request() -> dict[str, dict[str, int]]:
     """The tools as a provider gets them, in compact JSON, and the instructions."""
     texts = {"instructions": AWARENESS.read_text()}
     for tool in (MemoryStoreTool, MemorySearchTool):

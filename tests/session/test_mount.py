@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from amplifier_core import AmplifierSession, HookResult, ToolResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_core.validation.behavioral import HookBehaviorTests, ToolBehaviorTests
@@ -23,7 +24,8 @@ from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from memory_sharing.tools import MemoryShareTool
 from processes import run
-from scripted import MEMORY_MODULE, MEMORY_MODULES
+from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
+from tokens import count, every_request
 
 
 @pytest.mark.parametrize("module", MEMORY_MODULES)
@@ -64,15 +66,14 @@ async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> Non
     assert list((tmp_path / "home").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("tools", "most"), [((MemoryStoreTool, MemorySearchTool), 1_600), ((MemoryShareTool,), 350)]
-)
-def test_tools_cost_few_characters_a_request(tools: tuple[Any, ...], most: int) -> None:
-    specs = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-        for tool in tools
-    ]
-    assert len(json.dumps(specs)) < most
+def test_what_every_request_carries_takes_at_most_720_tokens() -> None:
+    """Both tools, the instructions and the three skills; sharing has a tool of its own."""
+    skills = sorted((REPOSITORY / "skills").glob("*/SKILL.md"))
+    listed = [yaml.safe_load(each.read_text().split("---\n")[1]) for each in skills]
+    lines = "".join(f"- **{each['name']}**: {each['description']}\n" for each in listed)
+    texts = [count(lines), *(each["tokens"] for each in every_request().values())]
+    assert len(listed) == 3 and sum(texts) <= 720
+    assert len(json.dumps([MemoryShareTool.description, MemoryShareTool.input_schema])) < 350
 
 
 def test_the_descriptions_say_when_and_when_not() -> None:

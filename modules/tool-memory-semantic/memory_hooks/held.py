@@ -47,6 +47,12 @@ class Held:
         ids = [each.id for each in memories]
         self._short = shortened([each.id for each in self.new], ids) if self.whole else {}
 
+    def left(self, block: Block) -> int:
+        """How many memories hold that a conversation may see, and does not yet with this block;
+        of a large store, about so many.
+        """
+        return (len(self.new) if self.whole else self.number) - len(block.memories)
+
     def short(self, id: str) -> str:
         """The beginning by which an id is shown."""
         return self._short.get(id, id[:_LONG_PREFIX])

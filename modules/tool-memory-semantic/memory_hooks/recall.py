@@ -178,7 +178,7 @@ class Recall:
             found.block = await asyncio.to_thread(known.begin, empty, settings.pin_budget)
         else:
             await asyncio.to_thread(known.go_on, found.block)
-        found.left = known.number - found.count if first and not child else 0
+        found.left = known.left(found.block) if first and not child else 0
         found.rules_left = sum(rule.id not in found.block.memories for rule in known.rules)
         query = asked(prompt)
         more = not known.whole or any(each.id not in found.block.memories for each in known.new)
@@ -188,7 +188,7 @@ class Recall:
                 close = await _close(storage, info, query, settings, known.wanted)
             finally:  # the latest need no search, which may take too long
                 found.block.add([*close, *(known.here if first else [])])
-                found.left = known.number - found.count if first else 0
+                found.left = known.left(found.block) if first else 0
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}

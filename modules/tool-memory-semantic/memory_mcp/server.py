@@ -47,7 +47,7 @@ INSTRUCTIONS = (
 )
 RECALL = "recall"
 RECALL_URI = "memory://recall"
-RECALLED = "What matters from long-term memory: the user's rules, and this project's latest notes"
+RECALLED = "What long-term memory holds: the user's rules, and the notes of this project"
 NOTHING = "There is nothing in long-term memory for this yet."
 READ_ONLY = "This memory is read-only here, so memory_store is not available. Nothing was stored."
 

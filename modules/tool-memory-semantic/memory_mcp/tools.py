@@ -11,7 +11,6 @@ from memory_semantic.tools import MemoryStoreTool, MemoryTool
 if TYPE_CHECKING:
     from memory_semantic import Stored
 
-
 # What a client is not offered: nothing that it could quote has been heard here.
 _OF_THE_USER = ("quote", "pin", "everywhere")
 

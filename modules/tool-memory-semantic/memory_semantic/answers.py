@@ -1,6 +1,6 @@
 """How memories stand in the answers of the tools: what a model reads, and what it costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .limits import MAX_ANSWER_CHARS
@@ -22,7 +22,7 @@ def readable(memories: list[Memory]) -> list[dict[str, Any]]:
     for rank, memory in enumerate(sorted(memories, key=lambda memory: len(memory.content))):
         share[memory.id] = min(len(memory.content), room // (len(memories) - rank))
         room -= share[memory.id]
-    answers = []
+    answers, days = [], {memory.id: f"{memory.timestamp:%Y-%m-%d}" for memory in memories}
     for memory in memories:
         answer: dict[str, Any] = {
             "id": memory.id,
@@ -35,6 +35,8 @@ def readable(memories: list[Memory]) -> list[dict[str, Any]]:
             answer["said_by"] = memory.said_by
         if memory.copied_from:
             answer["from"] = memory.copied_from
+        if memory.newer in days:
+            answer["see_also"] = f"{memory.newer} of {days[memory.newer]}"
         if memory.score is not None:
             answer["score"] = round(min(memory.score, 1.0), 2)  # boosts count for the order alone
         if share[memory.id] < len(memory.content):
@@ -46,14 +48,14 @@ def readable(memories: list[Memory]) -> list[dict[str, Any]]:
     return answers
 
 
-def later_first(memories: list[Memory], later: Mapping[str, Memory]) -> list[Memory]:
-    """The memories, in their order, but before each the one that `later` has for its id."""
+def newer_first(memories: Sequence[Memory]) -> list[Memory]:
+    """The memories, in their order, but before each the `newer` one that may say the same."""
     found, ordered = {memory.id: memory for memory in memories}, dict[str, Memory]()
 
     def put(memory: Memory) -> None:
         if memory.id not in ordered:
-            if newer := later.get(memory.id):
-                put(found[newer.id])
+            if newer := found.get(memory.newer or ""):
+                put(newer)
             ordered[memory.id] = memory
 
     for memory in memories:
@@ -70,6 +72,7 @@ def alike(memories: Sequence[Memory], texts: Sequence[str]) -> dict[str, Any]:
         return {}
     room, lines = _ALIKE_TOKENS - estimate_tokens(_MAY_REPLACE), list[str]()
     for memory, content in zip(memories, texts, strict=True):
+        room -= 2  # for what stands between two lines
         about = f"{memory.id} {memory.timestamp:%Y-%m-%d} {memory.said_by or 'user'}: "
         share = room / (len(memories) - len(lines)) - estimate_tokens(about)
         text = one_line(content)[:_ALIKE_CHARS]

@@ -70,8 +70,9 @@ class Memory(BaseModel):
     the text that corrects this one, if any does; at `expires`, if set, it stops holding by itself.
     `said_by` is None if no session stored it, but a command or an import; `quote` is what of the
     user's words it rests on, "" if that is its own text, or it is not the user's.
-    Only a search sets `score`; `similarity`, which is that without boosts; and how well it fits, by
-    `limits.LEAST_FIT` and what follows there: 1 where that is unknown. It leaves `embedding` empty.
+    Only a search sets `score`; `similarity`, which is that without boosts; how well it fits, by
+    `limits.LEAST_FIT` and what follows there: 1 where that is unknown; and `newer`, the id of the
+    latest other result that may say the same of a later time. It leaves `embedding` empty.
     What a newer version has added to a memory is kept as it is, in `model_extra`.
     """
 
@@ -86,6 +87,7 @@ class Memory(BaseModel):
     score: float | None = None
     similarity: float = 0.0
     fit: float = 1.0
+    newer: str | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
     pinned: bool = False
     replaced_by: UUID | None = None

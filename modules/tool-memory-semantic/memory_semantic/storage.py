@@ -107,9 +107,9 @@ class MemoryStorage:
         """Like `store_many`, but returns what became of each text. With `replaces`, the id of a
         memory, the only one of the `items` replaces that one, or what has replaced it since, and is
         pinned if that was. All hold until `expires`. `said_by` says who said them; None is a
-        command of the user's. If the user said them in other words, `quote` is these. Only what the
-        user said is pinned by `pin`, and replaces or ends what the user said or pinned. With
-        `alike`, the result says which memories are alike (see `Store.alike`).
+        command of the user's. If the user said them in other words, `quote` is these; it is kept of
+        no one else. Only what the user said is pinned by `pin`, and replaces or ends what the user
+        said or pinned. With `alike`, the result says which memories are alike (see `Store.alike`).
         """
         now = self._clock()
         clean = partial(check.clean_items, items, self.agent_id, self.masked)
@@ -118,7 +118,7 @@ class MemoryStorage:
         words, masked = await run_blocking(partial(check.clean_quote, quote, self.masked))
         for memory in memories:
             memory.timestamp, memory.expires, memory.said_by = now, until, said_by
-            memory.quote, memory.masked = words, memory.masked + masked
+            memory.quote, memory.masked = words if said_by == "user" else "", memory.masked + masked
             memory.pinned = pin and memory.by_user
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
@@ -198,6 +198,7 @@ class MemoryStorage:
                 for memory in found if known else ():
                     memory.fit = memory.similarity
                 found = select(found)
+                store.find_newer(found)
                 if self.config.usage:
                     usage.record(self.folder, found, asked, self._clock())
                 return found
@@ -258,10 +259,6 @@ class MemoryStorage:
         """What replaced this memory, if it is replaced."""
         key = memory.replaced_by
         return await self.run(lambda store: store.get([key]).get(key), None) if key else None
-
-    async def later(self, memories: Sequence[Memory]) -> dict[str, Memory]:
-        """See `Store.later`."""
-        return await self.run(lambda store: store.later(memories), {})
 
     async def pin(self, ids: Iterable[str], pinned: bool = True) -> list[Memory]:
         """Pin the memories with these ids as rules that the user gave, or no longer; returns them

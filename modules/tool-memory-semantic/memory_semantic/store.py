@@ -127,17 +127,19 @@ class Store:
         }
         return list(found.values())[:MOST_ALIKE]
 
-    def later(self, memories: Iterable[Memory]) -> dict[str, Memory]:
-        """By the id of each of these memories that may say the same as a later one of them, at
-        another time: the latest of those. Their cosine is `SAME` or more.
+    def find_newer(self, memories: Sequence[Memory]) -> None:
+        """Set `newer` of each of these memories that may say the same as a later one of them: their
+        cosine is `SAME` or more.
         """
+        if len(memories) < 2:
+            return
         least = SAME.get(self.info.model.model, SAME_OF_OTHERS)
-        there = self.get((memory.key for memory in memories), vectors=True).values()
-        found: dict[str, Memory] = {}
-        for old, new in combinations(sorted(there, key=lambda memory: memory.timestamp), 2):
-            if ranking.cosine(old.embedding, new.embedding) >= least:
-                found[old.id] = new
-        return found
+        vectors = self.get((memory.key for memory in memories), vectors=True)
+        by_time = sorted(memories, key=lambda memory: memory.timestamp)
+        for old, new in combinations(by_time, 2):
+            one, other = (vectors[memory.key].embedding for memory in (old, new))
+            if ranking.cosine(one, other) >= least:
+                old.newer = new.id
 
     def search(
         self, question: Question, where: Where, limit: int, now: datetime, span: Span | None = None
