@@ -65,20 +65,16 @@ async def session(
     root: str, loop: str, turns: list[Any], project: str = "shop", **options: Any
 ) -> AsyncIterator[AmplifierSession]:
     """A session in the folder of `project` with the memory tools and both hooks."""
-    memory = {"agent_identity": AGENT, **_config(root)}
+    memory = {"agent_identity": AGENT, "storage_root": root, "embedding_model": "local"}
     hooks: dict[str, Row] = {RECALL: {}, CAPTURE: {}}
     async with scripted_session(turns, memory, hooks=hooks, loop=loop, **options) as opened:
         opened.coordinator.register_capability("session.working_dir", str(Path(root, project)))
         yield opened
 
 
-def _config(root: str) -> Row:
-    return {"storage_root": str(Path(root, "store")), "embedding_model": "local"}
-
-
 def storage(root: str) -> MemoryStorage:
     """The store of the sessions below this folder."""
-    return MemoryStorage(AGENT, _config(root))
+    return MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
 
 
 def call(row: Row, ids: dict[str, str] | None = None) -> list[Row]:
@@ -117,12 +113,12 @@ def _read(text: str) -> Row:
     return answer.get("output", answer)  # loop-streaming also says that it succeeded
 
 
-async def _execute(opened: AmplifierSession, prompt: str) -> int:
-    """One prompt; returns how many reminders to store came with it."""
-    before = len(requests_of(opened))
+async def _execute(opened: AmplifierSession, prompt: str) -> bool:
+    """One prompt; returns whether a reminder to store came before it."""
     await opened.execute(prompt)
-    earlier = texts_of(requests_of(opened)[before - 1]).count(REMINDER) if before else 0
-    return texts_of(requests_of(opened)[-1]).count(REMINDER) - earlier
+    texts = texts_of(requests_of(opened)[-1])
+    at = texts.index(prompt)
+    return texts[at - 1 : at] == [REMINDER]
 
 
 async def _week(root: str, loop: str) -> Row:
@@ -157,7 +153,7 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
     """What the model was sent with the first prompts, and with one after each: of how many pieces
     how many, and the most tokens.
     """
-    first, later, needed, shown_needed, stale_first = [0], [0], 0, 0, [0, 0]
+    first, later, needed, stale_first = [0], [0], [0, 0], [0, 0]
     missed, foreign, stale = set[str](), set[str](), set[str]()  # rules, rules, what was corrected
     for number, row in enumerate(PROMPTS):
         project, after = row["project"], PROMPTS[number - 1]["prompt"]
@@ -179,8 +175,8 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
         missed |= {name for name in here if RULES[name]["content"] not in heeded}
         foreign |= shown & (RULES.keys() - here)
         stale |= shown & GONE
-        needed += len(row["needs"])
-        shown_needed += len(shown.intersection(row["needs"]))
+        needed[0] += len(shown.intersection(row["needs"]))
+        needed[1] += len(row["needs"])
         if lacking := set(row["needs"]) - shown:
             log(f"not shown at {row['id']}: {', '.join(sorted(lacking))}")
         if row["stale"]:  # what is asked for was corrected
@@ -190,7 +186,7 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
     for what, names in (("rules", missed), ("rules of others", foreign), ("corrected", stale)):
         log(f"{what}, wrong: {', '.join(sorted(names)) or 'none'}")
     return {
-        "needed": [shown_needed, needed],
+        "needed": needed,
         "rules": [len(RULES) - len(missed), len(RULES)],
         "rules of others": [len(foreign), len(RULES)],
         "corrected": [len(stale), len(GONE)],
@@ -247,8 +243,7 @@ def main() -> None:
     """Print the figures of each loop."""
     for loop, found in measure(print if "-v" in sys.argv else lambda words: None).items():
         print(loop)
-        for name, figures in found.items():
-            print(f"  {name}: {json.dumps(figures)}")
+        print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
