@@ -22,7 +22,7 @@ from typing import Any
 import tokens
 from holds import PROJECTS, answers, project, rows, session, storage
 from memory_semantic import MemoryStorage
-from memory_semantic.answers import later_first
+from memory_semantic.answers import newer_first
 from memory_semantic.limits import BUILT_IN_MODELS, DEFAULT_RESULTS, MOST_ALIKE
 from memory_semantic.memory import Memory
 from memory_semantic.ranking import cosine
@@ -171,12 +171,12 @@ async def _found(
 
 def _ordered(found: list[Memory], least: float | None) -> list[Memory]:
     by_time = sorted(found, key=lambda memory: memory.timestamp)
-    later = {
-        old.id: new
-        for old, new in combinations(by_time, 2)
-        if least and cosine(old.embedding, new.embedding) >= least
-    }
-    return later_first(found, later)
+    for memory in found:
+        memory.newer = None
+    for old, new in combinations(by_time, 2):
+        if least and cosine(old.embedding, new.embedding) >= least:
+            old.newer = new.id
+    return newer_first(found)
 
 
 def main() -> None:
