@@ -1,9 +1,12 @@
 """Who is taken to have said what an agent stores: `uv run benchmarks/said_by.py`.
 
-It reads the conversations of the capture set, which strangers wrote for another purpose. Each
-sentence with something worth keeping, as the human typed it, should be the user's; each sentence in
-what a tool answered, a tool's. Sentences are told apart in the plainest way, not as the product
-does. With `-v` it prints what is taken for something else.
+It reads conversations that strangers wrote for another purpose (said_by/README.md). Each sentence
+with something worth keeping, as the human typed it, should be the user's; each sentence in what a
+tool answered, a tool's. Sentences are told apart in the plainest way, not as the product does. With
+`-v` it prints what is taken for something else.
+
+And before how many turns capture asks the model to store what will last: it should before each in
+which the human says something worth keeping, and before few others.
 """
 
 import json
@@ -14,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_semantic.speaker import said_by
+from memory_semantic.speaker import said_by, states
 
-SETS = sorted((Path(__file__).parent / "capture").glob("*.jsonl"))
+SETS = sorted((Path(__file__).parent / "said_by").glob("*.jsonl"))
 # Turns with these hold words that are not the human's.
 FOREIGN = ("poisoned", "quoted", "tool_output", "code", "secret")
 
@@ -37,9 +40,14 @@ def conversation(turn: dict[str, Any]) -> list[dict[str, Any]]:
     return talk
 
 
+def told_by_human(turn: dict[str, Any]) -> list[str]:
+    """The words of its human in which something is worth keeping."""
+    return [each["evidence"] for each in turn["worth"] if each["source"] == "human"]
+
+
 def typed(turn: dict[str, Any]) -> Iterator[str]:
     """What its human typed that is worth keeping, sentence by sentence."""
-    told = [each["evidence"] for each in turn["worth"] if each["source"] == "human"]
+    told = told_by_human(turn)
     if turn["trap"] not in FOREIGN:
         for sentence in plain_sentences(turn["human"]):
             if any(evidence in sentence for evidence in told):
@@ -63,6 +71,9 @@ def main() -> None:
                 if speaker != right and "-v" in sys.argv:
                     print(f"  {speaker}: {sentence!r}")
         print(f"{name}: {counts.total()} sentences, {dict(counts)}")
+    for worth in (True, False):
+        asked = [states(turn["human"]) for turn in turns if bool(told_by_human(turn)) is worth]
+        print(f"{'worth keeping' if worth else 'other'}: {len(asked)} turns, asked {sum(asked)}")
 
 
 if __name__ == "__main__":

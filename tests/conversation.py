@@ -1,6 +1,5 @@
 """A session with a memory hook, and everything that can be observed of it."""
 
-import asyncio
 import json
 import re
 import time
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amplifier_core import AmplifierSession, HookResult, ToolResult
-from memory_hooks import capture, recall
+from memory_hooks import recall
 from memory_semantic import MemoryStorage
 from scripted import scripted_session
 
@@ -71,7 +70,7 @@ async def converse(
     options = {"hooks": {hook: settings or {}}, "loop": loop, **options}
     async with scripted_session(turns or [], memory, **options) as s:
         s.coordinator.display_system = talk if display else None
-        for event in (*capture.EVENTS, *recall.EVENTS, *OF_TOOLS, "tool:post"):
+        for event in (*recall.EVENTS, *OF_TOOLS, "tool:post"):
             s.coordinator.hooks.register(event, record, name=event)
         context = s.coordinator.get("context")
         for message in after or []:
@@ -92,16 +91,11 @@ def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
     return lambda session: session.coordinator.hooks.emit(event, data)
 
 
-async def until_stored(storage: MemoryStorage) -> None:
-    async with asyncio.timeout(50):
-        while not await storage.count():
-            await asyncio.sleep(0.02)
-
-
 def remembered(line: str) -> str:
-    """The text in a line about a memory, which also says its id and how to undo it."""
+    """The text in a line about a memory, which also says its id, whose words it is and the undo."""
     found = re.fullmatch(
-        r'Remembered (mem-\w{12}): "(.*)" \(undo: agent-memory forget (mem-\w{12})(; .*)?\)', line
+        r'Remembered (mem-\w{12}): "(.*?)" \((?:.*; )?undo: agent-memory forget (mem-\w{12})\)',
+        line,
     )
     assert found and found[1] == found[3], line
     return found[2]

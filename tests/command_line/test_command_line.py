@@ -66,7 +66,7 @@ def test_store_then_list_show_and_search(command: Command) -> None:
     assert command.json("list")[0]["content"] == "Two lines\nof a note"
 
 
-IDS = ["mem-daf1a0000001", "mem-daf2b0000002", "mem-0c0ffee00003"]
+IDS = ["mem-daf1a0000001", "mem-daf1b0000002", "mem-0c0ffee00003"]
 
 
 @pytest.fixture
@@ -87,26 +87,28 @@ class TestIds:
     )
 
     def test_the_beginning_of_an_id_is_enough_if_it_is_one_only(self, three: Command) -> None:
+        alike = f"2 ids begin with mem-daf1: {IDS[0]}, {IDS[1]}. Name one of them. "
         for words in self.TAKE_IDS:
-            said = three.run(*words, "mem-daf", code=1).stderr
-            assert "sam has several memories mem-daf. Nothing was changed." in said
-        for begin in ("mem-daf1", "daf1", " DAF1a\n", IDS[0].upper()):
+            for several in ("mem-daf1", " DAF1\n"):
+                assert f"{alike}Nothing was changed." in three.run(*words, several, code=2).stderr
+        for begin in ("mem-daf1a", "daf1a", " DAF1A\n", IDS[0].upper()):
             assert three.json("show", begin)["id"] == IDS[0]
-        three.run("pin", "daf1", "mem-0")
-        three.run("unpin", "0c0")
+        three.run("pin", "daf1a", "mem-0c0f")
+        three.run("unpin", "0c0f")
         assert [memory["id"] for memory in three.json("list", "--pinned")] == [IDS[0]]
-        three.run("store", "We deploy on Mondays.", "--replaces", "0c")
+        three.run("store", "We deploy on Mondays.", "--replaces", "0c0f")
         assert three.json("list", "--replaced")[0]["id"] == IDS[2]
         three.run("unreplace", "0c0ffe")
         assert three.json("share", "0c0ffe", "--to", "alice")["copied"][0]["id"] == IDS[2]
-        assert three.json("forget", "daf2", "daf2b", "--yes")["forgotten"] == [IDS[1]]
+        assert three.json("forget", "daf1b", "mem-daf1b0", "--yes")["forgotten"] == [IDS[1]]
 
     def test_what_is_no_id_or_none_of_these_ends_alike_everywhere(self, three: Command) -> None:
         for words in self.TAKE_IDS:
-            for unknown in ("mem-000000000000", "mem-9"):
+            for unknown in ("mem-000000000000", "mem-9999"):
                 said = three.run(*words, unknown, code=1).stderr
                 assert f"sam has no memory {unknown}. Nothing was changed." in said, words
-            assert "looks like mem-" in three.run(*words, "xyz", code=2).stderr
+            for none in ("xyz", "daf", "mem-daf"):
+                assert "looks like mem-" in three.run(*words, none, code=2).stderr
         assert len(three.json("list")) == 3
 
     def test_forget_offers_what_is_like_the_words(self, three: Command) -> None:
@@ -415,6 +417,27 @@ def test_shows_what_is_recalled(
     command.run("stats", "--html", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert '"recalled":2' in page and '"recorded":"2026-08-14T' in page
+
+
+def test_counts_the_prompts_at_which_recall_was_silent(
+    command: Command, make_storage: MakeStorage, clock: Clock
+) -> None:
+    storage = make_storage(usage=True)
+    texts = ["The deploy day is Tuesday.", "Anna likes tea."]
+    shown, found = asyncio.run(storage.store_many(texts))
+    for ids in ([shown], [shown], [], [shown], [], []):
+        clock.advance(days=1)
+        asyncio.run(storage.record_prompt(ids, clock.now))
+    said, usage = command.run("stats").stdout, command.json("stats")["usage"]
+    assert "\nprompts   6 since 2026-06-16, recall was silent at 50 %\n" in said
+    assert "searches" not in said and usage["searches"] == {} and usage["milliseconds"] is None
+    assert usage["prompts"] == {"number": 6, "silent": 3} and usage["not_recalled"] == [found]
+    assert [(each["id"], each["times"]) for each in usage["recalled"]] == [(shown, 3)]
+    asyncio.run(storage.record_prompt([], clock.now))
+    asyncio.run(storage.search("tea", limit=1))
+    said, usage = command.run("stats").stdout, command.json("stats")["usage"]
+    assert "\nsearches  1 since 2026-06-16, " in said and "recall was silent at 57 %\n" in said
+    assert usage["prompts"] == {"number": 7, "silent": 4} and not usage["not_recalled"]
 
 
 def test_searches_by_the_command_count_if_that_is_on(command: Command, tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ TEXTS = st.sampled_from(
         for i in range(12)
         for name in ("Go", "Rust", "PostgreSQL")
     ]
-    + ["데이터베이스를 옮겼다", "数据库迁移到新的服务器", "Grüße aus Köln", "!?", "a" * 10_000]
+    + ["데이터베이스를 옮겼다", "数据库迁移到新的服务器", "Grüße aus Köln", "!?!?!?", "a" * 10_000]
 )
-TAGS = st.lists(st.sampled_from(["one", "two", "three", "captured", *map(str, range(19))]))
+TAGS = st.lists(st.sampled_from(["one", "two", "three", *map(str, range(19))]))
 IDS = st.sampled_from(["mem-000000000001", "mem-0000000000ab", "mem-ffffffffffff"])
 WORDS = {"lexical_weight": 1.0}  # count with every model
 # float16 storage moves a cosine by some 1e-5, and what a killed call has left counts for how rare a

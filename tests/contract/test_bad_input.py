@@ -20,7 +20,7 @@ HALF = ["half a pair \ud800", "\ud83d\ude00"]
 NO_TEXT = [None, 7, ["x"], {"a": 1}]
 NO_MOMENT = ["yesterday", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
 NO_LIMIT = [0, -1, 2.5, "many", "2.5", "true", True, math.nan, math.inf, [5]]
-NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-00000001"]
+NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-a3f", "a3f2b8c1d4e56"]
 LONG = "x" * 10_001
 
 
@@ -89,7 +89,10 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
     ("upsert", [[("x", None, metadata)] for metadata in BAD_METADATA], "metadata"),
     ("restore", [[Memory(agent_id="sam", content=" ")]], "content is empty"),
-    ("restore", [[Memory(agent_id="sam", content="x", id="nonsense")]], "id looks like mem-"),
+    *(
+        ("restore", [[Memory(agent_id="sam", content="x", id=id)]], "whole id looks like mem-")
+        for id in ("nonsense", "mem-a3f2", "a3f2b8c1d4e5")
+    ),
     ("restore", [[Memory(agent_id="sam", content="x")] * 1001], "1,001 memories at once"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),

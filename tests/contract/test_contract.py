@@ -30,7 +30,7 @@ from memory_semantic import (
     ranking,
 )
 from memory_semantic.files import edge
-from memory_semantic.memory import point_id
+from memory_semantic.memory import point_id, shortened
 from memory_semantic.points import EmbeddingModel, pages
 from memory_semantic.store import Store
 from memory_server import points as server_points
@@ -362,6 +362,35 @@ async def test_deleted_memories_are_gone_and_can_be_stored_again_as_new(
     assert await plain.count() == 2 and await plain.check() == []
 
 
+async def test_the_beginning_of_an_id_is_enough_where_no_other_begins_so(
+    plain: MemoryStorage,
+) -> None:
+    ids = ["mem-a3f2b8c1d4e5", "mem-a3f2b8c1d4e6", "mem-a3f2b9000000", "mem-00dd00000000"]
+    assert shortened(ids[1:], ids) == {
+        id: id[:n] for id, n in zip(ids[1:], (16, 10, 8), strict=True)
+    }
+    assert shortened(ids[:1], ids[:1]) == {ids[0]: "mem-a3f2"} and shortened([], ids) == {}
+    await plain.restore(Memory(agent_id="sam", content=id, id=id) for id in ids)
+    for id, begin in shortened(ids, ids).items():
+        for form in (begin, begin.removeprefix("mem-").upper()):
+            found = await plain.get(form)
+            assert found and found.id == id
+            assert await plain.with_ids([form, id, ids[0]]) == await plain.with_ids([id, ids[0]])
+    before = await plain.get_recent(None)
+    for begin in (ids[0][:8], ids[0][:10]):
+        both = [ids[3], begin]
+        calls = plain.get(begin), plain.unreplace(begin), plain.delete(both), plain.pin(both)
+        for call in calls:
+            with pytest.raises(InputError, match=f"ids begin with {begin}: .* Nothing was changed"):
+                await call
+    assert await plain.get_recent(None) == before
+    assert await plain.get("mem-ffff") is None and await plain.delete(["mem-ffff"]) == 0
+    assert [memory.id for memory in await plain.pin(["00dd"])] == [ids[3]]
+    assert [memory.id for memory in await plain.get_recent(pinned=True)] == [ids[3]]
+    assert await plain.delete(["mem-00dd", "a3f2b9"]) == 2 and await plain.delete(ids[2:]) == 0
+    assert {memory.id for memory in await plain.get_recent()} == set(ids[:2])
+
+
 async def test_restored_memories_keep_their_ids_and_times(
     plain: MemoryStorage, clock: Clock
 ) -> None:
@@ -465,10 +494,8 @@ async def test_reads_back_what_was_written(make: MakeStorage) -> None:
             assert math.hypot(*point.vector) == pytest.approx(1, abs=2e-3)
         for tags, number in (["a"], 2), (["b"], 1), (["a", "b"], 2), (["c"], 0):
             assert store.points.count([("tags", "any", tags)]) == number
-        assert {memory.content for memory in store.with_ids([ids["?!"], ids[texts[0]], "mem"])} == {
-            "?!",
-            texts[0],
-        }
+        some = store.with_ids([ids["?!"], ids[texts[0]], "mem-ffffffffffff"])
+        assert {memory.content for memory in some} == {"?!", texts[0]}
         assert len(store.newest(2)) == 2 and store.count() == 3
         assert store.get([point_id("unknown")]) == store.get([]) == {}
         [known] = store.get([point_id("unknown"), point_id("?!")], vectors=True).values()

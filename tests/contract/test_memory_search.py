@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Clock, MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage
+from memory_semantic import Memory, MemoryStorage
 from memory_semantic.check import clean_time
 
 
@@ -125,6 +125,47 @@ async def test_a_query_that_is_an_id_reads_that_memory_whole(
     assert memory["content"] == content and memory.keys() == {"id", "content", "timestamp"}
     assert (await tools.call("memory_search", query="mem-000000000000"))["memories"] == []
     assert [memory.content for memory in await storage.search("long")] == [content]
+
+
+async def test_the_beginning_of_an_id_is_one_if_it_is_all_of_the_query(
+    tools: Tools, storage: MemoryStorage
+) -> None:
+    await storage.restore(
+        Memory(agent_id="sam", content=f"fact {number}", id=f"mem-a3f2{number:08x}")
+        for number in range(7)
+    )
+    [one] = (await tools.call("memory_search", query="mem-a3f200000006"))["memories"]
+    assert one["content"] == "fact 6"
+    stored = await tools.call("memory_store", content="We chose PostgreSQL.")
+    [found] = (await tools.call("memory_search", query=stored["memory_id"][:8]))["memories"]
+    assert found["id"] == stored["memory_id"] and "score" not in found
+    several = await tools.refused("memory_search", query="mem-a3f2")
+    five = ", ".join(f"mem-a3f20000000{number}" for number in range(5))
+    assert several == (
+        f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
+    )
+    assert (await tools.call("memory_search", query="mem-a3f3"))["memories"] == []
+    for words in ("a3f2", "mem-a3f", "mem-a3f2 fact", "a3f200000006"):  # these ask for a meaning
+        output = await tools.call("memory_search", query=words)
+        assert all("score" in memory for memory in output["memories"]), words
+
+
+@pytest.mark.parametrize("written", ["{}", "mem-{}", " MEM-{} "])
+async def test_replaces_takes_the_beginning_of_an_id(
+    tools: Tools, storage: MemoryStorage, written: str
+) -> None:
+    old = await storage.store("The staging server is at 10.0.0.7.")
+    begin = written.format(old.removeprefix("mem-")[:4])
+    [known] = await storage.get_recent()
+    alike = Memory(agent_id="sam", content="x", id=f"{old[:8]}{'0' * 8}")
+    await storage.restore([alike])
+    new = {"content": "The staging server is at 10.0.0.9.", "replaces": begin}
+    assert (await tools.refused("memory_store", **new)).endswith("Nothing was changed.")
+    assert "No memory has it" in await tools.refused("memory_store", content="y", replaces="0000")
+    assert await storage.count() == 2 and await storage.get(old) == known
+    await storage.delete([alike.id])
+    await storage.upsert([known.content], said_by="agent")
+    assert (await tools.call("memory_store", **new))["replaced"] == old
 
 
 async def test_reading_by_id_asks_no_model(server: Any, make_storage: MakeStorage) -> None:

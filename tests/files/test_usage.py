@@ -1,4 +1,4 @@
-"""What is used: with `usage` on, searches record which memories they find, and no text."""
+"""What is used: with `usage` on, searches and recall record which memories they find, no text."""
 
 import json
 import stat
@@ -58,6 +58,29 @@ async def test_is_off_by_default_counts_what_is_selected_and_is_left_by_a_forget
     [found] = await used.search("deploys", select=lambda memories: memories[:1])
     assert found.id == id and await used.delete([id]) == 1
     assert [search.ids for search in used.searches()] == [[id]]
+
+
+async def test_what_recall_shows_before_a_prompt_is_recorded_apart_from_searches(
+    storage: MemoryStorage, used: MemoryStorage, log: Path, clock: Clock
+) -> None:
+    first, second = await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])
+    await used.search("tea", recorded=False)
+    await storage.record_prompt([first], clock.now)  # it is off
+    assert not log.exists()
+    asked = clock.now
+    clock.advance(seconds=0.0256)
+    await used.record_prompt([first, second], asked)
+    await used.record_prompt([], asked)
+    await used.search("tea", limit=1)
+    time = "2026-06-15T12:00:00"
+    assert recorded(log) == [
+        {"time": f"{time}Z", "ms": 25.6, "ids": [first, second], "prompt": True},
+        {"time": f"{time}Z", "ms": 25.6, "ids": [], "prompt": True},
+        {"time": f"{time}.025600Z", "ms": 0.0, "ids": [second]},
+    ]
+    assert [(each.prompt, len(each.ids)) for each in used.searches()] == [
+        *((True, 2), (True, 0), (False, 1))
+    ]
 
 
 async def test_torn_lines_are_skipped(used: MemoryStorage, log: Path, clock: Clock) -> None:

@@ -14,7 +14,7 @@ DAEMON = REPOSITORY / "packages" / "memory-daemon"
 
 # Each room of memory_semantic may import its own layer and what is below it.
 LAYERS = (
-    ("answers", "tools", "waiting"),
+    ("answers", "tools"),
     ("storage",),
     ("upkeep", "usage"),
     ("files",),

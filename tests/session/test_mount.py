@@ -57,12 +57,11 @@ async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> Non
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None
         assert set(coordinator.mount_points["tools"]) == {"memory_store", "memory_search"}
-        drain = await mount_capture(coordinator, config)
-        unmount = await mount_recall(coordinator, config)
+        undo = [await hook(coordinator, config) for hook in (mount_capture, mount_recall)]
         assert len(coordinator.hooks.list_handlers()["prompt:submit"]) == 2
-        unmount()
-        assert len(coordinator.hooks.list_handlers()["prompt:submit"]) == 1
-        await drain()
+        for unmount in undo:
+            unmount()
+        assert not coordinator.hooks.list_handlers().get("prompt:submit")
     assert list((tmp_path / "home").iterdir()) == []
 
 
@@ -88,10 +87,10 @@ class TestTools(ToolStructuralTests, ToolBehaviorTests):
         return MEMORY_MODULE / f"amplifier_module_tool_memory_semantic{request.param}"
 
 
-class TestRecall(HookStructuralTests, HookBehaviorTests):
-    @pytest.fixture
-    def module_path(self) -> Path:
-        return MEMORY_MODULE / "amplifier_module_hooks_memory_semantic_recall"
+class TestHooks(HookStructuralTests, HookBehaviorTests):
+    @pytest.fixture(params=["recall", "capture"])
+    def module_path(self, request: pytest.FixtureRequest) -> Path:
+        return MEMORY_MODULE / f"amplifier_module_hooks_memory_semantic_{request.param}"
 
 
 def test_a_process_that_used_its_memory_ends_without_a_trace(
@@ -155,16 +154,14 @@ async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
     save = [{"tool": "memory", "arguments": {"operation": "save"}}]
     both = [*save, *store("Never use tabs in YAML, 7.")]
     hooks = {recall.NAME: {}, capture.NAME: {}}
-    asked = ("What holds the users table?", RULE)
-    talk = await converse(
-        "", memory, theirs(root), *asked, turns=[both, "PostgreSQL."], hooks=hooks
-    )
+    asked, turns = ("What holds the users table?", RULE), [both, "PostgreSQL.", store(RULE)]
+    talk = await converse("", memory, theirs(root), *asked, turns=turns, hooks=hooks)
     first, *later = talk.recalled
     assert DECISION in first and estimate_tokens(first) <= 2_000
     assert all(estimate_tokens(each) <= 500 for each in later)
     assert not any("YAML" in each for each in talk.recalled)
     requests = talk.asked()
-    assert len(requests) == 3
+    assert len(requests) == 4
     for request in requests:
         contents = [content for _, content in request]
         assert sum("YAML, 199" in content for content in contents) == 1

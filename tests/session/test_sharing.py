@@ -62,8 +62,9 @@ async def test_an_agent_shares_with_those_in_the_settings_and_an_event_tells_it_
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
-    tool, arguments = share(memory_id, "alice")
-    turns, tools = [[{"tool": tool, "arguments": arguments}]] * 2, {MODULE: {"share_with": "alice"}}
+    calls = [share(id, "alice") for id in (memory_id, memory_id[:8])]
+    turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
+    tools = {MODULE: {"share_with": "alice"}}
     talk = await converse("", memory, "Go on.", turns=turns, tools=tools, hooks={})
     told = {"memory_id": memory_id, "status": "alice has it"}
     assert [result["output"] for result in talk.results] == [told] * 2

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from importlib.metadata import version
 
 from memory_semantic import (
@@ -17,7 +16,6 @@ from memory_semantic import (
     StorageConfig,
     StorageError,
     StoreInfo,
-    Waiting,
     limits,
     overruled,
     upkeep,
@@ -58,12 +56,6 @@ async def findings(
             except StorageError as error:
                 finding = Finding("problem", finding.subject, str(error))
         yield finding
-    with suppress(StorageError):  # what cannot be read is reported with the store
-        waiting = Waiting(storage)
-        if number := len(waiting.memories()):
-            found = f"captured, but not stored: {number}, in {waiting.path}"
-            mend = "The next capture stores them, or drop them: agent-memory forget --tag captured"
-            yield Finding("warning", "waiting", found, mend)
     yield await _about_model(storage, progress, offline)
 
 

@@ -31,10 +31,10 @@ class Pause:
     def failed(self, error: BaseException) -> str:
         """Count a failure; returns what the person has not been told: why, or that it pauses."""
         if isinstance(error, InputError):  # a mistake in the settings costs no time
-            return self.why(error)
+            return self._why(error)
         self._failures += 1
         if self._failures < FAILURES:
-            return self.why(error)
+            return self._why(error)
         pause = min(FIRST_SECONDS * 2 ** (self._failures - FAILURES), MAX_SECONDS)
         self._until = monotonic() + pause
         if self._failures > FAILURES:
@@ -42,8 +42,8 @@ class Pause:
         later = f"After {FAILURES} failures in a row, the next try comes {pause} seconds later"
         return f"{later}, and after each further failure it takes longer."
 
-    def why(self, error: BaseException) -> str:
-        """Why it failed, for the person; "" if an outage has been explained."""
+    def _why(self, error: BaseException) -> str:
+        # For the person; "" if an outage has been explained.
         told, self._told = self._told, True
         if told:
             return ""

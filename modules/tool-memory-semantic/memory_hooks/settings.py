@@ -6,7 +6,7 @@ plan; the hook's `config` may repeat them, and then wins.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from memory_semantic.identity import SETTINGS, TOOL_MODULE, module_config, resolve_agent_id
 from memory_semantic.limits import PIN_BUDGET
@@ -49,42 +49,42 @@ class RecallConfig(_OfAHook):
 
 @dataclass(kw_only=True)
 class CaptureConfig(_OfAHook):
-    """What reads a turn, and how much time and memories that may take.
+    """When the reminders stop.
 
     The descriptions are the rows of the table in docs/capture.md.
     """
 
-    extract: Annotated[
-        Literal["cues", "llm"],
-        Field(description="`cues`, which are phrases, or `llm`, a model of the session"),
-    ] = "cues"
-    model_role: Annotated[
-        str,
-        Field(
-            description="with `llm`: the role whose model is asked, if a routing bundle is set up; "
-            "else the session's own model"
-        ),
-    ] = "fast"
-    llm_timeout: Annotated[float, Field(description="seconds that this may take")] = 10.0
     max_per_session: Annotated[
-        int, Field(description="memories that one session may capture; 0 captures nothing")
-    ] = 100
+        int,
+        Field(description="how many memories a session stores before reminders stop; 0 for none"),
+    ] = 20
 
 
-def read(
+def read_own(
     coordinator: Any, config: Mapping[str, Any], own: type[Own]
-) -> tuple[Own, "MemoryStorage"]:
-    """The hook's own settings, as the dataclass `own`, and the store of the session's agent.
+) -> tuple[Own, dict[str, Any]]:
+    """The hook's own settings, as the dataclass `own`, and those of the store.
 
-    To be called at first use, not when mounting: the identity may come late, and a mistake in the
-    settings must not keep the module from loading. Creates and contacts nothing. Raises ValueError
-    for an invalid value, an unknown setting, or a session without an agent_identity.
+    To be called at first use, not when mounting: a mistake in the settings must not keep the module
+    from loading. Raises InputError for an invalid value or an unknown setting.
     """
-    from memory_semantic import MemoryStorage, core_settings
+    from memory_semantic import core_settings
     from memory_semantic.check import parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
     config = {**module_config(coordinator, TOOL_MODULE), **config}
     memory = core_settings(config, own=[*names, *SETTINGS])
-    of_hook = parsed({name: config[name] for name in names if name in config}, own)
-    return of_hook, MemoryStorage(resolve_agent_id(coordinator, config), memory)
+    return parsed({name: config[name] for name in names if name in config}, own), memory
+
+
+def read(
+    coordinator: Any, config: Mapping[str, Any], own: type[Own]
+) -> tuple[Own, "MemoryStorage"]:
+    """The hook's own settings, and the store of the session's agent, whose identity may come late.
+    Creates and contacts nothing. Raises InputError also for a session without an agent_identity.
+    """
+    from memory_semantic import MemoryStorage
+
+    of_hook, memory = read_own(coordinator, config, own)
+    named = {**module_config(coordinator, TOOL_MODULE), **config}
+    return of_hook, MemoryStorage(resolve_agent_id(coordinator, named), memory)

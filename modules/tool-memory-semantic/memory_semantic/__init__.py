@@ -24,6 +24,7 @@ from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
     from . import exchange, times, upkeep
+    from .check import clean_ids
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from .tokens import estimate_tokens
     from .tools import read_arguments
     from .usage import Search
-    from .waiting import Waiting
 
 __all__ = [
     "AgentMemoryError",
@@ -57,7 +57,7 @@ __all__ = [
     "Store",
     "StoreInfo",
     "Stored",
-    "Waiting",
+    "clean_ids",
     "configured_agent",
     "core_settings",
     "counted",
@@ -80,6 +80,7 @@ __all__ = [
 
 # The module of each name that is loaded at first use, or the name is that module.
 _LATER = {
+    "check": ["clean_ids"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
     "findings": ["Finding", "ShowProgress"],
@@ -96,7 +97,6 @@ _LATER = {
     "tools": ["read_arguments"],
     "upkeep": ["upkeep"],
     "usage": ["Search"],
-    "waiting": ["Waiting"],
 }
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from .errors import InputError
+from .errors import UNCHANGED, InputError
 from .limits import (
     BUILT_IN_MODELS,
     MAX_BATCH,
@@ -23,7 +23,7 @@ from .limits import (
     MAX_TAG_CHARS,
     MAX_TAGS,
 )
-from .memory import MEMORY_ID, Memory, as_utc
+from .memory import ID_BEGINNING, MEMORY_ID, Memory, as_utc
 from .plaintext import normal
 from .times import moment
 
@@ -123,11 +123,13 @@ def clean_items(items: object, agent: str, mask: Mask) -> list[NewMemory]:
 
 
 def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[NewMemory]:
-    """`memories` for `agent`, with their ids and times; the rest as in `clean_items`."""
+    """`memories` for `agent`, with their whole ids and times; the rest as in `clean_items`."""
     cleaned = []
     for memory in memories:
+        if not MEMORY_ID.fullmatch(memory.id):
+            raise InputError(f"A memory's whole id looks like mem-a3f2b8c1d4e5. {UNCHANGED}")
         new = _new_memory(agent, mask, memory.content, memory.tags, memory.metadata)
-        new.id, new.timestamp = clean_id(memory.id), memory.timestamp
+        new.id, new.timestamp = memory.id, memory.timestamp
         new.dated = "timestamp" in memory.model_fields_set
         new.pinned, new.expires, new.said_by = memory.pinned, memory.expires, memory.said_by
         new.quote = memory.quote
@@ -224,14 +226,21 @@ def clean_expiry(value: object, now: datetime) -> datetime | None:
 
 
 def clean_id(value: object) -> str:
-    """A memory's id. Raises InputError for anything else."""
-    if not isinstance(value, str) or not MEMORY_ID.fullmatch(value):
-        raise InputError("A memory's id looks like mem-a3f2b8c1d4e5.")
-    return value
+    """A memory's id or its beginning, with or without `mem-`, in its stored form. Raises InputError
+    for anything else.
+    """
+    text = value.strip().lower() if isinstance(value, str) else ""
+    memory_id = f"mem-{text.removeprefix('mem-')}"
+    if not ID_BEGINNING.fullmatch(memory_id):
+        raise InputError(
+            "A memory's id looks like mem-a3f2b8c1d4e5; its beginning, such as mem-a3f2, is "
+            f"enough. {UNCHANGED}"
+        )
+    return memory_id
 
 
 def clean_ids(value: object) -> list[str]:
-    """The ids of memories. Raises InputError for anything but a list of them."""
+    """The ids of memories, as in `clean_id`. Raises InputError for anything but a list of them."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InputError("Give a list of ids.")
     return [clean_id(each) for each in value]

@@ -17,8 +17,6 @@ MAX_METADATA_CHARS = 200  # characters of such a text
 MAX_QUOTE_CHARS = 300  # characters of a quote
 # The name in a copy's metadata under which it says from whose store it was copied.
 COPIED_FROM = "from"
-# The tag of a memory that nobody asked to store. Storing the same text on request removes it.
-CAPTURED = "captured"
 # One write holds the lock and every vector at once: a thousand are about 50 MB of Python floats.
 MAX_BATCH = 1_000  # texts in one `store_many`
 

@@ -15,6 +15,9 @@ from .identity import AGENT_ID
 from .limits import COPIED_FROM
 
 MEMORY_ID = re.compile(r"mem-[0-9a-f]{12}")
+# The beginning of an id, which is enough where no other memory has it. With four digits, two of a
+# hundred memories share theirs in one of 14 stores; fewer digits could be a word.
+ID_BEGINNING = re.compile(r"mem-[0-9a-f]{4,12}")
 
 
 def new_memory_id() -> str:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from .errors import UNCHANGED, InputError, StorageError
 from .identity import without_project
-from .limits import CAPTURED, MAX_TAGS
+from .limits import MAX_TAGS
 from .memory import Memory
 from .points import Point, point_of
 
@@ -27,8 +27,6 @@ def merge(new: Memory, known: Memory | None) -> Memory:
     if known is None:
         return new
     tags = dict.fromkeys([*known.tags, *new.tags])
-    if not (CAPTURED in known.tags and CAPTURED in new.tags):
-        tags.pop(CAPTURED, None)
     if len(tags) > MAX_TAGS:
         raise InputError(
             f"With the tags it already has, this memory would have {len(tags)}; at most {MAX_TAGS} "

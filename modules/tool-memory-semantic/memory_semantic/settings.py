@@ -94,7 +94,7 @@ class StorageConfig(Settings):
     )
     read_only: bool = Field(False, description="whether a session gets only `memory_search`")
     usage: bool = Field(
-        False, description="whether searches record which memories they find, and when"
+        False, description="whether searches and recall record which memories they find, and when"
     )
     qdrant_url: Annotated[str, AfterValidator(clean_place)] = Field(
         default_factory=lambda: variable(SERVER_VARIABLE),

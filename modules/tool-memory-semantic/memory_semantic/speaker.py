@@ -79,6 +79,10 @@ _SENTENCE = re.compile(
     |\n(?![a-zà-ÿ`'\u2018"“„«「『(\[{{{_CUT}{_CODE}]|[*_~]+\w)|\Z)""",
     re.DOTALL | re.VERBOSE,
 )
+# A command of the app, and unlike it no path; how a question ends; the words of a statement.
+_COMMAND = re.compile(r"\s*/\w[\w-]*(?:\s|\Z)")
+_QUESTION = re.compile(r"[?\uff1f\u061f]\W*\Z")
+_STATED_WORDS = 3
 # Results of these repeat what is remembered, and who said that is known.
 _OWN_TOOLS = ("memory_search", "memory_store")
 _INTRODUCTION = re.compile(
@@ -150,10 +154,22 @@ def sentences(text: str) -> list[str]:
     return [each[0] for span in spans for each in _SENTENCE.finditer(own, *span)]
 
 
-def human_words(prompt: str) -> str:
-    """The same as one text, for a model to read: with … for quotations and code."""
-    text = "\n\n".join("\n".join(each.own for each in some) for some in paragraphs(prompt))
-    return re.sub(f"[{_CUT}{_CODE}]+", "…", text)
+def states(prompt: str) -> bool:
+    """Whether its human states something in `prompt`, which is no command of the app and not of a
+    skill: a whole sentence of three words or more that is no question. What it says does not count.
+    """
+    if _COMMAND.match(prompt) or is_of_skill(prompt):
+        return False
+    said = [each for some in paragraphs(prompt) for each in some if each.is_whole]
+    return any(
+        len(_WORD.findall(each.said)) >= _STATED_WORDS and not _QUESTION.search(each.said)
+        for each in said
+    )
+
+
+def is_of_skill(prompt: str) -> bool:
+    """Whether Amplifier wrote `prompt` for a skill, such as /remember."""
+    return _FILES.sub("", prompt).lstrip().startswith(SKILL_PROMPT)
 
 
 def _without_block(block: re.Match[str]) -> str:

@@ -170,13 +170,15 @@ class MemoryStorage:
         *,
         until: datetime | str | None = None,
         phrases: bool = True,
+        recorded: bool = True,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
         At most `limit` of them, and never more than `max_query_results`; only those stored from
         `since` to `until`, inclusive; with `tags`, only those with any of them; of these, what
-        `select` keeps. With `phrases`, those of a time that `query` names are boosted.
+        `select` keeps. With `phrases`, those of a time that `query` names are boosted. With the
+        setting `usage`, it is `recorded` as a search.
         """
         asked = self._clock()
         query = check.clean_text(query, "query")
@@ -199,8 +201,8 @@ class MemoryStorage:
                     memory.fit = memory.similarity
                 found = select(found)
                 store.find_newer(found)
-                if self.config.usage:
-                    usage.record(self.folder, found, asked, self._clock())
+                if self.config.usage and recorded:
+                    usage.record(self.folder, (m.id for m in found), asked, self._clock())
                 return found
 
             return await run(answer)
@@ -213,7 +215,9 @@ class MemoryStorage:
         return [memory for memory in found if memory.fit >= LEAST_FIT]
 
     async def get(self, memory_id: str) -> Memory | None:
-        """The memory with this id, or None."""
+        """The memory with this id, or None. Here and wherever an id is taken, its beginning is
+        enough, of at least four digits; raises InputError if several ids begin so.
+        """
         return next(iter(await self.with_ids([memory_id])), None)
 
     async def with_ids(self, ids: Iterable[str]) -> list[Memory]:
@@ -304,8 +308,16 @@ class MemoryStorage:
         """How many memories there are."""
         return await self.run(lambda store: store.count(), 0)
 
+    async def record_prompt(self, ids: Iterable[str], asked: datetime) -> None:
+        """With the setting `usage`, record what recall has shown before a prompt: the ids of these
+        memories, none if it was silent, and when it was `asked`. A failure is only logged.
+        """
+        if self.config.usage:
+            work = partial(usage.record, self.folder, ids, asked, self._clock(), prompt=True)
+            await run_blocking(work)
+
     def searches(self) -> list[Search]:
-        """The searches that were recorded with the setting `usage`, oldest first."""
+        """The searches and prompts that were recorded with the setting `usage`, oldest first."""
         return usage.searches(self.folder)
 
     async def check(self) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import combinations
 from uuid import UUID
 
 from . import ranking
-from .errors import damage
+from .errors import UNCHANGED, InputError, damage
 from .limits import (
     ALIKE,
     ALIKE_OF_OTHERS,
@@ -17,13 +17,15 @@ from .limits import (
     SAME,
     SAME_OF_OTHERS,
 )
-from .memory import Memory, timestamp_text
+from .memory import MEMORY_ID, Memory, timestamp_text
 from .merging import Merge, Stored, merge_all
 from .points import Condition, Point, Points, Question, StoreInfo, admits, pages, point_of
 from .times import Span
 
 Where = Sequence[Condition]
 
+# How many ids an error names that begin alike.
+_NAMED = 5
 # How many memories are compared to find those that are alike: others may be of another project.
 _NEAR = 20
 
@@ -85,8 +87,21 @@ class Store:
             most *= 2  # several have expired
 
     def with_ids(self, ids: Sequence[str]) -> list[Memory]:
-        """The memories with these ids, newest first; two may share one, though hardly ever."""
-        return self.newest(where=[("id", "any", list(ids))]) if ids else []
+        """The memories with these ids, newest first; two may share one, though hardly ever. In
+        place of an id may stand its beginning: raises InputError if several ids begin so.
+        """
+        if all(map(MEMORY_ID.fullmatch, ids)):
+            return self.newest(where=[("id", "any", list(ids))]) if ids else []
+        found = [memory for memory in self.scan() if memory.id.startswith(tuple(ids))]
+        for beginning in ids:
+            alike = sorted({memory.id for memory in found if memory.id.startswith(beginning)})
+            if len(alike) > 1:
+                named = ", ".join(alike[:_NAMED]) + (", …" if alike[_NAMED:] else "")
+                raise InputError(
+                    f"{len(alike):,} ids begin with {beginning}: {named}. Name one of them. "
+                    f"{UNCHANGED}"
+                )
+        return sorted(found, key=lambda memory: memory.timestamp, reverse=True)
 
     def scan(self, where: Where = (), vectors: bool = False) -> Iterator[Memory]:
         """All memories, in the order of their keys; read some at a time."""

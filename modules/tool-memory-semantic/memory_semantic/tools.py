@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import AgentMemoryError, InputError, shortage
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import DEFAULT_RESULTS, FITS
-from .memory import MEMORY_ID, Memory, Speaker, utc_now
+from .memory import ID_BEGINNING, Memory, Speaker, utc_now
 from .plaintext import without_tags
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class MemorySearchTool(MemoryTool):
         query = clean_text(query, "query")
         query, masked = await run_blocking(partial(storage.masked, query))
         missed = ""
-        if MEMORY_ID.fullmatch(query):
+        if ID_BEGINNING.fullmatch(query):
             memory = await storage.get(query)
             memories = [memory] if memory else []
         else:

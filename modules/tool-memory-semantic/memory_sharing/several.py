@@ -37,6 +37,7 @@ class SeveralStores(MemoryStorage):
         *,
         until: datetime | str | None = None,
         phrases: bool = True,
+        recorded: bool = True,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """Like `MemoryStorage.search`, in all stores that have the same embedding model. Of a text
@@ -50,6 +51,7 @@ class SeveralStores(MemoryStorage):
             tags=tags,
             until=until,
             phrases=phrases,
+            recorded=recorded,
             select=select,
         )
         others = await self._comparable()

@@ -124,6 +124,7 @@ class MemoryShareTool(_SharingTool):
         memory = await storage.get(memory_id)
         if memory is None:
             raise InputError(f"You have no memory {memory_id}. {UNCHANGED}")
+        memory_id = memory.id
         if memory.copied_from:
             raise InputError(
                 f"{memory_id} is a copy: only your own memories can be shared. {UNCHANGED}"

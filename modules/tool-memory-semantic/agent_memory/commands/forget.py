@@ -13,13 +13,13 @@ from ..session import Session, ask, confirm, fail, run
 from .memories import beginning, by_id
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage
+    from memory_semantic import Memory
 
 
 @command(
     "forget mem-a3f2b8c1d4e5",
     'forget "the coffee machine"',
-    "forget --tag captured --since 1d",
+    "forget --tag draft --since 1d",
     "forget --before 2025-01-01 --yes",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]... | WORDS")
@@ -44,11 +44,12 @@ def forget(
         raise click.UsageError("Name memories by ids or words, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
-    dropped = [] if ids else _drop_waiting(session, tags, since, before, yes)
-    storage = session.storage if dropped else session.existing
+    storage = session.existing
     if ids:
+        from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
         try:
-            doomed = by_id(session, ids)
+            ids = clean_ids(ids)
         except InputError:  # these are words
             if yes or any(each.startswith("mem-") for each in ids):
                 raise
@@ -58,47 +59,16 @@ def forget(
             if found and not doomed:
                 session.out.note("Nothing was changed.")
                 return
+        else:
+            doomed = by_id(session, ids)
     else:
         found = run(storage.get_recent(None, since, before, tags))
         ids = [memory.id for memory in found if not before or memory.timestamp < before]
         doomed = run(storage.with_ids(ids))
-    _forget(session, storage, doomed, dropped, yes)
+    _forget(session, doomed, yes)
 
 
-def _drop_waiting(
-    session: Session,
-    tags: Sequence[str],
-    since: datetime | None,
-    before: datetime | None,
-    yes: bool,
-) -> list[str]:
-    """Drop what waits to be stored; returns the ids. It needs no store, which may be out of use."""
-    from memory_semantic import Waiting  # here, because help loads nothing heavy
-
-    waiting, labels = Waiting(session.storage), {tag.lower() for tag in tags}
-    unwanted = [
-        memory
-        for memory in waiting.memories()
-        if (not labels or labels & set(memory.tags))
-        and (not since or memory.timestamp >= since)
-        and (not before or memory.timestamp < before)
-    ]
-    ids = [memory.id for memory in unwanted]
-    if ids:
-        session.out.first_memories(unwanted)
-        confirm(f"Drop {counted(len(ids))} of {session.agent}, not stored yet?", yes)
-        waiting.drop(ids)
-        session.out.line(f"Dropped before they were stored: {len(ids):,}.")
-    return ids
-
-
-def _forget(
-    session: Session,
-    storage: "MemoryStorage",
-    doomed: Sequence["Memory"],
-    dropped: Sequence[str],
-    yes: bool,
-) -> None:
+def _forget(session: Session, doomed: Sequence["Memory"], yes: bool) -> None:
     session.out.first_memories(doomed)
     sentence, ids = "", [memory.id for memory in doomed]
     again: list[str] = []
@@ -106,13 +76,13 @@ def _forget(
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
         again = _delete(session, doomed)
         sentence = session.place.forgotten
-    result = {"agent": session.agent, "forgotten": [*dropped, *ids]}
+    result = {"agent": session.agent, "forgotten": ids}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
         session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
         if again:
             session.out.note(f"What they had replaced holds again: {', '.join(again)}")
-    elif not dropped:
+    else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
 
 

@@ -1,6 +1,5 @@
 """See and correct: `search`, `store`, `pin`, `list` and `show`."""
 
-import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from ..session import FIRST_STORE, Session, fail, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
-_ID, _EXAMPLE = re.compile(r"mem-[0-9a-f]{1,12}"), "mem-a3f2b8c1d4e5"  # or its beginning
 # The list of agents does not wait long for a store that is in use.
 _PATIENCE_SECONDS = 2
 # Of a rule, recall shows this many characters.
@@ -277,17 +275,13 @@ def beginning(memory: "Memory") -> str:
 
 
 def by_id(session: Session, ids: Sequence[str]) -> list["Memory"]:
-    """The memories with these ids, with or without `mem-`, or only as much of the beginning as no
-    other id shares. If one is missing or could be several, the command ends.
-    """
-    asked = dict.fromkeys(f"mem-{text.strip().lower().removeprefix('mem-')}" for text in ids)
-    if not all(map(_ID.fullmatch, asked)):
-        raise InputError(f"A memory's id looks like {_EXAMPLE}. Nothing was changed.")
-    storage, whole = session.existing, all(len(id) == len(_EXAMPLE) for id in asked)
-    memories = run(storage.with_ids(asked) if whole else storage.get_recent(None))
+    """The memories with these ids, or ids that begin so. If one is missing, the command ends."""
+    from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
+    asked = clean_ids(ids)
+    memories = run(session.existing.with_ids(asked))
     found = {id: [memory for memory in memories if memory.id.startswith(id)] for id in asked}
     for id, of_id in found.items():
-        if len({memory.id for memory in of_id}) != 1:
-            number = "several memories" if of_id else "no memory"
-            fail(f"{session.agent} has {number} {id}. Nothing was changed.")
+        if not of_id:
+            fail(f"{session.agent} has no memory {id}. Nothing was changed.")
     return list({memory.key: memory for of_id in found.values() for memory in of_id}.values())

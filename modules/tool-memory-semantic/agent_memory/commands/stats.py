@@ -1,6 +1,6 @@
 """The overview, in the terminal and as a page: `stats`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ _MOST = 5  # how many of the most recalled memories are shown
 def stats(session: Session, html: str | None) -> None:
     """Show numbers, growth and tags over time.
 
-    With the setting `usage: true`, also shows which memories searches find, and how many they do
-    not find.
+    With the setting `usage: true`, also shows which memories searches find and recall shows, how
+    many neither does, and at how many prompts recall was silent.
 
     With --html, writes a page for the browser: a list, the memories over time, and search; with the
     extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing
@@ -52,7 +52,7 @@ def stats(session: Session, html: str | None) -> None:
         ("stored", charts.span(numbers)),
         ("server", session.place.address) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
-        *([("searches", _searches(usage))] if usage else []),
+        *(_use(usage) if usage else []),
     ):
         session.out.line(f"{name:<10}{value}")
     charts.draw(numbers, session.out)
@@ -60,9 +60,14 @@ def stats(session: Session, html: str | None) -> None:
         _draw(usage, memories, session.out)
 
 
-def _searches(usage: dict[str, Any]) -> str:
-    number, since = sum(usage["searches"].values()), local_time(usage["first"])
-    return f"{number:,} since {since:.10}, median {usage['milliseconds']:,.0f} ms"
+def _use(usage: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """How many searches and prompts there were, as far as there were any."""
+    since = f"since {local_time(usage['first']):.10}"
+    if number := sum(usage["searches"].values()):
+        yield "searches", f"{number:,} {since}, median {usage['milliseconds']:,.0f} ms"
+    if number := usage["prompts"]["number"]:
+        silent = usage["prompts"]["silent"] / number
+        yield "prompts", f"{number:,} {since}, recall was silent at {silent:.0%}".replace("%", " %")
 
 
 def _draw(usage: dict[str, Any], memories: Sequence["Memory"], out: Output) -> None:

@@ -5,7 +5,6 @@
     memories.jsonl              the journal, a second whole copy (journal.py)
     damaged-1/                  a shard that a repair could not read whole (repair.py)
     usage.jsonl, usage.old.jsonl  what searches have found, if that is recorded (usage.py)
-    waiting.jsonl, queue, lock  what capture could not store yet (waiting.py)
     qdrant.db/                  the database
         queue, lock             one process at a time (door.py)
         manifest.json           what the store is, which shard is valid
