@@ -74,7 +74,7 @@ async def _measure(log: Callable[[str], None]) -> Row:
 
 async def _users(root: str, some: Sequence[Row], parent: str | None) -> list[bool]:
     """Which of these are the user's, as `memory_store` answers."""
-    return [(await _turn(root, row, parent))[-1]["said_by"] == "user" for row in some]
+    return [(await _turn(root, row, parent))[-1].get("said_by") == "user" for row in some]
 
 
 async def _turn(root: str, row: Row, parent: str | None = None) -> list[Row]:
