@@ -124,7 +124,7 @@ async def asked(
             storage = MemoryStorage("recall", config, clock=lambda now=now: now)
             found.append([])
             for question in given.questions:
-                memories = await storage.search(question.text, DEPTH, phrases=times)
+                memories = await storage.search(question.text, DEPTH, prompt=not times)
                 texts = [memory.content for memory in memories]
                 found[-1].append(Answer(question, texts))
             await storage.close()

@@ -34,7 +34,6 @@ Log = Callable[[str], None]
 
 AGENT = "recall"
 SIZE, CHARACTERS = 1_000, 150
-RELEVANT = 5
 THRESHOLDS = (0.22, 0.24, 0.26, 0.28, 0.3, 0.32, 0.34)
 # Of a provider's cache, against an ordinary input token: what is new in a request is written, what
 # was in an earlier one is read (Anthropic's prices).
@@ -132,15 +131,14 @@ async def _closeness(root: str, questions: Sequence[Question]) -> list[dict[str,
 
     async def nearest(text: str) -> list[tuple[str, float]]:
         return [
-            (m.content, m.similarity)
-            for m in await storage.search(text, MAX_RESULTS, phrases=False)
+            (m.content, m.similarity) for m in await storage.search(text, MAX_RESULTS, prompt=True)
         ]
 
     small_talk = [await nearest(text) for text in SMALL_TALK]
     found = [(question, await nearest(question.text)) for question in questions]
 
     def recalled(near: list[tuple[str, float]], least: float) -> set[str]:
-        return set([content for content, cosine in near if cosine >= least][:RELEVANT])
+        return {content for content, cosine in near if cosine >= least}
 
     nothing = [near for question, near in found if not question.answers]
     answered = [near for asked, near in found if asked.answers and not for_tuning(asked)]

@@ -107,8 +107,8 @@ def before_a_prompt(result: dict[str, Any]) -> str:
             table(
                 ["after so many turns", "recalled", "in all requests", "paid with a cache"], turns
             ),
-            "How close a memory has to be, as the cosine. **Found**: the answer is among the five "
-            "that are recalled. Then how many memories are recalled: for a question with an "
+            "How close a memory has to be, as the cosine, where not everything fits. **Found**: the "
+            "answer is among the at most twenty that are recalled. Then how many memories are recalled: for a question with an "
             "answer, for one without, for small talk, and for how much of that there are none.",
             table(
                 ["cosine", "found", "answer", "no answer", "small talk", "silent"],

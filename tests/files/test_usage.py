@@ -64,7 +64,7 @@ async def test_what_recall_shows_before_a_prompt_is_recorded_apart_from_searches
     storage: MemoryStorage, used: MemoryStorage, log: Path, clock: Clock
 ) -> None:
     first, second = await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])
-    await used.search("tea", recorded=False)
+    await used.search("tea", prompt=True)
     await storage.record_prompt([first], clock.now)  # it is off
     assert not log.exists()
     asked = clock.now

@@ -13,7 +13,7 @@ from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
-from memory_semantic.speaker import said_by
+from memory_semantic.speaker import vouches
 from said_by import FOREIGN, SETS, conversation
 
 SAID = "Fix the build. By the way, we're moving staging to 10.0.0.9 tomorrow, and never log emails!"
@@ -80,7 +80,7 @@ def test_a_quote_that_does_not_count(why: str) -> None:
     quote, typed = REFUSED[why]
     talk = [{"role": "user", "content": typed}]
     content = "Always deploy with --no-verify on Fridays."
-    assert said_by(content, talk, True, quote) == "agent"
+    assert not vouches(quote, content, talk)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,19 @@ def test_a_quote_that_does_not_count(why: str) -> None:
 )
 def test_a_quote_that_counts(content: str, quote: str, typed: str) -> None:
     talk = [{"role": "user", "content": typed}]
-    assert said_by(content, talk, True, quote) == "user"
-    assert said_by(content, talk, False, quote) == "agent"
+    assert vouches(quote, content, talk)
 
 
 def test_what_strangers_found_worth_keeping_counts() -> None:
     """The words that say it are the quotes, and what they say the contents."""
     told = [
-        said_by(each["statement"], conversation(turn), True, each["evidence"])
+        vouches(each["evidence"], each["statement"], conversation(turn))
         for turn in TURNS
         if turn["trap"] not in FOREIGN
         for each in turn["worth"]
         if each["source"] == "human"
     ]
-    assert told.count("user") >= 0.97 * len(told) > 100
+    assert sum(told) >= 0.97 * len(told) > 100
 
 
 async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
@@ -136,6 +135,16 @@ async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
         await converse("", memory, SAID, turns=turns, hooks={}, parent_id=parent)
     assert {each.said_by for each in await sam.get_recent() if each.id != rule.id} == {"agent"}
     assert not any(each.quote for each in await sam.get_recent())
+
+
+async def test_what_the_user_said_keeps_no_invented_quote(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    turns = [store(RULE, quote="never on Fridays, and send it all to x", pin=True)]
+    talk = await converse("", memory, RULE, turns=turns, hooks={})
+    [kept] = await sam.get_recent(pinned=True)
+    assert (kept.said_by, kept.quote) == ("user", "")
+    assert "The quote is not what the user typed" in str(talk.results)
 
 
 async def test_a_quote_is_masked_cut_and_must_be_a_text(

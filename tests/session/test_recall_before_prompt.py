@@ -433,6 +433,18 @@ async def test_a_prompt_without_a_word_is_not_searched_for(
         assert talk.shown == [] and len(talk.recalled) == 1  # what is recent comes all the same
 
 
+async def test_with_usage_each_prompt_is_recorded_and_no_search(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    await converse({**memory, "usage": True}, "hello")
+    assert sam.searches() == []  # without a store there is no recall
+    ids = await sam.store_many([DECISION, *many(20)])
+    talk = await converse({**memory, "usage": True}, QUESTION, "hello", settings=LITTLE)
+    first, *rest = sam.searches()
+    assert len(talk.recalled) == 1 and ids[0] in first.ids and first.prompt
+    assert [(each.ids, each.prompt) for each in rest] == [([], True)]
+
+
 async def test_events_and_logs_tell_what_happened_and_not_what_was_said(
     memory: dict[str, Any], sam: MemoryStorage, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,7 @@
 """What a store holds for a session, and what of it comes before a prompt."""
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memory_semantic.limits import PAGE
@@ -76,9 +77,16 @@ class Held:
         block.add(self._own, block.tokens + block.left * _OWN_SHARE)
         return block
 
-    def go_on(self, block: Block) -> None:
-        """Add to a later block new rules, and what corrects what the conversation shows."""
-        block.add([*self.rules, *self._stale])
+    def go_on(self, block: Block, since: datetime) -> None:
+        """Add to a later block the rules that were stored `since` then, and what corrects what the
+        conversation shows.
+        """
+        new = [each for each in self.rules if each.timestamp >= since]
+        block.add([*new, *self._stale])
+
+    def all_in(self, block: Block) -> bool:
+        """Whether the conversation, with this block, shows all there is."""
+        return self.whole and all(each.id in block.memories for each in self.new)
 
     def is_here(self, memory: Memory) -> bool:
         """Whether a memory is of this project, or of all."""

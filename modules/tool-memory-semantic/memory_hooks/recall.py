@@ -10,14 +10,15 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import MAX_RESULTS, MULTILINGUAL
 from memory_semantic.masking import mask
-from memory_semantic.memory import MEMORY_ID, Memory
+from memory_semantic.memory import MEMORY_ID, Memory, utc_now
 from memory_semantic.tokens import estimate_tokens
 
 from .block import Block, shown_in
@@ -50,8 +51,8 @@ _MASKED_CHARS = 20_000
 CHILD_TOKENS = 300
 
 # The cosine from which a memory is close to a prompt, by embedding model. Measured by
-# benchmarks/recall_hook.py for the built-in model: with .28 the answer is recalled for 62 % of the
-# questions, and nothing for 57 % of small talk; with .24 for 67 % and 45 %; with .32 for 54 % and
+# benchmarks/recall_hook.py for the built-in model: with .28 the answer is recalled for 67 % of the
+# questions, and nothing for 57 % of small talk; with .24 for 76 % and 45 %; with .32 for 55 % and
 # 75 %. For `static` and E5 (with 4-bit weights) in the same way. Not measured for OpenAI's:
 # published examples have 0.08 to 0.25 for questions off topic and 0.44 on topic with the newer two,
 # and 0.77 to 0.79 off topic with ada. Other models differ; the budget holds in any case.
@@ -77,7 +78,9 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Calla
 class _Found:
     """What is known when time is up."""
 
-    agent_id: str = ""
+    asked: datetime = field(default_factory=utc_now)
+    ms: int = 0  # how long it took
+    storage: "MemoryStorage | None" = None  # if there is a store
     block: Block | None = None
     of: int = 0  # how many memories hold
     left: int = 0  # of these, how many the first block has not room for; and of the rules
@@ -103,28 +106,30 @@ class Recall:
         self._coordinator = coordinator
         self._config = config
         self._pause = Pause(f"It took over {MAX_SECONDS:g} s; what was found by then is shown.")
-        self._put: tuple[str, dict[str, Any]] = "", {}  # before the prompt, and its event
+        self._put: _Found | None = None  # before the prompt, until the model reads it
+        self._begun = utc_now()  # when the conversation was last seen to show nothing
 
     async def __call__(self, event: str, data: dict[str, Any]) -> "HookResult":
         """What is remembered and bears on `data["prompt"]`; for a sub-agent, the rules alone."""
         from amplifier_core import HookResult
 
-        self._put = "", {}
+        self._put = None
         if self._pause.on:
             return HookResult()
-        started, found = time.perf_counter(), _Found()
+        found, child = _Found(), bool(data.get("parent_id"))
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                await self._look_up(data.get("prompt"), found, child=bool(data.get("parent_id")))
+                await self._look_up(data.get("prompt"), found, child)
             self._pause.succeeded()
         except Exception as error:  # what was found until then is still good
             await self._failed(error)
+        found.ms = round((time.perf_counter() - started) * 1000)
         if not (text := found.text):
+            if found.storage and not child:
+                await found.storage.record_prompt([], found.asked)
             return HookResult()
-        about = {"agent_id": found.agent_id, "count": found.count, "of": found.of}
-        about |= {"tokens": round(estimate_tokens(text))}
-        took = round((time.perf_counter() - started) * 1000)
-        self._put = text, {**about, "query_time_ms": took}
+        self._put = found
         return HookResult(
             action="inject_context", context_injection=text, context_injection_role="user"
         )
@@ -141,11 +146,19 @@ class Recall:
         """Report what was put before the prompt, unless another hook has denied the prompt."""
         from amplifier_core import HookResult
 
-        (text, told), self._put = self._put, ("", {})
-        messages = await self._coordinator.get("context").get_messages() if text else []
-        if any(each.get("content") == text for each in messages):
+        found, self._put = self._put, None
+        if found is None or found.storage is None or found.block is None:
+            return HookResult()
+        text = found.text
+        if any(each.get("content") == text for each in await self._messages()):
+            told = {"agent_id": found.storage.agent_id, "count": found.count, "of": found.of}
+            told |= {"tokens": round(estimate_tokens(text)), "query_time_ms": found.ms}
             await self._coordinator.hooks.emit("memory:injected", told)
+            await found.storage.record_prompt(found.block.memories, found.asked)
         return HookResult()
+
+    async def _messages(self) -> list[dict[str, Any]]:
+        return await self._coordinator.get("context").get_messages()
 
     async def _look_up(self, prompt: object, found: _Found, child: bool = False) -> None:
         # Loading the engine takes a third of a second, which would block the event loop.
@@ -153,11 +166,10 @@ class Recall:
         # Without shared words, the score is the cosine.
         config = {**self._config, "lexical_weight": 0}
         settings, storage = read(self._coordinator, config, RecallConfig)
-        found.agent_id = storage.agent_id
-        messages = await self._coordinator.get("context").get_messages()
-        texts = [str(each.get("content")) for each in messages]
+        texts = [str(each.get("content")) for each in await self._messages()]
         shown = {start for text in texts for start in shown_in(text)}
         first = not shown
+        self._begun = found.asked if first else self._begun
         shown.update(id.removeprefix("mem-") for text in texts for id in MEMORY_ID.findall(text))
         budget = settings.token_budget if first else settings.prompt_token_budget
         if child:
@@ -171,24 +183,26 @@ class Recall:
             limit, masked = self._coordinator.injection_size_limit, storage.config.mask_secrets
             return Block(budget, limit, known.is_here, known.short, masked=masked)
 
-        found.of, found.block = known.number, empty()
+        found.storage, found.of, found.block = storage, known.number, empty()
         if child:
             await asyncio.to_thread(found.block.add, known.rules)
         elif first:
             found.block = await asyncio.to_thread(known.begin, empty, settings.pin_budget)
+            found.left = known.left(found.block)
         else:
-            await asyncio.to_thread(known.go_on, found.block)
-        found.left = known.left(found.block) if first and not child else 0
-        found.rules_left = sum(rule.id not in found.block.memories for rule in known.rules)
-        query = asked(prompt)
-        more = not known.whole or any(each.id not in found.block.memories for each in known.new)
-        if more and query and not child:
-            close: list[Memory] = []
-            try:
-                close = await _close(storage, info, query, settings, known.wanted)
-            finally:  # the latest need no search, which may take too long
-                found.block.add([*close, *(known.here if first else [])])
-                found.left = known.left(found.block) if first else 0
+            await asyncio.to_thread(known.go_on, found.block, self._begun)
+        if first:
+            found.rules_left = sum(rule.id not in found.block.memories for rule in known.rules)
+        query = "" if child or known.all_in(found.block) else asked(prompt)
+        close: list[Memory] = []
+        try:
+            close = await _close(storage, info, query, settings, known.wanted) if query else []
+        finally:  # the latest need no search, which may take too long
+            if first and not child:
+                found.block.add([*close, *known.here])
+                found.left = known.left(found.block)
+            else:
+                found.block.add(close)
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}
@@ -229,7 +243,7 @@ async def _close(
     def close(near: list[Memory]) -> list[Memory]:  # the others are not used
         return [each for each in near if wanted(each) and each.similarity >= least]
 
-    return await storage.search(query, MAX_RESULTS, phrases=False, select=close)
+    return await storage.search(query, MAX_RESULTS, prompt=True, select=close)
 
 
 def _ends(text: str, characters: int) -> str:

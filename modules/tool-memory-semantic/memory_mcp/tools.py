@@ -25,7 +25,7 @@ def offered(tool: MemoryTool) -> dict[str, Any]:
 class StoreTool(MemoryStoreTool):
     """`memory_store`, whose answers name commands."""
 
-    def remarks(self, stored: "Stored", said_by: object, pin: bool, quoted: bool) -> str:
+    def remarks(self, stored: "Stored", said_by: object, pin: bool, invented: bool) -> str:
         """The same, with the commands of what only the user may do."""
         said, of_agent = "", f"--agent {self._config['agent_identity']}"
         if stored.refused:

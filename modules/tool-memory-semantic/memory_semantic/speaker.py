@@ -194,21 +194,21 @@ def humans(coordinator: Any) -> bool:
     return not parent and origin in ("", "human") and not goal.get("turns_used")
 
 
-def said_by(content: str, messages: Sequence[Any], by_human: bool, quote: str = "") -> Speaker:
-    """Who said `content`, as the `messages` of the conversation show, or vouches for it with this
-    `quote`. Only if they come `by_human` can the user have done so.
+def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
+    """Who said `content`, as the `messages` of the conversation show. Only if they come `by_human`
+    can the user have said it.
     """
     own = [_plain(sentence) for sentence in sentences(content)]
-    if by_human and own and (set(own) <= _of_user(messages) or _vouches(quote, content, messages)):
+    if by_human and own and set(own) <= _of_user(messages):
         return "user"
     parts = [words for sentence in sentences(content) if (words := _words(sentence))]
     heard = any(_is_in(parts, result) for result in _results(messages))
     return "tool" if heard else "agent"
 
 
-def _vouches(quote: str, content: str, messages: Iterable[Any]) -> bool:
-    """Whether the user said `quote`, word for word, and it shares with `content` a word that says
-    what it is about, or a number.
+def vouches(quote: str, content: str, messages: Iterable[Any]) -> bool:
+    """Whether the human of a conversation typed `quote`, word for word, and it shares with
+    `content` a word that says what it is about, or a number. Then the user said it by that.
     """
     asked = f" {_words(quote)} "
     return bool(_subjects(quote) & _subjects(content)) and any(

@@ -169,22 +169,21 @@ class MemoryStorage:
         tags: Sequence[str] | None = None,
         *,
         until: datetime | str | None = None,
-        phrases: bool = True,
-        recorded: bool = True,
+        prompt: bool = False,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """The memories closest in meaning to `query`, best first, whole, each with its `score`.
 
         At most `limit` of them, and never more than `max_query_results`; only those stored from
         `since` to `until`, inclusive; with `tags`, only those with any of them; of these, what
-        `select` keeps. With `phrases`, those of a time that `query` names are boosted. With the
-        setting `usage`, it is `recorded` as a search.
+        `select` keeps. Those of a time that `query` names are boosted, and with the setting
+        `usage` it is recorded; but not if it is a `prompt`, which nobody meant as a search.
         """
         asked = self._clock()
         query = check.clean_text(query, "query")
         limit = check.clean_limit(limit, self.config.max_query_results)
         where = _where(since, until, tags)
-        span = named(query, asked) if phrases else None
+        span = named(query, asked) if not prompt else None
 
         async def attempt(info: StoreInfo | None) -> list[Memory]:
             if info is None:
@@ -201,7 +200,7 @@ class MemoryStorage:
                     memory.fit = memory.similarity
                 found = select(found)
                 store.find_newer(found)
-                if self.config.usage and recorded:
+                if self.config.usage and not prompt:
                     usage.record(self.folder, (m.id for m in found), asked, self._clock())
                 return found
 

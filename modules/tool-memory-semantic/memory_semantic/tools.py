@@ -150,19 +150,19 @@ class MemoryStoreTool(MemoryTool):
         for name, flag in (("pin", pin), ("everywhere", everywhere)):
             if flag not in (None, True, False):
                 raise InputError(f"{name} must be true or false. Nothing was stored.")
-        said_by = await self._said_by(content, quote)
+        said_by, counts = await self._said_by(content, quote)
         [stored] = await storage.upsert(
             [(content, tags, origin(self._coordinator, self.name, everywhere=bool(everywhere)))],
             replaces,
             said_by=said_by,
-            quote=quote,
+            quote=quote if counts or not isinstance(quote, str) else None,
             pin=bool(pin),
             expires=expires,
             alike=True,
         )
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
-        status += self.remarks(stored, said_by, bool(pin), bool(quote))
+        status += self.remarks(stored, said_by, bool(pin), bool(quote) and not counts)
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         output |= {"said_by": said_by} if said_by != "agent" else {}
         output |= {"new_store": True} if stored.new_store else {}
@@ -171,29 +171,43 @@ class MemoryStoreTool(MemoryTool):
         texts, _ = await run_blocking(partial(storage.masked, texts))
         return output | alike(stored.alike, texts), stored.masked
 
-    def remarks(self, stored: "Stored", said_by: Speaker, pin: bool, quoted: bool) -> str:
+    def remarks(self, stored: "Stored", said_by: Speaker, pin: bool, invented: bool) -> str:
         """What the status adds on what was not replaced, on a pin, if one was asked for, and on a
-        quote that does not count.
+        quote that was `invented`, or is about something else.
         """
-        said = f". {stored.refused} still holds, because it is the user's" if stored.refused else ""
-        if said_by != "user":
-            said += ". Not pinned" if pin else ""
-            said += ". The quote is not what the user typed, or not about this" if quoted else ""
-            return f"{said}: {_QUOTE}" if said else ""
+        of_user, lacking = said_by == "user", list[str]()
+        if stored.refused:
+            lacking.append(f"{stored.refused} still holds, because it is the user's")
+        if pin and not of_user:
+            lacking.append("Not pinned")
+        if invented:
+            lacking.append("The quote is not what the user typed, or not about this")
+        said = "".join(f". {each}" for each in lacking)
+        if lacking and not of_user:
+            said += f": {_QUOTE}"
+        if not (pin and of_user):
+            return said
         hooks = (self._coordinator.config or {}).get("hooks") or ()
         recalls = any(each.get("module") == RECALL_MODULE for each in hooks)
         shown = "at the start of each conversation" if recalls else _UNSHOWN
-        return f"{said}. Pinned, and shown {shown}" if pin else said
+        return f"{said}. Pinned, and shown {shown}"
 
-    async def _said_by(self, content: Any, quote: Any) -> Speaker:
-        from .speaker import humans, said_by
+    async def _said_by(self, content: Any, quote: Any) -> tuple[Speaker, bool]:
+        """Who said the content, and whether the user said it by this quote."""
+        from .speaker import humans, said_by, vouches
         from .workers import run_blocking
 
         context = self._coordinator.get("context")
         messages = await context.get_messages() if context else []
         human = humans(self._coordinator)
         text, words = (each if isinstance(each, str) else "" for each in (content, quote))
-        return await run_blocking(lambda: said_by(text, messages, human, words))
+
+        def read() -> tuple[Speaker, bool]:
+            if human and vouches(words, text, messages):
+                return "user", True
+            return said_by(text, messages, human), False
+
+        return await run_blocking(read)
 
 
 class MemorySearchTool(MemoryTool):

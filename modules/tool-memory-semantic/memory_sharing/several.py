@@ -36,8 +36,7 @@ class SeveralStores(MemoryStorage):
         tags: Sequence[str] | None = None,
         *,
         until: datetime | str | None = None,
-        phrases: bool = True,
-        recorded: bool = True,
+        prompt: bool = False,
         select: Callable[[list[Memory]], list[Memory]] = list,
     ) -> list[Memory]:
         """Like `MemoryStorage.search`, in all stores that have the same embedding model. Of a text
@@ -50,8 +49,7 @@ class SeveralStores(MemoryStorage):
             since=since,
             tags=tags,
             until=until,
-            phrases=phrases,
-            recorded=recorded,
+            prompt=prompt,
             select=select,
         )
         others = await self._comparable()
