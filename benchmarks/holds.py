@@ -40,7 +40,6 @@ from scripted import LOOPS, scripted_session
 Row = dict[str, Any]
 Log = Callable[[str], None]
 
-HERE = Path(__file__).parent
 AGENT = "holds"
 PROJECTS = ("shop", "site", "pipeline")
 # Beside the week's: from the other sets, in one of its projects, another or none, half of them the
@@ -50,7 +49,7 @@ OTHERS, OTHER_PROJECTS, OTHER_DAYS = 600, (*PROJECTS, "billing", "garden", ""), 
 
 def rows(name: str) -> list[Row]:
     """The lines of a set in `holds/`, or in another folder beside this file."""
-    file = HERE / (name if "/" in name else f"holds/{name}")
+    file = Path(__file__).parent / (name if "/" in name else f"holds/{name}")
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
@@ -122,7 +121,9 @@ async def _execute(opened: AmplifierSession, prompt: str) -> bool:
 
 
 async def _week(root: str, loop: str) -> Row:
-    """Live through the week. At which turns the reminder came, by kind: how many of how many."""
+    """Live through the week: of how many statements and corrections, and turns of each kind, how
+    many counted, and had a reminder before them.
+    """
     store, ids = storage(root), dict[str, str]()
     asked, reminded = Counter[str](), Counter[str]()
     for (_, project), some in groupby(WEEK, key=lambda row: (row["day"], row["project"])):
@@ -130,23 +131,25 @@ async def _week(root: str, loop: str) -> Row:
         turns = [[call(row, ids), "Noted."] if "name" in row else ["Done."] for row in said]
         async with session(root, loop, [*chain(*turns)], project) as opened:
             for row in said:
-                kind = row.get("kind", "statement" if "quote" in row else "task")
+                kind = (
+                    "statement" if "quote" in row else "task" if "name" in row else "nothing said"
+                )
                 asked[kind] += 1
                 reminded[kind] += await _execute(opened, row["prompt"])
         known = {memory.content: memory.id for memory in await store.get_recent(None)}
         ids |= {row["name"]: known[row["content"]] for row in said if "name" in row}
     told = [row["prompt"] for row in WEEK if "quote" in row][:10]
-    for kind, parent, origin in (("sub-agent", "parent", "human"), ("program", None, "program")):
+    for parent, origin in (("parent", "human"), (None, "program")):
         with patch.dict(os.environ, AMPLIFIER_SESSION_ORIGIN=origin):
             async with session(root, loop, [], parent_id=parent) as opened:
-                asked[kind] = len(told)
-                reminded[kind] = sum([await _execute(opened, prompt) for prompt in told])
+                asked["no human"] += len(told)
+                reminded["no human"] += sum([await _execute(opened, prompt) for prompt in told])
     known = {memory.content: memory for memory in await store.get_recent(None)}
     quoted = [known[row["content"]] for row in WEEK if "quote" in row]
     users = sum(memory.said_by == "user" for memory in quoted)
     gone = sum(memory.replaced_by is not None for memory in known.values())
-    stored = {"the user's": [users, len(quoted)], "replaced": [gone, len(GONE)]}
-    return stored | {kind: [reminded[kind], asked[kind]] for kind in asked}
+    counts = {kind: [reminded[kind], asked[kind]] for kind in asked}
+    return {"the user's": [users, len(quoted)], "replaced": [gone, len(GONE)], **counts}
 
 
 async def _first_prompts(root: str, loop: str, log: Log) -> Row:
@@ -198,19 +201,19 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
 
 async def _add_others(root: str) -> None:
     """Put other memories beside those of the week."""
-    sets = ("recall/memories.jsonl", "recall/everyday.jsonl", "corrections/chains.jsonl")
-    lines = [row for name in sets for row in rows(name)]
+    sets = ("recall/memories", "recall/everyday", "holds/notes", "corrections/chains")
+    lines = [row for name in sets for row in rows(f"{name}.jsonl")]
     texts = [row["content"] for row in lines if "content" in row]
-    texts += [row["content"] for row in rows("notes.jsonl")]
     texts += [text for row in lines for text in row.get("texts", ())]
     about = {name: await project(root, name) for name in OTHER_PROJECTS if name} | {"": {}}
     chosen, memories = random.Random(0), list[Memory]()
     for text in chosen.sample(list(dict.fromkeys(texts)), OTHERS):
         where = about[chosen.choice(OTHER_PROJECTS)]
         aged = utc_now() - timedelta(days=max(0.0, chosen.uniform(-OTHER_DAYS / 9, OTHER_DAYS)))
-        by_user = chosen.random() < 0.5
         memory = Memory(agent_id=AGENT, content=text, timestamp=aged, metadata=where)
-        memory.said_by, memory.quote = ("user", text[:300]) if by_user else ("agent", "")
+        memory.said_by, memory.quote = (
+            ("user", text[:300]) if chosen.random() < 0.5 else ("agent", "")
+        )
         memories.append(memory)
     await storage(root).restore(memories)
 
