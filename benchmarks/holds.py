@@ -53,7 +53,7 @@ def rows(name: str) -> list[Row]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-WEEK, PROMPTS, TURNS = rows("week.jsonl"), rows("prompts.jsonl"), rows("adversarial.jsonl")
+WEEK, PROMPTS = rows("week.jsonl"), rows("prompts.jsonl")
 MEMORIES = {row["name"]: row for row in WEEK if "name" in row}
 GONE = {row["replaces"] for row in WEEK if "replaces" in row}
 RULES = {name: row for name, row in MEMORIES.items() if row.get("pin") and name not in GONE}
@@ -116,14 +116,11 @@ async def _execute(opened: AmplifierSession, prompt: str) -> bool:
     """One prompt; returns whether a reminder to store came before it."""
     await opened.execute(prompt)
     texts = texts_of(requests_of(opened)[-1])
-    at = texts.index(prompt)
-    return texts[at - 1 : at] == [REMINDER]
+    return REMINDER in texts[: texts.index(prompt)][-1:]
 
 
 async def _week(root: str, loop: str) -> Row:
-    """Live through the week: of how many statements and corrections, and turns of each kind, how
-    many counted, and had a reminder before them.
-    """
+    """Live through it: of how many statements, corrections and turns how many were taken as such."""
     store, ids = storage(root), dict[str, str]()
     asked, reminded = Counter[str](), Counter[str]()
     for (_, project), some in groupby(WEEK, key=lambda row: (row["day"], row["project"])):
@@ -131,9 +128,8 @@ async def _week(root: str, loop: str) -> Row:
         turns = [[call(row, ids), "Noted."] if "name" in row else ["Done."] for row in said]
         async with session(root, loop, [*chain(*turns)], project) as opened:
             for row in said:
-                kind = (
-                    "statement" if "quote" in row else "task" if "name" in row else "nothing said"
-                )
+                kind = "nothing said" if "kind" in row else "task"
+                kind = "statement" if "quote" in row else kind
                 asked[kind] += 1
                 reminded[kind] += await _execute(opened, row["prompt"])
         known = {memory.content: memory.id for memory in await store.get_recent(None)}
