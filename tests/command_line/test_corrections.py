@@ -80,11 +80,11 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
     first = stored(command, "The first rule, which is the oldest of all of them.")
     assert not command.run("pin", first).stderr
     file = tmp_path / "rules.txt"
-    file.write_text("\n".join(f"Rule {i} says what to do in case number {i}." for i in range(40)))
+    file.write_text("\n".join(f"Rule {i} says what to do in case number {i}." for i in range(80)))
     command.run("import", str(file), "--pin")
-    assert len(command.json("list", "--pinned", "--all")) == 41
+    assert len(command.json("list", "--pinned", "--all")) == 81
     told = command.run("pin", first).stderr
-    assert "Recall shows about 500 tokens" in told and first in told
+    assert "Recall shows about 1,000 tokens" in told and first in told
 
 
 def test_a_memory_that_expires(command: Command) -> None:

@@ -322,7 +322,7 @@ class TestAsking:
         assert "Pinned as rules in the file, or by --pin: 2." in said.stdout
         pinned = {"Never commit to main.", "Run the tests.", "Be brief."}
         assert "not fit" not in said.stderr and set(texts(command, "--pinned")) == pinned
-        file.write_text("".join(f"- Rule {n} {' waits' * 150}.\n" for n in range(4)))
+        file.write_text("".join(f"- Rule {n} {' waits' * 150}.\n" for n in range(12)))
         assert "do not fit: mem-" in command.run("import", str(file), "--yes", "--pin").stderr
 
 

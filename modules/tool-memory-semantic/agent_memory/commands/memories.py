@@ -143,12 +143,12 @@ def tell_unshown(session: Session) -> None:
 
     room, left = float(limits.PIN_BUDGET), list[str]()
     for memory in run(session.storage.get_recent(None, pinned=True, holding=True)):
-        tokens = estimate_tokens(f"- [{memory.id}] {memory.content[:_SHOWN_CHARS]}\n")
+        tokens = estimate_tokens(f"{memory.id[4:8]} {memory.content[:_SHOWN_CHARS]}\n")
         left += [memory.id] if tokens > room else []
         room -= tokens if tokens <= room else 0
     if left:
         session.out.note(
-            f"Recall shows about {limits.PIN_BUDGET} tokens of rules, the newest first. These do "
+            f"Recall shows about {limits.PIN_BUDGET:,} tokens of rules, the newest first. These do "
             f"not fit: {', '.join(left)}. Unpin some: agent-memory unpin ID{session.named}"
         )
 
