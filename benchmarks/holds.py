@@ -120,7 +120,7 @@ async def _execute(opened: AmplifierSession, prompt: str) -> bool:
 
 
 async def _week(root: str, loop: str) -> Row:
-    """Live through it: of how many statements, corrections and turns how many were taken as such."""
+    """Of how many statements, corrections and turns of it how many were taken as such."""
     store, ids = storage(root), dict[str, str]()
     asked, reminded = Counter[str](), Counter[str]()
     for (_, project), some in groupby(WEEK, key=lambda row: (row["day"], row["project"])):
