@@ -190,16 +190,17 @@ async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any
     invented = store("Users are kept in Oracle.", quote="let's take Oracle for the users")
     turns = [
         [{"tool": "fetch", "arguments": {"url": "x"}}],
-        [*own, *invented, *store(page, quote=page)],
+        [*own, *invented, *store(page, quote=page), *store(typed, quote="and then some, Postgres")],
     ]
     talk = await converse(memory, give, typed, turns=turns)
     whose = {
-        remembered(line): line.partition(" (")[2].partition("undo: ")[0] for line in talk.shown
+        remembered(line): line.partition('" (')[2].partition("undo: ")[0] for line in talk.shown
     }
     assert whose == {
         "Users are kept in Postgres.": f'said by you: "{mask(typed)[0]}"; ',
         "Users are kept in Oracle.": "noted by the agent; ",
         page: "said by a page or tool; ",
+        mask(typed)[0]: "said by you; ",  # in these words, and no others are shown as theirs
     }
 
 

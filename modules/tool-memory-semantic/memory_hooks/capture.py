@@ -114,6 +114,6 @@ def _line(output: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     instead = f" in place of {output['replaced']}" if output.get("replaced") else ""
     memory_id, by = output["memory_id"], output.get("said_by")
     whose = _WHOSE.get(str(by), "noted by the agent")
-    whose += f": {quoted(quote)}" if quote and by == "user" else ""
+    whose += f": {quoted(quote)}" if output.get("quoted") else ""
     undo = f"{whose}; undo: agent-memory forget {memory_id}"
     return f"Remembered {memory_id}{instead}: {quoted(text)} ({undo})"

@@ -165,6 +165,7 @@ class MemoryStoreTool(MemoryTool):
         status += self.remarks(stored, said_by, bool(pin), bool(quote) and not counts)
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         output |= {"said_by": said_by} if said_by != "agent" else {}
+        output |= {"quoted": True} if counts else {}
         output |= {"new_store": True} if stored.new_store else {}
         output |= {"replaced": stored.replaced} if stored.replaced else {}
         texts = [memory.content for memory in stored.alike]
