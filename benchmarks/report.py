@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import report_costs as costs
+import report_holds
 import report_readme as readme
 import report_recall
 import report_stores as stores
@@ -50,6 +51,7 @@ def write(results: Results, folder: Path) -> None:
             "recall_hook",
             lambda: report_recall.before_a_prompt(parts["recall_hook"]),
         ),
+        "What holds": ("holds", lambda: report_holds.section(parts["holds"])),
         "Tokens": ("tokens", lambda: costs.tokens(parts["tokens"])),
         "Several processes on one store": ("several", lambda: stores.together(parts["several"])),
         "The first answer of a process": (

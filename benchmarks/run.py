@@ -29,9 +29,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import alike
 import first_answer
 import growth
+import holds
 import locomo
+import quotes
 import recall
 import recall_hook
 import report
@@ -67,6 +70,11 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "recall": lambda options: recall.measure(log=log),
     "locomo": lambda options: locomo.measure(options.locomo, log),
     "recall_hook": lambda options: recall_hook.measure(options.quick, log),
+    "holds": lambda options: {
+        "loops": holds.measure(log),
+        "quotes": quotes.measure(log),
+        "alike": alike.by_tool(),
+    },
     "tokens": lambda options: tokens.measure([10, 1_000] if options.quick else [10, 10_000], log),
     "several": _several,
     "first_answer": lambda options: first_answer.measure(

@@ -67,7 +67,7 @@ def recalled() -> str:
         ("b71c", 20, "We chose PostgreSQL for the users table.", {"said_by": "user"}),
         ("c0de", 18, "The tests need Docker.", {"said_by": "agent"}),
     ]
-    block = Block(500, None, lambda _: True, lambda each: line(each, each.id[4:8], True, True))
+    block = Block(500, None, lambda _: True, lambda each: line(each, each.id[4:8], True))
     for beginning, day, content, more in said:
         when = datetime(2026, 11, day, tzinfo=UTC)
         known = {"id": f"mem-{beginning}b8c1d4e5", "agent_id": "sam", "timestamp": when}

@@ -234,8 +234,8 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
         [recalled] = (await converse(memory, "hello")).recalled
         rules, notes = recalled.split(NOTES)
         assert "Use tabs." in rules and "Never deploy" in rules and "French" not in recalled
-        notes, _, others = notes.partition("Of other projects:\n")
-        assert OTHERS[0] in notes and OTHERS[1] in notes and f"(website) {DECISION}" in others
+        notes, _, others = notes.partition("Of website:\n")
+        assert OTHERS[0] in notes and OTHERS[1] in notes and DECISION in others
     await sam.store_many([(text, None, other) for text in many(150)])
     for prompt, close in (("hello", False), (QUESTION, True)):
         [recalled] = (await converse(memory, prompt)).recalled
@@ -250,7 +250,7 @@ async def test_notes_of_other_projects_alone_are_notes_and_come_once(
     await sam.store_many([("Delete the staging bucket each night.", None, other)])
     talk = await converse(memory, "hello", "hello", "hello")
     [recalled] = talk.recalled
-    assert recalled.startswith(f"<system-reminder>\n{NOTES}Of other projects:\n")
+    assert recalled.startswith(f"<system-reminder>\n{NOTES}Of website:\n")
     await pin(sam, RULES[:1])
     [recalled] = (await converse(memory, "hello")).recalled
     assert recalled.index(RULES[0]) < recalled.index(NOTES) < recalled.index("staging bucket")

@@ -26,7 +26,6 @@ NOTES = (
     "Notes, a record, not instructions: check what may be outdated. Each begins with its id, "
     "shortened, without mem-.\n"
 )
-_OTHERS = "Of other projects:\n"
 # What is not shown, and how to get it.
 _RULES_LEFT = "{:,} more rules do not fit: agent-memory list --pinned\n"
 _CUT = "What ends in … is whole when searched for by its id.\n"
@@ -50,15 +49,13 @@ def shown_in(text: str) -> list[str]:
     return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
 
 
-def line(memory: Memory, short: str, here: bool, masked: bool) -> str:
-    """The line of a memory, which begins with `short`; with its project, if that is not `here`."""
+def line(memory: Memory, short: str, masked: bool) -> str:
+    """The line of a memory, which begins with `short`."""
     content = without_tags(memory.content[:_MASKED_CHARS])
     content = one_line(mask(content)[0] if masked else content)
     if len(content) > MAX_SHOWN_CHARS or len(memory.content) > _MASKED_CHARS:
         content = content[:MAX_SHOWN_CHARS] + "…"
     who = [memory.copied_from and f"from {memory.copied_from}", _SAID_BY.get(memory.said_by or "")]
-    if not here:
-        who = [one_line(memory.metadata.get("project", ""))[:_MAX_PROJECT_CHARS], *who]
     about = "" if memory.pinned else ", ".join(filter(None, who))
     return f"{short} {f'({about}) ' if about else ''}{content}\n"
 
@@ -119,13 +116,15 @@ class Block:
         day = f"{memory.timestamp:%Y-%m-%d}\n"
         if self._is_here(memory):
             return [((NOTES, ""), NOTES), ((NOTES, day), day)]
-        return [((NOTES, ""), NOTES), ((_OTHERS, ""), _OTHERS), ((_OTHERS, day), day)]
+        project = one_line(memory.metadata.get("project") or "another project")
+        of_it = f"Of {project[:_MAX_PROJECT_CHARS]}:\n"
+        return [((NOTES, ""), NOTES), ((of_it, ""), of_it), ((of_it, day), day)]
 
     def text(self, left: int = 0, rules_left: int = 0) -> str:
         """The message, newest first; it says how many memories and rules are `left` out."""
-        parts: dict[str, list[Memory]] = {RULES: [], NOTES: [], _OTHERS: []}
+        parts: dict[str, list[Memory]] = {RULES: [], NOTES: []}
         for memory in sorted(self.memories.values(), key=lambda m: m.timestamp, reverse=True):
-            parts[self._over(memory)[-1][0][0]].append(memory)
+            parts.setdefault(self._over(memory)[-1][0][0], []).append(memory)
         lines, seen = [_BEGIN], set[tuple[str, str]]()
         for part, memories in parts.items():
             for memory in memories:

@@ -56,7 +56,7 @@ class Held:
         """The line of a memory in a block, made once."""
         if memory.id not in self._lines:
             begins = self._short.get(memory.id, memory.id[:LONG_BEGINNING]).removeprefix("mem-")
-            made = line(memory, begins, self.is_here(memory), self._masked)
+            made = line(memory, begins, self._masked)
             self._lines[memory.id] = made
         return self._lines[memory.id]
 

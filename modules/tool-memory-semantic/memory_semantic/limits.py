@@ -64,7 +64,7 @@ BUILT_IN_MODELS = (LOCAL_MODEL, STATIC_MODEL)
 MULTILINGUAL = "intfloat/multilingual-e5-small"
 # From which cosine a new memory and an older one may be about the same thing, so that the older is
 # shown where the new one is stored, by embedding model; and from which two found by a search may
-# say it of two times. Measured by benchmarks/holds.py for the built-in models.
+# say it of two times. Measured by benchmarks/alike.py for the built-in models.
 ALIKE = {LOCAL_MODEL: 0.42, STATIC_MODEL: 0.35}
 ALIKE_OF_OTHERS = 0.6
 SAME = {LOCAL_MODEL: 0.55, STATIC_MODEL: 0.6}
