@@ -272,8 +272,11 @@ async def test_what_a_compaction_may_have_hidden_is_shown_again(
     await pin(sam, RULES)
     compact = emit("context:compaction")
     long = ["go on"] * (recall.HIDDEN_AFTER // 2)
-    talk = await converse(memory, "hello", compact, "go on", *long, compact, compact, "go on")
+    told = ["hello", compact, "go on", *long, compact, compact, "go on"]
+    talk = await converse(memory, *told, "go on")
     assert len(talk.recalled) == 2 and talk.recalled[0] == talk.recalled[1]
+    cleared = await converse(memory, *told, clear, "hello", "go on")
+    assert cleared.recalled == talk.recalled[:1]
 
 
 async def test_an_id_without_its_text_shows_nothing(

@@ -186,6 +186,8 @@ class Recall:
         config = {**self._config, "lexical_weight": 0}
         settings, storage = read(self._coordinator, config, RecallConfig)
         messages = await self._messages()
+        if len(messages) < self._from:  # it was cleared
+            self._from = 0
         texts = [str(each.get("content")) for each in messages[self._from :]]
         shown = {start for text in texts for start in shown_in(text)}
         first = not shown

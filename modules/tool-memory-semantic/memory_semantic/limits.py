@@ -31,7 +31,7 @@ ALL = 2**31
 PAGE = 500
 
 # Rules that the user gave, which come before the first prompt of every conversation. They are paid
-# for in each, and some 50 of them fit.
+# for in each, and about 40 of them fit.
 PIN_BUDGET = 1_000  # tokens of rules before the first prompt, where not everything fits
 
 # Ranking (V1 design, section 6): a memory younger than seven days is boosted by 20 %.

@@ -55,9 +55,10 @@ _HALF = re.compile(
     r"[\"“”„«»「」『』`()\[\]{}]|(?<![\w*])\*+(?=\w)|(?<=[\w.!?])\*+(?!\w)"
     r"|(?<!\w)['\u2018](?=[^\W\d])|(?<=[.!?])'(?!\w)"
 )
-# A prompt that asks for work on a text contains that text, and where it begins cannot be told.
+# A prompt that asks for work on a text contains that text, and where it begins cannot be told. The
+# title of a ticket ("FERN-212: shorten the lease") asks for nothing.
 _GIVEN = re.compile(
-    r"""\b(?:summari[sz]e | tl;?dr | translate | shorten | condense | rephrase | paraphrase | reword
+    r"""\b(?<!\d:\ )(?:summari[sz]e | tl;?dr | translate | shorten | condense | rephrase | paraphrase | reword
       | proofread | übersetze? | zusammenfassen | fass)\b | 요약 | 번역 | 要約 | 翻訳
     | \b(?:got|received|here'?s|here\ is|read)\b[^.\n]{0,40}\b(?:this|the|a|an|my|their|from)\b
       [^\n]*\n(?!\s*(?:```|~~~))  # what is fenced is known

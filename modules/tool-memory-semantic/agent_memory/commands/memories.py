@@ -257,7 +257,10 @@ def show(session: Session, memory_id: str) -> None:
     for memory in found:
         session.out.memory(memory, whole=True)
         if memory.pinned and not memory.replaced_by:
-            session.out.line("Pinned: recall shows it at the beginning of each conversation.")
+            where = (
+                f" in {one_line(memory.metadata.get('project', ''))}" if memory.project_id else ""
+            )
+            session.out.line(f"Pinned: recall shows it as a conversation begins{where}.")
         if memory.said_by:
             words = f': "{one_line(memory.quote)}"' if memory.quote else ", in these words"
             session.out.line(_SAID_BY[memory.said_by].format(words))
