@@ -63,8 +63,10 @@ def line(memory: Memory, short: str, masked: bool) -> str:
 class Block:
     """A message of at most `max_tokens`, and `max_chars` if there is a limit, filled one memory
     after the other. `line_of` gives the line of a memory, `is_here` tells what is of the session's
-    project or of all.
+    project or of all. `more` and `more_rules` are how many it says are left out.
     """
+
+    more = more_rules = 0
 
     def __init__(
         self,
@@ -120,8 +122,8 @@ class Block:
         of_it = f"Of {project[:_MAX_PROJECT_CHARS]}:\n"
         return [((NOTES, ""), NOTES), ((of_it, ""), of_it), ((of_it, day), day)]
 
-    def text(self, left: int = 0, rules_left: int = 0) -> str:
-        """The message, newest first; it says how many memories and rules are `left` out."""
+    def text(self) -> str:
+        """The message, newest first."""
         parts: dict[str, list[Memory]] = {RULES: [], NOTES: []}
         for memory in sorted(self.memories.values(), key=lambda m: m.timestamp, reverse=True):
             parts.setdefault(self._over(memory)[-1][0][0], []).append(memory)
@@ -132,8 +134,8 @@ class Block:
                     lines += [] if name in seen else [head]
                     seen.add(name)
                 lines.append(self._line_of(memory))
-            if part == RULES and rules_left:
-                lines.append(_RULES_LEFT.format(rules_left))
+            if part == RULES and self.more_rules:
+                lines.append(_RULES_LEFT.format(self.more_rules))
         lines += [_CUT] if any(each.endswith("…\n") for each in lines) else []
-        lines += [_LEFT.format(left)] if left else []
+        lines += [_LEFT.format(self.more)] if self.more else []
         return "".join(lines) + _END

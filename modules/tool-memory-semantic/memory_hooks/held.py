@@ -72,16 +72,16 @@ class Held:
         `close` of others; else the rules, in at most `rule_tokens`, of the user's own words what
         half of the rest has room for, corrections first, what is `close`, and the latest.
         """
-        for all_of in (self.new, self.here):
-            block = empty()
-            if block.add_all(all_of):
-                block.add(close)
-                return block
         block = empty()
-        block.add(self.rules, block.tokens + rule_tokens)
-        block.add(self._own, block.tokens + block.left * _OWN_SHARE)
-        block.add([*close, *self.here])
-        return block
+        if not block.add_all(self.new):
+            block = empty()
+            if not block.add_all(self.here):
+                block = empty()
+                block.add(self.rules, block.tokens + rule_tokens)
+                block.add(self._own, block.tokens + block.left * _OWN_SHARE)
+            block.add([*close, *self.here])
+        block.more = (len(self.new) if self.whole else self.number) - len(block.memories)
+        return self._with_rules_left(block)
 
     def go_on(self, empty: Callable[[], Block], close: Sequence[Memory] = ()) -> Block:
         """A later block: rules that the conversation does not show, what corrects what it shows,
@@ -95,17 +95,15 @@ class Held:
         """What a sub-agent gets."""
         block = empty()
         block.add(self.rules)
+        return self._with_rules_left(block)
+
+    def _with_rules_left(self, block: Block) -> Block:
+        block.more_rules = sum(rule.id not in block.memories for rule in self.rules)
         return block
 
     def all_in(self, block: Block) -> bool:
         """Whether the conversation, with this block, shows all there is."""
         return self.whole and all(each.id in block.memories for each in self.new)
-
-    def left(self, block: Block) -> int:
-        """How many memories hold that a conversation may see, and does not yet with this block;
-        of a large store, about so many.
-        """
-        return (len(self.new) if self.whole else self.number) - len(block.memories)
 
     def is_here(self, memory: Memory) -> bool:
         """Whether a memory is of this project, or of all."""

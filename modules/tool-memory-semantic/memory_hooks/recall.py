@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -90,20 +89,13 @@ class _Found:
     asked: datetime = field(default_factory=utc_now)
     ms: int = 0  # how long it took
     storage: "MemoryStorage | None" = None  # if there is a store
-    block: Block | None = None
     of: int = 0  # how many memories hold
-    left: int = 0  # of these, how many the first block has not room for; and of the rules
-    rules_left: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many memories the block has."""
-        return len(self.block.memories) if self.block else 0
+    block: Block | None = None
 
     @property
     def text(self) -> str:
         """The message, or ""."""
-        return self.block.text(self.left, self.rules_left) if self.block and self.count else ""
+        return self.block.text() if self.block and self.block.memories else ""
 
 
 class Recall:
@@ -160,7 +152,8 @@ class Recall:
             return HookResult()
         text = found.text
         if any(each.get("content") == text for each in await self._messages()):
-            told = {"agent_id": found.storage.agent_id, "count": found.count, "of": found.of}
+            count = len(found.block.memories)
+            told = {"agent_id": found.storage.agent_id, "count": count, "of": found.of}
             told |= {"tokens": round(estimate_tokens(text)), "query_time_ms": found.ms}
             await self._coordinator.hooks.emit("memory:injected", told)
             await found.storage.record_prompt(found.block.memories, found.asked)
@@ -204,26 +197,18 @@ class Recall:
             limit = self._coordinator.injection_size_limit
             return Block(budget, limit, known.is_here, known.line_of)
 
-        async def fill(close: Sequence[Memory] = ()) -> Block:
-            """The block; assigned when it is whole, as time may be up meanwhile."""
+        def block(close: Sequence[Memory] = ()) -> Block:
             if child:
-                make = partial(known.rules_alone, empty)
-            elif first:
-                make = partial(known.begin, empty, settings.pin_budget, close)
-            else:
-                make = partial(known.go_on, empty, close)
-            block = await asyncio.to_thread(make)
+                return known.rules_alone(empty)
             if first:
-                found.rules_left = sum(rule.id not in block.memories for rule in known.rules)
-                found.left = 0 if child else known.left(block)
-            found.block = block
-            return block
+                return known.begin(empty, settings.pin_budget, close)
+            return known.go_on(empty, close)
 
         found.storage, found.of = storage, known.number
-        shows_all = known.all_in(await fill())
-        query = "" if child or shows_all else asked(prompt)
+        found.block = await asyncio.to_thread(block)
+        query = "" if child or known.all_in(found.block) else asked(prompt)
         if query and (close := await _close(storage, info, query, settings, known.wanted)):
-            await fill(close)
+            found.block = await asyncio.to_thread(block, close)
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}

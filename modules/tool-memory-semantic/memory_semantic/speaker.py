@@ -59,7 +59,8 @@ _HALF = re.compile(
 # title of a ticket ("FERN-212: shorten the lease") asks for nothing.
 _GIVEN = re.compile(
     r"""\b(?<!\d:\ )(?:summari[sz]e | tl;?dr | translate | shorten | condense | rephrase
-      | paraphrase | reword | proofread | übersetze? | zusammenfassen | fass)\b | 요약 | 번역 | 要約 | 翻訳
+      | paraphrase | reword | proofread | übersetze? | zusammenfassen | fass)\b
+    | 요약 | 번역 | 要約 | 翻訳
     | \b(?:got|received|here'?s|here\ is|read)\b[^.\n]{0,40}\b(?:this|the|a|an|my|their|from)\b
       [^\n]*\n(?!\s*(?:```|~~~))  # what is fenced is known
     """,

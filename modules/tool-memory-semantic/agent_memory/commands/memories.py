@@ -257,9 +257,8 @@ def show(session: Session, memory_id: str) -> None:
     for memory in found:
         session.out.memory(memory, whole=True)
         if memory.pinned and not memory.replaced_by:
-            where = (
-                f" in {one_line(memory.metadata.get('project', ''))}" if memory.project_id else ""
-            )
+            project = memory.metadata.get("project") if memory.project_id else None
+            where = f" in {one_line(project)}" if project else ""
             session.out.line(f"Pinned: recall shows it as a conversation begins{where}.")
         if memory.said_by:
             words = f': "{one_line(memory.quote)}"' if memory.quote else ", in these words"
