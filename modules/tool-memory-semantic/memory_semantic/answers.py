@@ -36,7 +36,7 @@ def readable(memories: list[Memory]) -> list[dict[str, Any]]:
         if memory.copied_from:
             answer["from"] = memory.copied_from
         if memory.newer in days:
-            answer["see_also"] = f"{memory.newer} of {days[memory.newer]}"
+            answer["see_also"] = f"{memory.newer[:LONG_BEGINNING]} of {days[memory.newer]}"
         if memory.score is not None:
             answer["score"] = round(min(memory.score, 1.0), 2)  # boosts count for the order alone
         if share[memory.id] < len(memory.content):
