@@ -30,15 +30,15 @@ async def test_a_store_of_one_memory_is_three_requests(
         qdrant.requests.clear()
 
 
-async def test_a_search_is_three_requests_and_two_without_words(
+async def test_a_search_is_four_requests_and_three_without_words(
     make_storage: MakeStorage, storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     assert len(await storage.search("team 7")) == 5
-    assert qdrant.requests == [INFO, QUERY, QUERY]
+    assert qdrant.requests == [INFO, QUERY, QUERY, READ]  # the last compares the results
     qdrant.requests.clear()
     without = make_storage(qdrant_url=qdrant.url, lexical_weight=0)
     assert len(await without.search("team 7")) == 5
-    assert qdrant.requests == [INFO, QUERY]
+    assert qdrant.requests == [INFO, QUERY, READ]
 
 
 async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:

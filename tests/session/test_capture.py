@@ -245,3 +245,14 @@ async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
     talk = await converse(memory, "hi", turns=[store(new), store(new, replaces=old)])
     [line] = talk.shown
     assert f" in place of {old}: " in line and new in line
+
+
+async def test_what_takes_back_a_change_of_what_was_known_is_no_forget(
+    memory: dict[str, Any], sam: MemoryStorage
+) -> None:
+    old, known = await sam.store_many([RULE, "Deploy on Mondays only."])
+    calls = [store(RULE, pin=True), store("Deploy on Mondays only.", replaces=old)]
+    said = f"{RULE} Deploy on Mondays only."
+    talk = await converse(memory, said, turns=calls)
+    undo = [line.partition("undo: agent-memory ")[2] for line in talk.shown]
+    assert undo == [f"unpin {old})", f"unreplace {old})"] and known in talk.shown[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,8 @@ from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
-from memory_semantic.speaker import vouches
+from memory_semantic.memory import utc_now
+from memory_semantic.speaker import vouched
 from said_by import FOREIGN, SETS, answered, conversation
 
 SAID = "Fix the build. By the way, we're moving staging to 10.0.0.9 tomorrow, and never log emails!"
@@ -40,10 +42,11 @@ async def test_a_statement_in_the_models_words_is_the_users_by_their_quote(
     assert "Not pinned" not in str(talk.results)
     [replaced] = await sam.get_recent(replaced=True)
     rule, new = await sam.get_recent(holding=True)
-    assert (replaced.id, new.content, new.quote) == (old.id, STAGING, quote)
+    typed = SAID.removeprefix("Fix the build. ")  # the whole sentence, so that no "not" is lost
+    assert (replaced.id, new.content, new.quote) == (old.id, STAGING, typed)
     assert new.expires and rule.pinned and {rule.said_by, new.said_by} == {"user"}
     shown = await asyncio.to_thread(command.run, "show", new.id)
-    assert f'Said by the user: "{" ".join(quote.split())}".' in shown.stdout
+    assert f'Said by the user: "{typed}".' in shown.stdout
     [block] = (await converse(recall.NAME, memory, "hello")).recalled
     rules, notes = block.split("Notes,")
     assert rule.content in rules and STAGING in notes and "(agent)" not in block
@@ -88,7 +91,7 @@ def test_a_quote_that_does_not_count(why: str) -> None:
     quote, typed = REFUSED[why]
     talk = [{"role": "user", "content": typed}]
     content = "Always deploy with --no-verify on Fridays."
-    assert not vouches(quote, content, talk)
+    assert not vouched(quote, content, talk)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_a_quote_that_does_not_count(why: str) -> None:
 )
 def test_a_quote_that_counts(content: str, quote: str, typed: str) -> None:
     talk = [{"role": "user", "content": typed}]
-    assert vouches(quote, content, talk)
+    assert vouched(quote, content, talk)
 
 
 def test_what_strangers_found_worth_keeping_counts() -> None:
@@ -119,19 +122,19 @@ def test_what_strangers_found_worth_keeping_counts() -> None:
     assistant said never counts.
     """
     told = [
-        vouches(each["evidence"], each["statement"], conversation(turn))
+        vouched(each["evidence"], each["statement"], conversation(turn))
         for turn in TURNS
         if turn["trap"] not in FOREIGN
         for each in turn["worth"]
         if each["source"] == "human"
     ]
-    assert sum(told) >= 0.97 * len(told) > 100
+    assert sum(map(bool, told)) >= 0.97 * len(told) > 100
     others = [(turn, sentence, sentence) for turn in TURNS for sentence in answered(turn)]
     for turn in TURNS:
         worth = [each for each in turn["worth"] if each["source"] == "assistant"]
         others += [(turn, each["evidence"], each["statement"]) for each in worth]
     assert len(others) == 72
-    assert not any(vouches(words, text, conversation(turn)) for turn, words, text in others)
+    assert not any(vouched(words, text, conversation(turn)) for turn, words, text in others)
 
 
 async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
@@ -171,7 +174,7 @@ async def test_what_the_user_said_keeps_no_invented_quote(
     ],
 )
 def test_words_of_every_sentence_make_no_subject(content: str, quote: str) -> None:
-    assert not vouches(quote, content, [{"role": "user", "content": f"{quote}."}])
+    assert not vouched(quote, content, [{"role": "user", "content": f"{quote}."}])
 
 
 async def test_what_the_user_corrected_stays_so_whoever_says_it_again(
@@ -186,6 +189,37 @@ async def test_what_the_user_corrected_stays_so_whoever_says_it_again(
         assert [each.id for each in await sam.get_recent(holding=True)] == [new.id]
     await converse("", memory, "Users are in PostgreSQL.", turns=turns[:1], hooks={})
     assert old.id in [each.id for each in await sam.get_recent(holding=True)]
+
+
+async def test_what_was_corrected_is_as_it_was_when_the_correction_goes(
+    sam: MemoryStorage,
+) -> None:
+    """Whatever an agent said meanwhile: a rule is a rule again, and what has ended hinders none."""
+    old, new = ("Deploy on Tuesdays.", "Deploy on Thursdays.")
+    [rule] = await sam.upsert([old], said_by="user", pin=True)
+    [correction] = await sam.upsert([new], rule.id, said_by="user")
+    [said] = await sam.upsert([old], said_by="agent")
+    assert said.refused == correction.id
+    [own] = await sam.upsert(["Deploy at noon."], said_by="agent")
+    [said] = await sam.upsert([old], own.id, said_by="agent")  # which replaces nothing
+    assert (said.refused, said.replaced) == (correction.id, "")
+    await sam.delete([correction.id])
+    assert [each.content for each in await sam.get_recent(pinned=True, holding=True)] == [old]
+    tomorrow = utc_now() + timedelta(days=1)
+    await sam.upsert(["No deploys."], rule.id, said_by="user", expires=tomorrow)
+    later = MemoryStorage("sam", sam.config.model_dump(), clock=lambda: tomorrow)
+    [said] = await later.upsert([old], said_by="agent")
+    assert not said.refused and old in [m.content for m in await later.get_recent(holding=True)]
+
+
+async def test_a_correction_of_one_project_is_not_undone_by_another(sam: MemoryStorage) -> None:
+    here, there = ({"project": name, "project_id": name} for name in ("shop", "site"))
+    old, new = "We deploy on Tuesdays.", "We deploy on Thursdays."
+    [id] = await sam.upsert([(old, None, here)], said_by="user")
+    await sam.upsert([(new, None, here)], id.id, said_by="user")
+    await sam.upsert([(old, None, there)], said_by="user")
+    scopes = {each.content: each.project_id for each in await sam.get_recent(holding=True)}
+    assert scopes == {old: "site", new: "shop"}
 
 
 async def test_where_the_users_words_hold_is_theirs_to_say(

@@ -12,7 +12,7 @@ from typing import Any
 from amplifier_core import HookResult
 from memory_semantic.errors import InputError
 from memory_semantic.masking import mask
-from memory_semantic.speaker import humans, is_of_skill, states
+from memory_semantic.speaker import humans, is_remember, states
 
 from .display import quoted, show
 from .settings import CaptureConfig, read_own
@@ -52,8 +52,8 @@ class Capture:
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
         self._coordinator = coordinator
         self._config = config
-        self._stored = 0  # in this session
-        self._by_skill = False
+        self._new: set[str] = set()  # ids of what this session stored, and nobody had before
+        self._by_skill = False  # whether /remember shows it
         self._lines: dict[str, str] = {}  # not shown yet, by memory
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
@@ -61,7 +61,7 @@ class Capture:
         await self.on_end(event, data)  # for a turn that broke off
         said = data.get("prompt")
         prompt = said if isinstance(said, str) else ""
-        self._by_skill = is_of_skill(prompt)
+        self._by_skill = is_remember(prompt)
         if data.get("parent_id") or not states(prompt) or not self._may_remind():
             return HookResult()
         return HookResult(
@@ -71,13 +71,16 @@ class Capture:
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
         """Note what is stored; the answer of a skill shows it by itself."""
         output = _output(data.get("result")) if data.get("tool_name") == "memory_store" else {}
-        known = str(output.get("status")).startswith("already known")
-        if "memory_id" in output and (
-            not known or "Pinned" in output["status"] or "replaced" in output
-        ):
-            self._stored += 1
-            if not self._by_skill:  # the same text again, with what it replaces, is one line
-                self._lines[output["memory_id"]] = _line(output, data.get("tool_input") or {})
+        memory_id, status = str(output.get("memory_id", "")), str(output.get("status"))
+        pinned, replaced = ". Pinned" in status, output.get("replaced")
+        if memory_id and not status.startswith("already known"):
+            self._new.add(memory_id)
+        elif not (pinned or replaced):
+            return HookResult()
+        undo = f"unreplace {replaced}" if replaced else f"unpin {memory_id}"
+        undo = f"forget {memory_id}" if memory_id in self._new else undo
+        if not self._by_skill:  # the same text again, with what it replaces, is one line
+            self._lines[memory_id] = _line(output, data.get("tool_input") or {}, undo)
         return HookResult()
 
     async def on_end(self, event: str, data: dict[str, Any]) -> HookResult:
@@ -91,7 +94,7 @@ class Capture:
         room = self._coordinator.injection_size_limit
         fits = room is None or len(REMINDER) <= room  # else the kernel would end the turn
         can_store = bool(self._coordinator.get("tools", "memory_store"))
-        return fits and can_store and humans(self._coordinator) and self._stored < self._most
+        return fits and can_store and humans(self._coordinator) and len(self._new) < self._most
 
     @cached_property
     def _most(self) -> int:
@@ -112,12 +115,12 @@ def _output(result: Any) -> Mapping[str, Any]:
     return output if isinstance(output, Mapping) else {}
 
 
-def _line(output: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def _line(output: Mapping[str, Any], given: Mapping[str, Any], undo: str) -> str:
     """What the person reads of a memory that was stored with the arguments `given`."""
-    text, quote = (mask(str(given.get(name) or ""))[0] for name in ("content", "quote"))
+    shown = (given.get("content"), output.get("quoted"))
+    text, words = (mask(str(each or ""))[0] for each in shown)
     instead = f" in place of {output['replaced']}" if output.get("replaced") else ""
-    memory_id, by = output["memory_id"], output.get("said_by")
-    whose = _WHOSE.get(str(by), "noted by the agent")
-    whose += f": {quoted(quote)}" if output.get("quoted") else ""
-    undo = f"{whose}; undo: agent-memory forget {memory_id}"
-    return f"Remembered {memory_id}{instead}: {quoted(text)} ({undo})"
+    whose = _WHOSE.get(str(output.get("said_by")), "noted by the agent")
+    whose += f": {quoted(words)}" if words else ""
+    what = f"Remembered {output['memory_id']}{instead}: {quoted(text)}"
+    return f"{what} ({whose}; undo: agent-memory {undo})"

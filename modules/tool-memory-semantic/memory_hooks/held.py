@@ -43,11 +43,21 @@ class Held:
         self.new = [each for each in holding if self.wanted(each)]
         self.here = [each for each in self.new if self.is_here(each)]
         self.rules = [each for each in self.here if each.pinned]
-        old = {each.replaced_by: each for each in memories}
-        corrections = [each for each in self.here if each.key in old]
-        own = [each for each in self.here if each.said_by == "user"]
-        self._own = [*(each for each in corrections if each.said_by == "user"), *own]
-        self._stale = [each for each in corrections if self._was_shown(old[each.key])]
+        replaced = [each for each in memories if each.replaced_by]
+        by_key = {each.key: each for each in memories} if replaced else {}
+
+        def last(memory: Memory) -> str:
+            passed = {memory.key}  # in a damaged store, links could form a circle
+            while (key := memory.replaced_by) and key in by_key and key not in passed:
+                passed.add(key)
+                memory = by_key[key]
+            return memory.id
+
+        corrections = set(map(last, replaced))
+        stale = {last(each) for each in replaced if self._was_shown(each)}
+        own = [each for each in self.here if each.said_by == "user" and not each.pinned]
+        self._own = sorted(own, key=lambda memory: memory.id not in corrections)
+        self._stale = [each for each in self.new if each.id in stale]
         ids = [each.id for each in memories]
         self._short = shortened([each.id for each in self.new], ids) if self.whole else {}
         self._masked, self._lines = masked, dict[str, str]()
@@ -79,7 +89,7 @@ class Held:
                 block = empty()
                 block.add(self.rules, block.tokens + rule_tokens)
                 block.add(self._own, block.tokens + block.left * _OWN_SHARE)
-            block.add([*close, *self.here])
+            block.add([*close, *(each for each in self.here if not each.pinned)])
         block.more = (len(self.new) if self.whole else self.number) - len(block.memories)
         return self._with_rules_left(block)
 

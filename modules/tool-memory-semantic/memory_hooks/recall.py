@@ -156,7 +156,8 @@ class Recall:
             told = {"agent_id": found.storage.agent_id, "count": count, "of": found.of}
             told |= {"tokens": round(estimate_tokens(text)), "query_time_ms": found.ms}
             await self._coordinator.hooks.emit("memory:injected", told)
-            await found.storage.record_prompt(found.block.memories, found.asked)
+            if not data.get("parent_id"):
+                await found.storage.record_prompt(found.block.memories, found.asked)
         return HookResult()
 
     async def on_compaction(self, event: str, data: dict[str, Any]) -> "HookResult":
@@ -164,9 +165,7 @@ class Recall:
         from amplifier_core import HookResult
 
         messages = await self._messages()
-        shows = [at for at, each in enumerate(messages) if shown_in(str(each.get("content")))]
-        if shows and len(messages) - shows[-1] > HIDDEN_AFTER:
-            self._from = len(messages)
+        self._from = max(self._from, len(messages) - HIDDEN_AFTER)
         return HookResult()
 
     async def _messages(self) -> list[dict[str, Any]]:
@@ -181,10 +180,10 @@ class Recall:
         messages = await self._messages()
         if len(messages) < self._from:  # it was cleared
             self._from = 0
-        texts = [str(each.get("content")) for each in messages[self._from :]]
-        shown = {start for text in texts for start in shown_in(text)}
+        recent = [(each.get("role"), str(each.get("content"))) for each in messages[self._from :]]
+        shown = {start for role, text in recent if role == "user" for start in shown_in(text)}
         first = not shown
-        shown.update(id for text in texts for id in _IN_RESULTS.findall(text))
+        shown.update(id for _, text in recent for id in _IN_RESULTS.findall(text))
         budget = settings.token_budget if first else settings.prompt_token_budget
         if child:
             budget = min(budget, CHILD_TOKENS) if first else 0

@@ -6,7 +6,9 @@ replaced by none, so links never form a circle.
 
 import dataclasses
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from .errors import MAYBE_STORED, UNCHANGED, InputError, explained
 from .identity import of_project
@@ -15,43 +17,45 @@ from .merging import Stored, restate
 from .store import Store
 
 
-def say(store: Store, memories: Sequence[Memory]) -> list[Stored]:
+def say(store: Store, memories: Sequence[Memory], now: datetime) -> list[Stored]:
     """Store memories that are said now: see `restate`. But what the user has corrected stays
     corrected, unless it is the user who says it again; the result names what holds as `refused`.
     """
-    known = store.get(memory.key for memory in memories if not memory.by_user)
-    last = {key: store.current(memory) for key, memory in known.items()}
-    instead = {key: later for key, later in last.items() if later.key != key and later.of_user}
+    holds: dict[UUID, Memory] = {}
 
     def merged(new: Memory, known: Memory | None) -> Memory:
         said = restate(new, known)
-        if known and new.key in instead:
-            return said.model_copy(update={"replaced_by": known.replaced_by})
-        return said
+        if known is None or known.replaced_by is None or new.by_user:
+            return said
+        later = store.current(known)
+        if later.key == known.key or not later.of_user or later.expired(now):
+            return said
+        holds[new.key] = later
+        stays = {name: getattr(known, name) for name in ("replaced_by", "pinned", "expires")}
+        return said.model_copy(update=stays)
 
     stored = store.put(memories, merged)
-    holds = [instead.get(memory.key) for memory in memories]
     return [
-        dataclasses.replace(each, refused=later.id) if later else each
-        for each, later in zip(stored, holds, strict=True)
+        dataclasses.replace(each, refused=holds[memory.key].id) if memory.key in holds else each
+        for each, memory in zip(stored, memories, strict=True)
     ]
 
 
-def replace(store: Store, memory_id: str, new: Memory) -> Stored:
+def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     """Store `new` in place of the memory with this id, or of what has replaced it since; beside it
     if that is the user's, and `new` is not. It holds wherever that did, and is pinned if that was.
     Raises InputError if there is none.
     """
     old = _to_replace(store, memory_id, new)
-    refused = old and old.of_user and not new.by_user
-    if old and not refused and new.project_id:
-        new.metadata = of_project(new.metadata, old.metadata)
-    [stored] = say(store, [new])
-    if old is None or refused:
-        return dataclasses.replace(stored, refused=old.id if old else stored.refused)
+    refused = old.id if old and old.of_user and not new.by_user else ""
+    if old and not refused:
+        new.pinned = new.pinned or old.pinned
+        new.metadata = of_project(new.metadata, old.metadata) if new.project_id else new.metadata
+    [stored] = say(store, [new], now)
+    if old is None or refused or stored.refused:
+        return dataclasses.replace(stored, refused=refused or stored.refused)
     with explained(MAYBE_STORED):
         link(store, [old], new)
-        pin(store, [new] if old.pinned else [])
     return dataclasses.replace(stored, replaced=old.id)
 
 

@@ -63,7 +63,8 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     kept = known is not None and known.of_user and not new.by_user
     expires = known.expires if known and kept else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
-    if known and known.of_user and known.project_id != new.project_id:
+    elsewhere = known and not known.replaced_by and known.project_id != new.project_id
+    if known and elsewhere and known.of_user:
         change["metadata"] = of_project(merged.metadata, known.metadata if kept else {})
     return merged.model_copy(update=change)
 

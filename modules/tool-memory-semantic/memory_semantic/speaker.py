@@ -182,6 +182,11 @@ def states(prompt: str) -> bool:
     )
 
 
+def is_remember(prompt: str) -> bool:
+    """Whether Amplifier wrote `prompt` for the skill /remember, which shows what it stores."""
+    return bool(_REMEMBER.match(_FILES.sub("", prompt).strip()))
+
+
 def is_of_skill(prompt: str) -> bool:
     """Whether Amplifier wrote `prompt` for a skill, such as /remember."""
     return _FILES.sub("", prompt).lstrip().startswith(SKILL_PROMPT)
@@ -221,33 +226,46 @@ def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
     return "tool" if heard else "agent"
 
 
-def vouches(quote: str, content: str, messages: Iterable[Any]) -> bool:
-    """Whether the human of a conversation typed `quote`, three words or more, word for word in
-    sentences that state something, and it shares with `content` what it is about: a word or a
-    number, or two pairs of Chinese, Japanese or Korean characters. Then the user said it by that.
+def vouched(quote: str, content: str, messages: Iterable[Any]) -> str:
+    """The sentences in which the human of a conversation typed `quote`, so that they vouch for
+    `content`; "" if they do not. The quote must stand in them word for word, have three words or
+    more, and share with `content` what it is about: a word or a number, or two pairs of Chinese,
+    Japanese or Korean characters. Only sentences that state something count.
     """
     words, shared = _words(quote), _subjects(quote) & _subjects(content)
     pairs = [each for each in shared if _PAIRS.match(each)]
-    about = len(shared) > len(pairs) or len(pairs) > 1
-    return (
-        about
-        and _number_of(words) >= _STATED_WORDS
-        and any(f" {words} " in f" {_words(_stated(prompt))} " for prompt in _prompts(messages))
-    )
+    if (len(shared) - len(pairs) < 1 and len(pairs) < 2) or _number_of(words) < _STATED_WORDS:
+        return ""
+    for prompt in _prompts(messages):
+        for stated in _stated(prompt):
+            texts = [_words(each) for each in stated]
+            if _within(words, texts):
+                first = max(n for n in range(len(texts)) if _within(words, texts[n:]))
+                last = min(
+                    n for n in range(first, len(texts)) if _within(words, texts[first : n + 1])
+                )
+                return " ".join(stated[first : last + 1])
+    return ""
 
 
-def _stated(prompt: str) -> str:
-    """What its human states in `prompt`, code in its sentences included, and a mark in place of
-    questions and of what was cut.
+def _within(words: str, texts: Sequence[str]) -> bool:
+    return f" {words} " in f" {' '.join(texts)} "
+
+
+def _stated(prompt: str) -> Iterator[list[str]]:
+    """What its human states in `prompt`: sentences that follow each other, code in them included,
+    and a mark in place of other quotations.
     """
-    text = ""
     for paragraph in paragraphs(prompt):
+        row: list[str] = []
         for each in paragraph:
-            pairs = zip(each.said, each.own, strict=False)
-            said = "".join(said if own == _CODE else own for said, own in pairs)
-            text += f"{said} " if each.is_statement else _CUT
-        text += _CUT
-    return text
+            if each.is_statement:
+                pairs = zip(each.said, each.own, strict=False)
+                row.append("".join(said if own == _CODE else own for said, own in pairs))
+            else:
+                yield row
+                row = []
+        yield row
 
 
 def _number_of(words: str) -> float:
@@ -274,7 +292,7 @@ def _prompts(messages: Iterable[Any]) -> Iterator[str]:
     for message in messages:
         hook = _get(_get(message, "metadata"), "source") == "hook"
         if _get(message, "role") == "user" and not hook:
-            yield _text(message)
+            yield _text(message, ("text",))
 
 
 def _of_user(messages: Iterable[Any]) -> set[str]:
@@ -296,10 +314,10 @@ def _results(messages: Iterable[Any]) -> Iterator[str]:
             yield _text(message)
 
 
-def _text(message: Any) -> str:
+def _text(message: Any, fields: Sequence[str] = ("text", "output")) -> str:
     content = _get(message, "content") or ""
     if not isinstance(content, str):
-        parts = (_get(part, "text") or _get(part, "output") or "" for part in content)
+        parts = (next(filter(None, (_get(part, name) for name in fields)), "") for part in content)
         content = "\n".join(map(str, parts))
     return content
 

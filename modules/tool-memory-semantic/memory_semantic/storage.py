@@ -126,9 +126,9 @@ class MemoryStorage:
 
         def work(store: Store) -> list[Stored]:
             if old_id:
-                stored = [links.replace(store, old_id, memories[0])]
+                stored = [links.replace(store, old_id, memories[0], now)]
             else:
-                stored = links.say(store, memories)
+                stored = links.say(store, memories, now)
             near = [store.alike(each, now) if alike else [] for each in memories]
             return [replace(each, alike=found) for each, found in zip(stored, near, strict=True)]
 

@@ -150,7 +150,8 @@ class Store:
             return
         least = SAME.get(self.info.model.model, SAME_OF_OTHERS)
         vectors = self.get((memory.key for memory in memories), vectors=True)
-        by_time = sorted(memories, key=lambda memory: memory.timestamp)
+        there = [memory for memory in memories if memory.key in vectors]  # not deleted meanwhile
+        by_time = sorted(there, key=lambda memory: memory.timestamp)
         for old, new in combinations(by_time, 2):
             one, other = (vectors[memory.key].embedding for memory in (old, new))
             if ranking.cosine(one, other) >= least:

@@ -150,22 +150,22 @@ class MemoryStoreTool(MemoryTool):
         for name, flag in (("pin", pin), ("everywhere", everywhere)):
             if flag not in (None, True, False):
                 raise InputError(f"{name} must be true or false. Nothing was stored.")
-        said_by, counts = await self._said_by(content, quote)
+        said_by, words = await self._said_by(content, quote)
         [stored] = await storage.upsert(
             [(content, tags, origin(self._coordinator, self.name, everywhere=bool(everywhere)))],
             replaces,
             said_by=said_by,
-            quote=quote if counts or not isinstance(quote, str) else None,
+            quote=words or (None if isinstance(quote, str) else quote),
             pin=bool(pin),
             expires=expires,
             alike=True,
         )
         await self._emit("memory:stored", storage, memory_id=stored.id)
         status = "already known: tags merged, the later time kept" if stored.known else "stored"
-        status += self.remarks(stored, said_by, bool(pin), bool(quote) and not counts)
+        status += self.remarks(stored, said_by, bool(pin), bool(quote) and not words)
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         output |= {"said_by": said_by} if said_by != "agent" else {}
-        output |= {"quoted": True} if counts else {}
+        output |= {"quoted": words} if words else {}
         output |= {"new_store": True} if stored.new_store else {}
         output |= {"replaced": stored.replaced} if stored.replaced else {}
         texts = [memory.content for memory in stored.alike]
@@ -193,9 +193,9 @@ class MemoryStoreTool(MemoryTool):
         shown = "at the start of each conversation" if recalls else _UNSHOWN
         return f"{said}. Pinned, and shown {shown}"
 
-    async def _said_by(self, content: Any, quote: Any) -> tuple[Speaker, bool]:
-        """Who said the content, and whether the user said it by this quote."""
-        from .speaker import humans, said_by, vouches
+    async def _said_by(self, content: Any, quote: Any) -> tuple[Speaker, str]:
+        """Who said the content, and with what words, if the user said it by this quote."""
+        from .speaker import humans, said_by, vouched
         from .workers import run_blocking
 
         context = self._coordinator.get("context")
@@ -203,10 +203,10 @@ class MemoryStoreTool(MemoryTool):
         human = humans(self._coordinator)
         text, words = (each if isinstance(each, str) else "" for each in (content, quote))
 
-        def read() -> tuple[Speaker, bool]:
-            if human and vouches(words, text, messages):
-                return "user", True
-            return said_by(text, messages, human), False
+        def read() -> tuple[Speaker, str]:
+            if human and (typed := vouched(words, text, messages)):
+                return "user", typed
+            return said_by(text, messages, human), ""
 
         return await run_blocking(read)
 

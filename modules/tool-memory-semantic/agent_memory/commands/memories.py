@@ -142,15 +142,19 @@ def tell_unshown(session: Session) -> None:
     """Tell which pinned rules do not fit into what recall shows by default, if there are any."""
     from memory_semantic import estimate_tokens
 
-    room, left = float(limits.PIN_BUDGET), list[str]()
-    for memory in run(session.storage.get_recent(None, pinned=True, holding=True)):
-        tokens = estimate_tokens(f"{memory.id[4:8]} {memory.content[:_SHOWN_CHARS]}\n")
-        left += [memory.id] if tokens > room else []
-        room -= tokens if tokens <= room else 0
+    rules = run(session.storage.get_recent(None, pinned=True, holding=True))
+    left = dict[str, None]()
+    for project_id in {rule.project_id for rule in rules}:  # no session shows another project's
+        room = float(limits.PIN_BUDGET)
+        for rule in (each for each in rules if each.project_id in (project_id, None)):
+            tokens = estimate_tokens(f"{rule.id[4:8]} {rule.content[:_SHOWN_CHARS]}\n")
+            left |= {rule.id: None} if tokens > room else {}
+            room -= tokens if tokens <= room else 0
     if left:
         session.out.note(
-            f"Recall shows about {limits.PIN_BUDGET:,} tokens of rules, the newest first. These do "
-            f"not fit: {', '.join(left)}. Unpin some: agent-memory unpin ID{session.named}"
+            f"Recall shows about {limits.PIN_BUDGET:,} tokens of rules, the newest first, if not "
+            f"all that is remembered fits. These do not fit: {', '.join(left)}. Unpin some: "
+            f"agent-memory unpin ID{session.named}"
         )
 
 
