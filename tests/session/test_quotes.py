@@ -141,6 +141,8 @@ async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [rule] = await sam.upsert([RULE], said_by="user", pin=True)
+    ends = await converse("", memory, "hi", turns=[store(RULE, expires="2999-01-01")], hooks={})
+    assert f"{rule.id} still holds, because it is the user's: give the user's" in str(ends.results)
     invented = store("Deploy on any day.", quote="deploy any day", replaces=rule.id, pin=True)
     other = store("Builds are green.", quote="the builds are green")
     talk = await converse("", memory, "Do we deploy today?", turns=[invented, other], hooks={})
@@ -249,6 +251,7 @@ async def test_a_quote_is_masked_cut_and_must_be_a_text(
     assert "quote must be a text, not int" in str(talk.results[1])
     [kept] = await sam.get_recent()
     assert len(kept.quote) == 300 and key not in kept.quote and "(masked API key)" in kept.quote
+    assert key not in str(talk.results) and "'quoted': True" in str(talk.results[0])
 
 
 async def test_a_rule_is_for_this_project_or_for_all(

@@ -117,7 +117,8 @@ def _output(result: Any) -> Mapping[str, Any]:
 
 def _line(output: Mapping[str, Any], given: Mapping[str, Any], undo: str) -> str:
     """What the person reads of a memory that was stored with the arguments `given`."""
-    shown = (given.get("content"), output.get("quoted"))
+    quote = output.get("quoted")
+    shown = (given.get("content"), given.get("quote") if quote is True else quote)
     text, words = (mask(str(each or ""))[0] for each in shown)
     instead = f" in place of {output['replaced']}" if output.get("replaced") else ""
     whose = _WHOSE.get(str(output.get("said_by")), "noted by the agent")

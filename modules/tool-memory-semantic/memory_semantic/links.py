@@ -19,18 +19,21 @@ from .store import Store
 
 def say(store: Store, memories: Sequence[Memory], now: datetime) -> list[Stored]:
     """Store memories that are said now: see `restate`. But what the user has corrected stays
-    corrected, unless it is the user who says it again; the result names what holds as `refused`.
+    corrected, and what the user said does not end, unless it is the user who says so; else the
+    result names what holds as `refused`.
     """
     holds: dict[UUID, Memory] = {}
 
     def merged(new: Memory, known: Memory | None) -> Memory:
         said = restate(new, known)
-        if known is None or known.replaced_by is None or new.by_user:
+        if known is None or new.by_user:
             return said
         later = store.current(known)
-        if later.key == known.key or not later.of_user or later.expired(now):
+        corrected = later.key != known.key
+        if later.of_user and not later.expired(now) and (corrected or new.expires):
+            holds[new.key] = later
+        if not (corrected and new.key in holds):
             return said
-        holds[new.key] = later
         stays = {name: getattr(known, name) for name in ("replaced_by", "pinned", "expires")}
         return said.model_copy(update=stays)
 

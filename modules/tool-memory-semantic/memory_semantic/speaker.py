@@ -253,8 +253,8 @@ def _within(words: str, texts: Sequence[str]) -> bool:
 
 
 def _stated(prompt: str) -> Iterator[list[str]]:
-    """What its human states in `prompt`: sentences that follow each other, code in them included,
-    and a mark in place of other quotations.
+    """What its human states in `prompt`, as rows of sentences that follow each other: with the code
+    in them, and a mark in place of quotations.
     """
     for paragraph in paragraphs(prompt):
         row: list[str] = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AgentMemoryError, InputError, shortage
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
-from .limits import DEFAULT_RESULTS, FITS
+from .limits import DEFAULT_RESULTS, FITS, MAX_QUOTE_CHARS
 from .memory import ID_BEGINNING, Memory, Speaker, utc_now
 from .plaintext import without_tags
 
@@ -35,6 +35,7 @@ EVENTS = {
 
 # What a model is told if it pins, or replaces, what only the user may, or quotes what nobody typed.
 _QUOTE = "give the user's own words of this session, verbatim, as `quote`"
+_ENDS = " .!\n"  # what may be left out around a quote
 _UNSHOWN = "only with recall, which this session lacks"
 # What clients fill in for an optional argument that is not meant, besides None.
 _NOTHING = ("", "null", "none")
@@ -165,11 +166,12 @@ class MemoryStoreTool(MemoryTool):
         status += self.remarks(stored, said_by, bool(pin), bool(quote) and not words)
         output = {"memory_id": stored.id, "status": status, "embedding_model": stored.model}
         output |= {"said_by": said_by} if said_by != "agent" else {}
-        output |= {"quoted": words} if words else {}
         output |= {"new_store": True} if stored.new_store else {}
         output |= {"replaced": stored.replaced} if stored.replaced else {}
-        texts = [memory.content for memory in stored.alike]
-        texts, _ = await run_blocking(partial(storage.masked, texts))
+        texts = [words, *(memory.content for memory in stored.alike)]
+        (typed, *texts), _ = await run_blocking(partial(storage.masked, texts))
+        if words:  # the sentence, if the quote is a part of it
+            output["quoted"] = words.strip(_ENDS) == quote.strip(_ENDS) or typed[:MAX_QUOTE_CHARS]
         return output | alike(stored.alike, texts), stored.masked
 
     def remarks(self, stored: "Stored", said_by: Speaker, pin: bool, invented: bool) -> str:
