@@ -72,9 +72,9 @@ def read_own(
     from memory_semantic.check import parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
-    config = {**module_config(coordinator, TOOL_MODULE), **config}
-    memory = core_settings(config, own=[*names, *SETTINGS])
-    return parsed({name: config[name] for name in names if name in config}, own), memory
+    named = _named(coordinator, config)
+    memory = core_settings(named, own=[*names, *SETTINGS])
+    return parsed({name: named[name] for name in names if name in named}, own), memory
 
 
 def read(
@@ -86,5 +86,9 @@ def read(
     from memory_semantic import MemoryStorage
 
     of_hook, memory = read_own(coordinator, config, own)
-    named = {**module_config(coordinator, TOOL_MODULE), **config}
-    return of_hook, MemoryStorage(resolve_agent_id(coordinator, named), memory)
+    agent_id = resolve_agent_id(coordinator, _named(coordinator, config))
+    return of_hook, MemoryStorage(agent_id, memory)
+
+
+def _named(coordinator: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    return {**module_config(coordinator, TOOL_MODULE), **config}

@@ -112,10 +112,13 @@ class MemoryStorage:
         said or pinned. With `alike`, the result says which memories are alike (see `Store.alike`).
         """
         now = self._clock()
-        clean = partial(check.clean_items, items, self.agent_id, self.masked)
-        memories = await run_blocking(clean)  # masking takes a while
+
+        def clean() -> tuple[list[NewMemory], tuple[str, int]]:
+            new = check.clean_items(items, self.agent_id, self.masked)
+            return new, check.clean_quote(quote, self.masked)
+
+        memories, (words, masked) = await run_blocking(clean)  # masking takes a while
         until = check.clean_expiry(expires, now)
-        words, masked = await run_blocking(partial(check.clean_quote, quote, self.masked))
         for memory in memories:
             memory.timestamp, memory.expires, memory.said_by = now, until, said_by
             memory.quote, memory.masked = words if said_by == "user" else "", memory.masked + masked
@@ -199,9 +202,10 @@ class MemoryStorage:
                 for memory in found if known else ():
                     memory.fit = memory.similarity
                 found = select(found)
-                if not prompt:
-                    store.find_newer(found)
-                if self.config.usage and not prompt:
+                if prompt:
+                    return found
+                store.find_newer(found)
+                if self.config.usage:
                     usage.record(self.folder, (m.id for m in found), asked, self._clock())
                 return found
 

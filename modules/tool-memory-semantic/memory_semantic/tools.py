@@ -250,8 +250,10 @@ class MemorySearchTool(MemoryTool):
         query, masked = await run_blocking(partial(storage.masked, query))
         memory, missed = None, ""
         is_id = bool(ID_BEGINNING.fullmatch(query))
-        if is_id or ID_BEGINNING.fullmatch(f"mem-{query}"):  # so recall shows them, without mem-
-            with suppress(*() if is_id else (InputError,)):
+        if is_id:
+            memory = await storage.get(query)
+        elif ID_BEGINNING.fullmatch(f"mem-{query}"):  # so recall shows them; it may be a word
+            with suppress(InputError):
                 memory = await storage.get(query)
         memories = [memory] if memory else []
         if not (is_id or memory):
