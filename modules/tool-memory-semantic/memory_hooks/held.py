@@ -22,8 +22,8 @@ _OWN_SHARE = 0.5
 class Held:
     """The `memories` of a store, the newest first, as a session in the project `here` sees them.
     The session has shown those whose ids begin as in `shown`, without `mem-`. `whole` says whether
-    these are all memories of the store, of which `number` hold; else it has about so many. Texts
-    are shown `masked`, or as they are.
+    these are all memories of the store, of which `number` hold; else it has so many. Texts are
+    shown `masked`, or as they are.
     """
 
     def __init__(

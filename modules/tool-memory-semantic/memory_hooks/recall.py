@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 NAME = RECALL_MODULE
 # Each event with the fields that it carries, never a text.
 EVENTS = {
-    "memory:injected": "`agent_id`, `count` of memories, `of` how many that hold, `tokens`, "
-    "`query_time_ms`",
+    "memory:injected": "`agent_id`, `count` of memories, `of` how many that hold (of 500 or more: "
+    "that are stored), `tokens`, `query_time_ms`",
     "memory:inject_failed": "`kind` of the error",
 }
 PRIORITY = 20  # before hooks with the kernel's default of 100
@@ -89,7 +89,7 @@ class _Found:
     asked: datetime = field(default_factory=utc_now)
     ms: int = 0  # how long it took
     storage: "MemoryStorage | None" = None  # if there is a store
-    of: int = 0  # how many memories hold
+    of: int = 0  # how many memories hold; in a large store, how many there are
     block: Block | None = None
 
     @property
