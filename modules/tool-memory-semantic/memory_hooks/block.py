@@ -19,6 +19,12 @@ from memory_semantic.plaintext import one_line, without_tags
 from memory_semantic.remembered import Remembered
 from memory_semantic.tokens import estimate_tokens
 
+# What the model is asked before a turn in which the user states something. At most 45 tokens as
+# Amplifier shows it; always the same, so that each request begins with the one before.
+TO_STORE = (
+    "If the user now states a lasting decision, preference, rule, correction or fact, store it "
+    "this turn (memory_store with `quote`). Else ignore this."
+)
 # By these characters, Amplifier recognises that no human wrote the message.
 _BEGIN, _END = "<system-reminder>\n", "</system-reminder>"
 RULES = "What the user said to do: follow it unless told otherwise now.\n"

@@ -172,7 +172,9 @@ class Recall:
         shown = {start for role, text in recent if role == "user" for start in shown_in(text)}
         first = not shown
         shown.update(id for _, text in recent for id in _IN_RESULTS.findall(text))
-        await _look_up(self._coordinator, self._config, prompt, found, shown, first, child)
+        await _look_up(
+            self._coordinator, self._config, prompt, found, shown, first=first, child=child
+        )
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}
@@ -196,17 +198,16 @@ async def recalled(
     coordinator: Any,
     config: dict[str, Any],
     prompt: object,
-    shown: Collection[str] | None = None,
+    shown: Collection[str] = (),
     *,
     of_tools: bool = True,
 ) -> Block | None:
     """What to show before `prompt` in a conversation of another program than Amplifier, if there is
-    a store. It has shown the ids that begin as in `shown`, without `mem-`; None if this is the
-    first. With what a page or tool said only if `of_tools`. Raises whatever fails.
+    a store. It has shown the ids that begin as in `shown`, without `mem-`. With what a page or tool
+    said only if `of_tools`. Raises whatever fails.
     """
     found = _Found()
-    first = shown is None
-    await _look_up(coordinator, config, prompt, found, shown or (), first, of_tools=of_tools)
+    await _look_up(coordinator, config, prompt, found, shown, first=not shown, of_tools=of_tools)
     return found.block
 
 
@@ -216,9 +217,9 @@ async def _look_up(
     prompt: object,
     found: _Found,
     shown: Collection[str],
+    *,
     first: bool,
     child: bool = False,
-    *,
     of_tools: bool = True,
 ) -> None:
     # Loading the engine takes a third of a second, which would block the event loop.

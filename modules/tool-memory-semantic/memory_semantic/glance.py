@@ -72,11 +72,14 @@ def _last_of_each(lines: Iterable[bytes]) -> Iterable[Glanced]:
     return found.values()
 
 
-def root_of(config: Mapping[str, Any]) -> Path | None:
-    """The folder of all stores by the settings in `config`; None if they are on a server."""
-    server = config.get("qdrant_url") or os.environ.get(SERVER_VARIABLE, "").strip()
-    if server and str(server).strip().lower() != HERE:
-        return None
+def is_here(config: Mapping[str, Any]) -> bool:
+    """Whether the settings in `config` keep the stores on this machine, and not on a server."""
+    server = config.get("qdrant_url") or os.environ.get(SERVER_VARIABLE, "")
+    return str(server).strip().lower() in ("", HERE)
+
+
+def root_of(config: Mapping[str, Any]) -> Path:
+    """The folder of all stores by the settings in `config`, if they are here."""
     return Path(str(config.get("storage_root") or STORAGE_ROOT)).expanduser()
 
 

@@ -64,6 +64,7 @@ class MemoryTool:
     """What the tools share: finding the agent's store, and failures that a model can act on."""
 
     name: str
+    description: str
     input_schema: dict[str, Any]
 
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
