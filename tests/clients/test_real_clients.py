@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession
@@ -28,11 +27,16 @@ ROLES = {"claude": "system", "codex": "developer"}
 
 
 @pytest.fixture
-def clients() -> Clients:
+def home() -> Clients:
+    """Both clients in a fresh home."""
+    return Clients(Path.home(), Path(os.environ[VARIABLE]))
+
+
+@pytest.fixture
+def clients(home: Clients) -> Clients:
     """Both clients, set up by the one command."""
-    made = Clients(Path.home(), Path(os.environ[VARIABLE]))
-    made.run("agent-memory", "setup", "--yes")
-    return made
+    home.run("agent-memory", "setup", "--yes")
+    return home
 
 
 @pytest.fixture(params=["claude", "codex"])
@@ -128,13 +132,26 @@ async def test_what_a_page_said_is_not_in_the_text_of_a_start(
     assert PEAR in session.first().said and page not in session.first().said
 
 
-def files(home: Path) -> dict[str, Any]:
-    """Every file that belongs to a person, or names us."""
-    found = {
-        str(each.relative_to(home)): each.read_bytes() for each in home.rglob("*") if each.is_file()
-    }
-    return found
+def of_the_person(home: Path) -> dict[str, bytes]:
+    """Every file in this home."""
+    files = [each for each in home.rglob("*") if each.is_file() and not each.is_symlink()]
+    return {str(each.relative_to(home)): each.read_bytes() for each in files}
 
 
-def test_undo_leaves_every_file_as_it_was(clients: Clients) -> None:
-    raise NotImplementedError
+def test_undo_leaves_every_file_as_it_was(home: Clients) -> None:
+    settings = home.home / ".claude/settings.json"
+    for file, text in {
+        settings: '{\n    "model": "opus"\n}',
+        home.home / ".codex/config.toml": '# mine\nmodel = "gpt"  # the best\n',
+    }.items():
+        file.parent.mkdir()
+        file.write_text(text)
+    before = of_the_person(home.home)
+    home.run("agent-memory", "setup", "--yes")
+    assert b"agent-memory" in settings.read_bytes()
+    home.run("agent-memory", "setup", "--undo", "--yes")
+    after = of_the_person(home.home)
+    left = {"extraKnownMarketplaces": {}, "enabledPlugins": {}}  # empty keys, by Claude Code
+    assert json.loads(after[".claude/settings.json"]) == {"model": "opus", **left}
+    assert after | before == after | {".claude/settings.json": before[".claude/settings.json"]}
+    assert not [file for file, content in after.items() if b"agent-memory" in content]
