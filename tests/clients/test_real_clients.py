@@ -154,4 +154,7 @@ def test_undo_leaves_every_file_as_it_was(home: Clients) -> None:
     left = {"extraKnownMarketplaces": {}, "enabledPlugins": {}}  # empty keys, by Claude Code
     assert json.loads(after[".claude/settings.json"]) == {"model": "opus", **left}
     assert after | before == after | {".claude/settings.json": before[".claude/settings.json"]}
-    assert not [file for file, content in after.items() if b"agent-memory" in content]
+    # Claude Code notes which plugins it knew, and removes its marked copy some days later.
+    own = (".claude.json", ".claude/plugins/cache")
+    named = {file for file, content in after.items() if b"agent-memory" in content}
+    assert not {file for file in named if not file.startswith(own)}
