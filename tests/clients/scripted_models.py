@@ -62,9 +62,10 @@ class Request:
         """Who says this."""
         return {role for role, each in self.texts() if text in each}
 
-    def last_id(self) -> str:
-        """The id that was shown last."""
-        return re.findall(r"mem-[0-9a-f]{12}", self.said)[-1]
+    def id_of(self, content: str) -> str:
+        """The id that this memory was last shown with."""
+        lines = re.findall(rf"^(\w+) .*{re.escape(content)}$", self.said, re.MULTILINE)
+        return f"mem-{lines[-1] if lines else None}"
 
 
 Turn = str | Call | Callable[[Request], Call]
