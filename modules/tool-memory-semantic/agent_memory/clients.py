@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from .files import write
 PLUGINS = Path(__file__).parent / "plugins"
 # The marketplace in that folder, and its plugin.
 _MARKETPLACE, _PLUGIN = "agent-memory", "agent-memory@agent-memory"
+# Where Claude Code and Copilot CLI note them.
+_PLUGIN_KEYS = (["extraKnownMarketplaces", _MARKETPLACE], ["enabledPlugins", _PLUGIN])
 # What stands behind the name of a file as it was before.
 _KEPT = ".before-agent-memory"
 # Seconds for a client's command that changes something, and for one that only answers.
@@ -73,10 +76,11 @@ class Plan:
             if _read(file) != before:
                 raise ValueError(f"{file} was changed meanwhile, and stays as it is")
             _write(file, after)
-        for file in files if self.undo else []:
-            if file in self.kept and _emptied(file):
-                _write(file, _read(_kept(file)))
-            _kept(file).unlink(missing_ok=True)
+        if self.undo:
+            for file in self.kept:
+                _write(file, _taken_out(file, _PLUGIN_KEYS, lambda _: True))
+            for file in files:
+                _kept(file).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Plugin(Client):
 
     def _noted(self) -> tuple[str | None, bool | None]:
         """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
-        data = _data(self.config)
+        data = _parsed(self.config, _read(self.config))
         if self.config.suffix == ".toml":
             source = json_edit.at(data, "marketplaces", _MARKETPLACE, "source")
             return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
@@ -135,7 +139,7 @@ class Plugin(Client):
     def lacks(self) -> str | None:
         """See `Client`."""
         source, enabled = self._noted()
-        if source is None and enabled is None:
+        if not (source or enabled):
             return None
         gone = "" if source and Path(source).is_dir() else "the folder of the plugin is gone"
         return gone if enabled else "the plugin is not enabled"
@@ -166,7 +170,9 @@ class Files(Client):
 
     def lacks(self) -> str | None:
         """See `Client`."""
-        tools, *hooks = [_holds(_data(entry.file), entry.keys) for entry in self.entries]
+        tools, *hooks = [
+            _holds(_parsed(entry.file, _read(entry.file)), entry.keys) for entry in self.entries
+        ]
         if not (tools or any(hooks)):
             return None
         missing = {"the tools": tools, "the hooks": all(hooks)}
@@ -179,7 +185,10 @@ class Files(Client):
             entries = [entry for entry in self.entries if entry.file == file]
             before = _read(file)
             try:
-                after = _without(before, entries) if undo else _with(before, entries)
+                after = _with(before, entries)
+                if undo:
+                    keys = [entry.keys for entry in entries]
+                    after = _taken_out(file, keys, _ours, entries[0].new)
             except ValueError as error:
                 plan.problems.append(f"{file} stays as it is: {error}.")
                 if not undo:
@@ -296,28 +305,28 @@ def _with(text: str | None, entries: list[Entry]) -> str:
     return text
 
 
-def _without(text: str | None, entries: list[Entry]) -> str | None:
-    """The text of a file without these entries, as it was before or as it would be now."""
-    kept = _read(_kept(entries[0].file))
-    if text is None or (kept is not None and _with(kept, entries) == text):
-        return kept if text else None
-    before = json_edit.load(entries[0].new if kept is None else kept)
-    left = text
-    for entry in entries:
-        left = json_edit.without(left, entry.keys, _ours, before)
-    return None if kept is None and left != text and json_edit.load(left) == before else left
+def _taken_out(
+    file: Path, all_keys: Iterable[json_edit.Keys], ours: Callable[[Any], bool], new: str = ""
+) -> str | None:
+    """The text of a file without what is ours there: as it was before, if that is all that changed;
+    None if the file is ours.
+    """
+    text, kept = _read(file), _read(_kept(file))
+    if text is None:
+        return None
+    before = _parsed(file, new if kept is None else kept)
+    for keys in all_keys if file.suffix == ".json" else ():
+        text = json_edit.without(text, keys, ours, before)
+    left = {
+        key: value for key, value in _parsed(file, text).items() if value != {} or key in before
+    }
+    commented = kept is None and re.search("#|//|/[*]", text)
+    return kept if left == before and not commented else text
 
 
-def _emptied(file: Path) -> bool:
-    """Whether a client left in this file what was there before, but for empty tables."""
-    before = _data(_kept(file))
-    return before == {k: v for k, v in _data(file).items() if v != {} or k in before}
-
-
-def _data(file: Path) -> dict[str, Any]:
-    """What a file of JSON or TOML holds, or nothing. Raises ValueError if it cannot be read."""
-    text = _read(file) or ""
-    return tomllib.loads(text) if ".toml" in file.suffixes else json_edit.load(text)
+def _parsed(file: Path, text: str | None) -> dict[str, Any]:
+    """What this text, of a file of JSON or TOML, holds. Raises ValueError if it is neither."""
+    return (tomllib.loads if file.suffix == ".toml" else json_edit.load)(text or "")
 
 
 def _kept(file: Path) -> Path:
