@@ -36,6 +36,10 @@ def installed(page: str, ending: str, tmp_path: Path) -> dict[str, str]:
     return environment
 
 
+def below(folder: Path) -> set[Path]:
+    return {each.relative_to(folder) for each in folder.rglob("*") if each.is_file()}
+
+
 def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
     environment = installed("README.md", r'\[cli\]"', tmp_path)
 
@@ -44,6 +48,8 @@ def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
         return subprocess.check_output(command, env=environment, text=True)
 
     assert "agent-memory" in run("--version")
+    [plugins] = (tmp_path / "tools").rglob("agent_memory/plugins")
+    assert below(plugins) == below(MEMORY_MODULE / "agent_memory/plugins")
     run("store", "We chose PostgreSQL for the users table.", "--agent", "sam")
     [found] = json.loads(run("search", "Which database?", "--json"))
     assert found["content"].startswith("We chose PostgreSQL")
