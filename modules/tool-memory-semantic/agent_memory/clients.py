@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,29 +41,23 @@ class Entry(NamedTuple):
     new: str = "{}\n"
 
 
-class Edit(NamedTuple):
-    """A file, and its text before and after; None stands for no file."""
-
-    file: Path
-    before: str | None
-    after: str | None
-
-
 @dataclass
 class Plan:
-    """What is to be done: commands of the client, which change the files `kept`, then edits.
-    `problems` say what cannot be done, and what the person can do instead.
+    """What is to be done: commands of the client, which change the files `kept`; then edits, each a
+    file, its text before and after, None for no file. `problems` say what is left to the person.
+    `known` says that something of ours is there.
     """
 
     undo: bool
+    known: bool = False
     commands: list[list[str]] = field(default_factory=list)
     kept: list[Path] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[tuple[Path, str | None, str | None]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def apply(self) -> None:
         """Do it. Raises OSError, or ValueError with what the client said."""
-        files = [*self.kept, *(edit.file for edit in self.edits)]
+        files = [*self.kept, *(file for file, _, _ in self.edits)]
         for file in files:
             if not self.undo and file.exists() and not _kept(file).exists():
                 shutil.copy2(file, _kept(file))
@@ -105,16 +99,6 @@ class Client:
             return next(iter(re.findall(r"\d+(?:\.\d+)+", told)), "")
         return ""
 
-    def lacks(self) -> str | None:
-        """What is missing of what it was given, as its files tell; None if it was given nothing.
-        Raises ValueError if they cannot be read.
-        """
-        raise NotImplementedError
-
-    def plan(self, undo: bool) -> Plan:
-        """What sets it up, or undoes that. Raises ValueError if its files do not say."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class Plugin(Client):
@@ -137,7 +121,9 @@ class Plugin(Client):
         return source, json_edit.at(data, "enabledPlugins", _PLUGIN)
 
     def lacks(self) -> str | None:
-        """See `Client`."""
+        """What is missing of what it was given, as its files tell; None if it was given nothing.
+        Raises ValueError if they cannot be read.
+        """
         source, enabled = self._noted()
         if not (source or enabled):
             return None
@@ -145,7 +131,7 @@ class Plugin(Client):
         return gone if enabled else "the plugin is not enabled"
 
     def plan(self, undo: bool) -> Plan:
-        """See `Client`."""
+        """What sets it up, or undoes that. Raises ValueError as `lacks` does."""
         source, enabled = self._noted()
         moved, steps = source != str(PLUGINS), list[list[str]]()
         if undo and enabled is not None:
@@ -159,7 +145,7 @@ class Plugin(Client):
         if not undo and not moved and enabled and self.update:
             steps.append([self.update, _PLUGIN])
         commands = [[self.command, "plugin", *step] for step in steps]
-        return Plan(undo, commands, [self.config] if steps else [])
+        return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
 
 
 @dataclass(frozen=True)
@@ -169,37 +155,33 @@ class Files(Client):
     entries: tuple[Entry, ...] = ()
 
     def lacks(self) -> str | None:
-        """See `Client`."""
-        tools, *hooks = [
-            _holds(_parsed(entry.file, _read(entry.file)), entry.keys) for entry in self.entries
-        ]
+        """See `Plugin`."""
+        tools, *hooks = [_holds(_read(entry.file), entry.keys) for entry in self.entries]
         if not (tools or any(hooks)):
             return None
         missing = {"the tools": tools, "the hooks": all(hooks)}
         return " and ".join(f"{what} are missing" for what, there in missing.items() if not there)
 
     def plan(self, undo: bool) -> Plan:
-        """See `Client`."""
+        """See `Plugin`."""
         plan = Plan(undo)
         for file in dict.fromkeys(entry.file for entry in self.entries):
             entries = [entry for entry in self.entries if entry.file == file]
             before = _read(file)
             try:
-                after = _with(before, entries)
-                if undo:
-                    keys = [entry.keys for entry in entries]
-                    after = _taken_out(file, keys, _ours, entries[0].new)
+                plan.known |= any(_holds(before, entry.keys) for entry in entries)
+                after = _undone(before, entries) if undo else _with(before, entries)
             except ValueError as error:
                 plan.problems.append(f"{file} stays as it is: {error}.")
                 if not undo:
                     plan.problems.append(f"Add this to it yourself:\n{_with(None, entries)}")
                 continue
-            if after != before:
-                plan.edits.append(Edit(file, before, after))
+            if after != before or (undo and _kept(file).exists()):
+                plan.edits.append((file, before, after))
         return plan
 
 
-def clients() -> list[Client]:
+def clients() -> list[Plugin | Files]:
     """All that the memory can be set up for."""
     home, support = Path.home(), Path.home() / "Library/Application Support"  # the latter on a Mac
     code = (support if support.is_dir() else _folder("XDG_CONFIG_HOME", ".config")) / "Code/User"
@@ -265,7 +247,7 @@ def codex_trusts() -> bool | None:
         try:
             print(*map(json.dumps, asked), sep="\n", file=server.stdin, flush=True)
             answers = map(json.loads, server.stdout or [])
-            answer = next(each for each in answers if each.get("id") == 1)
+            answer = next((each for each in answers if each.get("id") == 1), {})
             hooks = [hook for each in answer["result"]["data"] for hook in each["hooks"]]
             ours = [each for each in hooks if each["pluginId"] == _PLUGIN]
             return bool(ours) and all(each["trustStatus"] == "trusted" for each in ours)
@@ -288,9 +270,9 @@ def _ours(value: Any) -> bool:
     return bool(found) and all(_COMMAND.search(json.loads(each)) for each in found)
 
 
-def _holds(data: Any, keys: json_edit.Keys) -> Any:
-    """What is ours there, if anything is."""
-    value = json_edit.at(data, *filter(None, keys))
+def _holds(text: str | None, keys: json_edit.Keys) -> Any:
+    """What this text has of ours there, if anything."""
+    value = json_edit.at(json_edit.load(text or ""), *filter(None, keys))
     values = value if isinstance(value, list) else [value]
     return next((each for each in values if _ours(each)), None)
 
@@ -299,27 +281,31 @@ def _with(text: str | None, entries: list[Entry]) -> str:
     """The text of a file with these entries."""
     text = text or entries[0].new
     for _, keys, value, _ in entries:
-        if _holds(json_edit.load(text), keys) != value:
+        if _holds(text, keys) != value:
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)
     return text
 
 
+def _undone(text: str | None, entries: list[Entry]) -> str | None:
+    """The text of a file without these entries; None if the file is ours."""
+    file, new = entries[0].file, entries[0].new
+    held = [entry.keys for entry in entries if _holds(text, entry.keys)]
+    return _taken_out(file, held, _ours, new) if held else text
+
+
 def _taken_out(
-    file: Path, all_keys: Iterable[json_edit.Keys], ours: Callable[[Any], bool], new: str = ""
+    file: Path, all_keys: Sequence[json_edit.Keys], ours: Callable[[Any], bool], new: str = ""
 ) -> str | None:
-    """The text of a file without what is ours there: as it was before, if that is all that changed;
-    None if the file is ours.
+    """The text of a file without what is ours there; as it was kept, if that says the same; None
+    if there was no file, and nothing else is in it.
     """
-    text, kept = _read(file), _read(_kept(file))
-    if text is None:
-        return None
+    text, kept = _read(file) or "", _read(_kept(file))
     before = _parsed(file, new if kept is None else kept)
     for keys in all_keys if file.suffix == ".json" else ():
         text = json_edit.without(text, keys, ours, before)
-    left = {
-        key: value for key, value in _parsed(file, text).items() if value != {} or key in before
-    }
+    emptied = {keys[0] for keys in all_keys} - before.keys()
+    left = {k: v for k, v in _parsed(file, text).items() if v != {} or k not in emptied}
     commented = kept is None and re.search("#|//|/[*]", text)
     return kept if left == before and not commented else text
 
