@@ -6,9 +6,9 @@ Copilot CLI lay out their settings anew, Codex keeps its comments.
 """
 
 import json
-import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,9 +242,9 @@ def test_a_hook_of_vs_code_is_silent_in_copilot_which_has_it_from_the_plugin(
     invoke("setup", "vscode", "--yes")
     [group] = everyone.json(".copilot/hooks/agent-memory.json")["hooks"]["SessionStart"]
     command = group["hooks"][0]["command"]
-    assert os.popen(command).read() == "hook\n"
+    assert subprocess.run(["/bin/sh", "-c", command], stdout=-1).stdout == b"hook\n"
     monkeypatch.setenv("COPILOT_PROJECT_DIR", "/somewhere")
-    assert os.popen(command).read() == ""
+    assert subprocess.run(["/bin/sh", "-c", command], stdout=-1).stdout == b""
 
 
 def test_undo_leaves_every_file_as_it_was(everyone: Machine) -> None:
