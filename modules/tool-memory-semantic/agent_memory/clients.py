@@ -18,27 +18,15 @@ from . import json_edit
 from .files import write
 
 PLUGINS = Path(__file__).parent / "plugins"
-# The marketplace in that folder, and its plugin.
-_MARKETPLACE, _PLUGIN = "agent-memory", "agent-memory@agent-memory"
-# Where Claude Code and Copilot CLI note them.
-_PLUGIN_KEYS = (["extraKnownMarketplaces", _MARKETPLACE], ["enabledPlugins", _PLUGIN])
+TRUST = 'open it once; at "Hooks need review" choose 2, "Trust all and continue"'
+# The marketplace in that folder, its plugin, and where Claude Code and Copilot CLI note them.
+_MARKET, _PLUGIN = "agent-memory", "agent-memory@agent-memory"
+_NOTED = (["extraKnownMarketplaces", _MARKET], ["enabledPlugins", _PLUGIN])
 # What stands behind the name of a file as it was before.
 _KEPT = ".before-agent-memory"
 # Seconds for a client's command that changes something, and for one that only answers.
 _CHANGE_SECONDS, _ANSWER_SECONDS = 120, 5
-TRUST = 'open it once; at "Hooks need review" choose 2, "Trust all and continue"'
-_US = {"name": "agent-memory", "version": "1"}
-_CURSOR = '{\n  "version": 1\n}\n'
-_COMMAND = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
-
-
-class Entry(NamedTuple):
-    """A value of ours in a file of JSON, and the text that a new file begins with."""
-
-    file: Path
-    keys: json_edit.Keys
-    value: Any
-    new: str = "{}\n"
+_OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
 
 
 @dataclass
@@ -72,7 +60,7 @@ class Plan:
             _write(file, after)
         if self.undo:
             for file in self.kept:
-                _write(file, _taken_out(file, _PLUGIN_KEYS, lambda _: True))
+                _write(file, _taken_out(file, _NOTED, lambda _: True))
             for file in files:
                 _kept(file).unlink(missing_ok=True)
 
@@ -84,7 +72,7 @@ class Client:
     name: str
     title: str
     command: str
-    folder: Path | None = None
+    folder: Path | None
 
     @property
     def found(self) -> bool:
@@ -106,19 +94,10 @@ class Plugin(Client):
     Where installing again brings no new version, there is an `update`.
     """
 
-    config: Path = Path()
+    config: Path
     install: str = "install"
     uninstall: str = "uninstall"
     update: str = ""
-
-    def _noted(self) -> tuple[str | None, bool | None]:
-        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
-        data = _parsed(self.config, _read(self.config))
-        if self.config.suffix == ".toml":
-            source = json_edit.at(data, "marketplaces", _MARKETPLACE, "source")
-            return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
-        source = json_edit.at(data, "extraKnownMarketplaces", _MARKETPLACE, "source", "path")
-        return source, json_edit.at(data, "enabledPlugins", _PLUGIN)
 
     def lacks(self) -> str | None:
         """What is missing of what it was given, as its files tell; None if it was given nothing.
@@ -137,7 +116,7 @@ class Plugin(Client):
         if undo and enabled is not None:
             steps.append([self.uninstall, _PLUGIN])
         if source and (undo or moved):
-            steps.append(["marketplace", "remove", _MARKETPLACE])
+            steps.append(["marketplace", "remove", _MARKET])
         if not undo and moved:
             steps.append(["marketplace", "add", str(PLUGINS)])
         if not undo:
@@ -147,37 +126,57 @@ class Plugin(Client):
         commands = [[self.command, "plugin", *step] for step in steps]
         return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
 
+    def _noted(self) -> tuple[str | None, bool | None]:
+        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
+        data = _parsed(self.config, _read(self.config))
+        if self.config.suffix == ".toml":
+            source = json_edit.at(data, "marketplaces", _MARKET, "source")
+            return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
+        market, plugin = _NOTED
+        return json_edit.at(data, *market, "source", "path"), json_edit.at(data, *plugin)
+
+
+class Part(NamedTuple):
+    """What a client gets in one file of JSON; `new` is what such a file begins with."""
+
+    file: Path
+    values: list[tuple[json_edit.Keys, Any]]
+    new: str = "{}\n"
+
 
 @dataclass(frozen=True)
 class Files(Client):
     """A client that reads what we write into its files."""
 
-    entries: tuple[Entry, ...] = ()
+    parts: list[Part]
 
     def lacks(self) -> str | None:
         """See `Plugin`."""
-        tools, *hooks = [_holds(_read(entry.file), entry.keys) for entry in self.entries]
-        if not (tools or any(hooks)):
+        found = [
+            ("hooks" if keys[0] == "hooks" else "tools", _held(_read(file), keys))
+            for file, values, _ in self.parts
+            for keys, _ in values
+        ]
+        if not any(held for _, held in found):
             return None
-        missing = {"the tools": tools, "the hooks": all(hooks)}
-        return " and ".join(f"{what} are missing" for what, there in missing.items() if not there)
+        missing = {what for what, held in found if not held}
+        return " and ".join(f"the {what} are missing" for what in sorted(missing))
 
     def plan(self, undo: bool) -> Plan:
         """See `Plugin`."""
         plan = Plan(undo)
-        for file in dict.fromkeys(entry.file for entry in self.entries):
-            entries = [entry for entry in self.entries if entry.file == file]
-            before = _read(file)
+        for part in self.parts:
+            before = _read(part.file)
             try:
-                plan.known |= any(_holds(before, entry.keys) for entry in entries)
-                after = _undone(before, entries) if undo else _with(before, entries)
+                plan.known |= any(_held(before, keys) for keys, _ in part.values)
+                after = _without(before, part) if undo else _with(before, part)
             except ValueError as error:
-                plan.problems.append(f"{file} stays as it is: {error}.")
+                plan.problems.append(f"{part.file} stays as it is: {error}.")
                 if not undo:
-                    plan.problems.append(f"Add this to it yourself:\n{_with(None, entries)}")
+                    plan.problems.append(f"Add this to it yourself:\n{_with(None, part)}")
                 continue
-            if after != before or (undo and _kept(file).exists()):
-                plan.edits.append((file, before, after))
+            if after != before or (undo and _kept(part.file).exists()):
+                plan.edits.append((part.file, before, after))
         return plan
 
 
@@ -187,50 +186,49 @@ def clients() -> list[Plugin | Files]:
     code = (support if support.is_dir() else _folder("XDG_CONFIG_HOME", ".config")) / "Code/User"
     claude, codex = _folder("CLAUDE_CONFIG_DIR", ".claude"), _folder("CODEX_HOME", ".codex")
     copilot, cursor = _folder("COPILOT_HOME", ".copilot"), home / ".cursor"
-    gemini = home / ".gemini/settings.json"
     # A program with a window may not find the command. The path is that of the link, which stays
     # when what it leads to changes.
     path = shutil.which("agent-memory") or "agent-memory"
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
+    gemini_values = [
+        (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
+        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent"),
+    ]
     # Copilot CLI reads this file, too, but has its hooks from the plugin.
-    code_hooks = copilot / "hooks/agent-memory.json"
-    code_hook = f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}'
-    gemini_server = {"command": "agent-memory", "args": ["mcp"], "trust": True}
+    code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
+    code_hooks = _hooks(code_hook, "SessionStart", "UserPromptSubmit")
+    code_server = (["servers", "memory"], {"type": "stdio", **server})
+    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt")
     return [
         Plugin("claude", "Claude Code", "claude", None, claude / "settings.json", update="update"),
         Plugin("codex", "Codex", "codex", None, codex / "config.toml", "add", "remove"),
         Plugin("copilot", "Copilot CLI", "copilot", None, copilot / "settings.json"),
         Files(
             *("gemini", "Gemini CLI", "gemini", None),
-            (
-                Entry(gemini, ["mcpServers", "memory"], gemini_server),
-                *_hooks(gemini, ["SessionStart", "BeforeAgent"], "agent-memory hook", 5000),
-            ),
+            [Part(home / ".gemini/settings.json", gemini_values)],
         ),
         Files(
             *("vscode", "VS Code", "code", code),
-            (
-                Entry(code / "mcp.json", ["servers", "memory"], {"type": "stdio", **server}),
-                *_hooks(code_hooks, ["SessionStart", "UserPromptSubmit"], code_hook, 5),
-            ),
+            [
+                Part(code / "mcp.json", [code_server]),
+                Part(copilot / "hooks/agent-memory.json", code_hooks),
+            ],
         ),
         Files(
             *("cursor", "Cursor", "cursor", cursor),
-            (
-                Entry(cursor / "mcp.json", ["mcpServers", "memory"], server),
-                *(
-                    Entry(cursor / "hooks.json", ["hooks", event, None], {"command": hook}, _CURSOR)
-                    for event in ("sessionStart", "beforeSubmitPrompt")
-                ),
-            ),
+            [
+                Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
+                Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
+            ],
         ),
     ]
 
 
 def codex_trusts() -> bool | None:
     """Whether Codex runs our hooks; None if it does not say so in time."""
+    us = {"name": "agent-memory", "version": "1"}
     asked = [
-        {"id": 0, "method": "initialize", "params": {"clientInfo": _US}},
+        {"id": 0, "method": "initialize", "params": {"clientInfo": us}},
         {"method": "initialized"},
         {"id": 1, "method": "hooks/list", "params": {"cwds": [str(Path.home())]}},
     ]
@@ -258,40 +256,42 @@ def codex_trusts() -> bool | None:
     return None
 
 
-def _hooks(file: Path, events: list[str], command: str, timeout: int) -> list[Entry]:
-    """Hooks in Claude Code's form."""
-    hook = {"type": "command", "command": command, "timeout": timeout}
-    return [Entry(file, ["hooks", event, None], {"hooks": [hook]}) for event in events]
+def _hooks(hook: dict[str, Any], *events: str) -> list[tuple[json_edit.Keys, Any]]:
+    return [(["hooks", event, None], hook) for event in events]
+
+
+def _group(command: str, timeout: int) -> dict[str, Any]:
+    """A hook in Claude Code's form."""
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
 def _ours(value: Any) -> bool:
     """Whether all that this starts is agent-memory."""
-    found = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
-    return bool(found) and all(_COMMAND.search(json.loads(each)) for each in found)
+    commands = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
+    return bool(commands) and all(_OURS.search(json.loads(each)) for each in commands)
 
 
-def _holds(text: str | None, keys: json_edit.Keys) -> Any:
+def _held(text: str | None, keys: json_edit.Keys) -> Any:
     """What this text has of ours there, if anything."""
     value = json_edit.at(json_edit.load(text or ""), *filter(None, keys))
     values = value if isinstance(value, list) else [value]
     return next((each for each in values if _ours(each)), None)
 
 
-def _with(text: str | None, entries: list[Entry]) -> str:
-    """The text of a file with these entries."""
-    text = text or entries[0].new
-    for _, keys, value, _ in entries:
-        if _holds(text, keys) != value:
+def _with(text: str | None, part: Part) -> str:
+    """The text of a file with this part."""
+    text = text or part.new
+    for keys, value in part.values:
+        if _held(text, keys) != value:
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)
     return text
 
 
-def _undone(text: str | None, entries: list[Entry]) -> str | None:
-    """The text of a file without these entries; None if the file is ours."""
-    file, new = entries[0].file, entries[0].new
-    held = [entry.keys for entry in entries if _holds(text, entry.keys)]
-    return _taken_out(file, held, _ours, new) if held else text
+def _without(text: str | None, part: Part) -> str | None:
+    """The text of a file without this part; None for no file."""
+    held = [keys for keys, _ in part.values if _held(text, keys)]
+    return _taken_out(part.file, held, _ours, part.new) if held else text
 
 
 def _taken_out(

@@ -56,6 +56,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
     plans: list[tuple[Plugin | Files, Plan]] = []
     failed = False
     for client in chosen:
+        title = f"{client.title} {client.version}".rstrip()  # first: Gemini may tidy its files now
         try:
             plan = client.plan(undo)
         except (OSError, ValueError) as error:
@@ -64,7 +65,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
             continue
         failed |= bool(plan.problems)
         if plan.commands or plan.edits or plan.problems or not undo:
-            _show(session, client, plan)
+            _show(session, title, plan)
             plans.append((client, plan))
     if not any(plan.commands or plan.edits for _, plan in plans):
         session.out.line("There is nothing to do.")
@@ -77,9 +78,9 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
         sys.exit(1)
 
 
-def _show(session: Session, client: "Plugin | Files", plan: "Plan") -> None:
+def _show(session: Session, title: str, plan: "Plan") -> None:
     """What will be done to a client."""
-    session.out.line(click.style(f"{client.title} {client.version}".rstrip(), bold=True))
+    session.out.line(click.style(title, bold=True))
     if plan.known and not plan.undo:
         session.out.line("  It has the memory already; this brings it up to date.")
     for words in plan.commands:
