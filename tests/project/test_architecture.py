@@ -25,8 +25,8 @@ LAYERS = (
     ("points",),
     (
         *("check", "errors", "identity", "limits", "masking", "memory"),
-        *("network", "plaintext", "posix", "settings", "speaker", "times", "tokens"),
-        "workers",
+        *("network", "plaintext", "posix", "remembered", "settings", "speaker", "times"),
+        *("tokens", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}

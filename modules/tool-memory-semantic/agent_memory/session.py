@@ -43,14 +43,11 @@ class Session:
         if named := self.settings.named_agent():
             return named[0]
         agents = self.settings.place.agents()
-        if len(agents) > 1:
-            there = f"Whose memories? There are stores of {', '.join(agents)}."
-            raise click.UsageError(f"{there} Name the agent with --agent.")
+        agent = amplifier.default_agent(agents)
         if not agents:
-            agents = [amplifier.login_agent()]
-            whose = f"No agent is named, so it is {agents[0]}, as your login is"
+            whose = f"No agent is named, so it is {agent}, as your login is"
             self.out.note(f"{whose}; --agent names another.")
-        return agents[0]
+        return agent
 
     @cached_property
     def storage(self) -> "MemoryStorage":

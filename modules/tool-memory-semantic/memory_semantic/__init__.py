@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
-    from .memory import Memory, timestamp_text
+    from .memory import Memory
     from .merging import Stored
     from .place import Place
     from .points import StoreInfo
+    from .remembered import timestamp_text
     from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store
@@ -85,10 +86,11 @@ _LATER = {
     "exchange": ["exchange"],
     "findings": ["Finding", "ShowProgress"],
     "masking": ["mask", "mask_all"],
-    "memory": ["Memory", "timestamp_text"],
+    "memory": ["Memory"],
     "merging": ["Stored"],
     "place": ["Place"],
     "points": ["StoreInfo"],
+    "remembered": ["timestamp_text"],
     "settings": ["StorageConfig", "core_settings"],
     "storage": ["MemoryStorage"],
     "store": ["Store"],

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from .memory import Speaker
+from .remembered import Speaker
 
 # Nobody types more than this; a paragraph, or a whole prompt, beyond it was pasted.
 MAX_PARAGRAPH_CHARS = 1_000

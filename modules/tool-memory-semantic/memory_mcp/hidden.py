@@ -1,0 +1,65 @@
+"""Two tools that are not listed: hooks of the program can call them, and models cannot."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from memory_hooks.block import TO_STORE
+from memory_hooks.recall import recalled
+from memory_hooks.receipts import Receipts
+from memory_semantic.speaker import states
+
+from .host import Host, project
+from .loop import Call, Fields
+from .sessions import MAX_PROMPT_CHARS, MAX_PROMPTS, folder_of, said, session_of
+
+# What Claude Code calls the entries through which a human types the prompts.
+_BY_A_HUMAN = ("cli", "claude-desktop", "claude-vscode")
+# What Codex says of a turn that a human began, unlike `codex exec` and a sub-agent's.
+_OF_A_HUMAN = {"turn_trigger": "user", "thread_source": "user"}
+
+
+class Hooks:
+    """What the hooks of one client hear and are told. What the human typed stays in this process.
+    `config` has the settings of the memory tools.
+    """
+
+    def __init__(self, config: Fields) -> None:
+        self._config = config
+        self._folder = folder_of(config, config["agent_identity"])
+        self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") in _BY_A_HUMAN
+        self._heard = list[str]()
+        self.receipts = Receipts()
+        self.tools = {"before_prompt": self._before_prompt, "receipt": self._receipt}
+
+    def words(self, call: Call) -> list[str]:
+        """What the human typed who may vouch for this call of a model."""
+        turn = call.meta.get("x-codex-turn-metadata", _OF_A_HUMAN)
+        if not self._attended or not _OF_A_HUMAN.items() <= turn.items():
+            return []
+        with suppress(OSError):
+            return [*said(self._folder), *self._heard]
+        return self._heard
+
+    async def _before_prompt(self, call: Call, given: Mapping[str, Any]) -> Fields:
+        prompt, key = (str(given.get(name) or "") for name in ("prompt", "session"))
+        if call.meta.get("threadId", key) != key:  # a sub-agent of Codex, told by its parent
+            return {}
+        if self._attended and len(prompt) <= MAX_PROMPT_CHARS:
+            self._heard = [*self._heard, prompt][-MAX_PROMPTS:]
+        session = session_of(self._folder, key)
+        host = Host(project(given.get("cwd")))
+        block = await recalled(host, self._config, prompt, session.shown, of_tools=False)
+        text = ""
+        if block and block.memories:
+            text = block.body()
+            session.show(block.memories)
+            session.save()
+        text += TO_STORE if self._attended and states(prompt) else ""
+        told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
+        return {"hookSpecificOutput": told} if text else {}
+
+    async def _receipt(self, call: Call, given: Mapping[str, Any]) -> Fields:
+        lines = self.receipts.take()
+        return {"systemMessage": "\n".join(lines)} if lines else {}
