@@ -21,7 +21,6 @@ from memory_hooks.held import Held
 from memory_mcp.host import MAX_BYTES, Host, project
 from memory_mcp.sessions import folder_of, session_of
 from memory_semantic import AgentMemoryError, glance, limits
-from memory_semantic.identity import project_of
 
 from . import settings as amplifier
 
@@ -110,8 +109,8 @@ def _block(
     if glance.is_here(config):
         memories = glance.memories(glance.root_of(config), agent)
     if memories is not None:
-        here, masked = project_of(host)["project_id"], config.get("mask_secrets") is not False
-        known = Held(memories, len(memories), here, shown, masked=masked, of_tools=False)
+        masked = config.get("mask_secrets") is not False
+        known = Held(memories, len(memories), host.project_id, shown, masked=masked, of_tools=False)
 
         def empty() -> Block:
             return Block(inf, MAX_BYTES, known.is_here, known.line_of)

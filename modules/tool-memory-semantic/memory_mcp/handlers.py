@@ -4,7 +4,6 @@ prompt and a resource, and two tools that are not listed, for the hooks of the p
 Importing this loads nothing that takes long; making `Answers` does.
 """
 
-import asyncio
 import json
 import threading
 from collections.abc import Coroutine
@@ -80,6 +79,8 @@ class Answers:
     """
 
     def __init__(self, config: Fields, whose: str, named: str) -> None:
+        import asyncio
+
         import memory_semantic.storage  # noqa: F401 - the engine, before the first call
 
         from .hidden import Hooks
@@ -151,6 +152,8 @@ class Answers:
         return block.text() if block and block.memories else NOTHING
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        import asyncio
+
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 

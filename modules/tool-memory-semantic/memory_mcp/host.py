@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from memory_semantic.errors import InputError
-from memory_semantic.identity import RECALL_MODULE
+from memory_semantic.identity import RECALL_MODULE, project_of
 
 if TYPE_CHECKING:
     from .loop import Call
@@ -50,6 +50,11 @@ class Host:
         if name == "agent_identity" and self._unnamed:
             raise InputError(self._unnamed)
         return self._folder if name == "session.working_dir" else None
+
+    @property
+    def project_id(self) -> str:
+        """What tells the project of its folder from others."""
+        return project_of(self)["project_id"]
 
 
 def project(given: object = None) -> str | None:
