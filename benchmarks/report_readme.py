@@ -56,7 +56,7 @@ def shown(results: Results) -> str:
             f"{title_of(results)}, a search that comes alone took {ours['lone_ms']} ms, a store "
             f"{ours['lone_add_ms']} ms, and a forget, after which no file has the text, "
             f"{ours['forget_ms']} ms ({when(results['ran']['growth'])}). **Others are faster** at: "
-            f"{'; '.join(_better(rows, alone)) or 'nothing'}.",
+            f"{'; '.join(_better(rows, alone)) or 'nothing'}. [All figures](docs/benchmarks.md).",
         ]
     )
 

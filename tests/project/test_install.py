@@ -77,7 +77,9 @@ def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
     assert not (clone / ".venv").exists() and not (clone / "uv.lock").exists()
 
 
-def test_installed_without_a_clone_then_updated_and_removed(clone: Path, tmp_path: Path) -> None:
+async def test_installed_without_a_clone_then_updated_and_removed(
+    clone: Path, tmp_path: Path
+) -> None:
     environment = tools(tmp_path)
 
     def as_told(beginning: str) -> None:
@@ -96,6 +98,15 @@ def test_installed_without_a_clone_then_updated_and_removed(clone: Path, tmp_pat
     run("stats", "--html", str(tmp_path / "page.html"))
     assert "We chose PostgreSQL" in (tmp_path / "page.html").read_text()
     assert "✗" not in run("doctor")
+
+    block = (REPOSITORY / "docs/clients.md").read_text().split("```json\n")[1].split("```")[0]
+    told = json.loads(block)["mcpServers"]["memory"]
+    started = shutil.which(told["command"], path=environment["PATH"]) or ""
+    assert started.startswith(str(tmp_path))
+    server = StdioServerParameters(command=started, args=told["args"], env=environment)
+    async with connected(server) as memory:
+        answer = await memory.ask("memory_search", query="Which database?")
+    assert answer["memories"][0]["content"] == found["content"]
 
     project = clone / "modules/tool-memory-semantic/pyproject.toml"
     project.write_text(re.sub(r'(?m)^version = ".*"$', 'version = "99.0"', project.read_text()))
@@ -127,18 +138,3 @@ def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> N
     assert "needs the package click, a part of the extra [cli]" in said
     subprocess.run(shlex.split(line), check=True)
     assert run("store", "Tabs, not spaces.", "--agent", "sam").returncode == 0
-
-
-async def test_a_client_of_mcp_as_the_page_says(clone: Path, tmp_path: Path) -> None:
-    environment = tools(tmp_path)
-    told = shlex.split(line("docs/mcp.md", "uv tool install "))
-    subprocess.run(told, cwd=clone, env=environment, check=True)
-    block = (REPOSITORY / "docs/mcp.md").read_text().split("```json\n")[1].split("```")[0]
-    told = json.loads(block)["mcpServers"]["memory"]
-    command = shutil.which(told["command"], path=environment["PATH"]) or ""
-    assert command.startswith(str(tmp_path))
-    server = StdioServerParameters(command=command, args=told["args"], env=environment)
-    async with connected(server) as memory:
-        await memory.ask("memory_store", content="We chose PostgreSQL for the users table.")
-        found = await memory.ask("memory_search", query="Which database?")
-    assert found["memories"][0]["content"].startswith("We chose PostgreSQL")
