@@ -39,27 +39,25 @@ class TestTheTools:
         [listed] = await told(command, "list")
         assert listed["content"] == memory["content"] and key not in memory["content"]
 
-    async def test_they_are_described_as_in_amplifier_but_for_what_is_the_users(
-        self, root: Path
-    ) -> None:
+    async def test_they_are_described_as_in_amplifier(self, root: Path) -> None:
         async with connected(started(root)) as memory:
             tools = {tool.name: tool for tool in (await memory.client.list_tools()).tools}
+            instructions = memory.client.instructions or ""
         assert set(tools) == {"memory_store", "memory_search"}
         for ours in (MemoryStoreTool, MemorySearchTool):
-            assert tools[ours.name].description == ours.description
-        store = MemoryStoreTool.input_schema["properties"].keys()
-        of_the_user = {"quote", "pin", "everywhere"}
-        assert tools["memory_store"].input_schema["properties"].keys() == store - of_the_user
-        search = MemorySearchTool.input_schema
-        assert tools["memory_search"].input_schema == search
+            tool = tools[ours.name]
+            assert (tool.description, tool.input_schema) == (ours.description, ours.input_schema)
+            assert tool.annotations and tool.annotations.open_world_hint is False
+            assert tool.annotations.read_only_hint is (ours is MemorySearchTool)
+            assert (tool.meta or {})["anthropic/alwaysLoad"] is True and not tool.output_schema
+        assert "agent-memory forget ID --agent sam" in instructions
 
-    async def test_nothing_is_the_users_and_a_pin_names_the_command_that_pins(
+    async def test_where_nobody_is_heard_an_answer_names_the_command_that_pins(
         self, root: Path, command: Command
     ) -> None:
         async with connected(started(root)) as memory:
             stored = await memory.ask("memory_store", content=RULE, quote=RULE)
             asked = await memory.ask("memory_store", content="Tabs, not blanks.", pin="true")
-            assert "agent-memory forget ID --agent sam" in (memory.client.instructions or "")
         assert stored["status"] == "stored" and "said_by" not in stored
         assert "Not pinned" in asked["status"] and "agent-memory pin mem-" in asked["status"]
         assert "--agent sam" in asked["status"]
@@ -133,7 +131,7 @@ class TestWhereAndWhose:
     ) -> None:
         for agent in ("ann", "sam"):
             async with connected(started(root, agent="", LOGNAME="Ann")) as memory:
-                assert f"They are {agent}'s; " in (memory.client.instructions or "")
+                assert f"It is {agent}'s; " in (memory.client.instructions or "")
                 found = await memory.ask("memory_search", query=CHOSEN)
             assert bool(found["memories"]) == (agent == "sam")
             await told(command, "store", CHOSEN)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
-from memory_hooks.block import TO_STORE, Block
+from memory_hooks.block import Block, reminder
 from memory_hooks.held import Held
 from memory_mcp.host import MAX_BYTES, Host, project
 from memory_mcp.sessions import folder_of, session_of
@@ -86,10 +86,8 @@ def _text(given: Mapping[str, Any], event: str | None) -> str:
     if block:
         session.show(block.memories)
     if event == PROMPT and _attended(given):
-        from memory_semantic.speaker import states
-
         session.hear(prompt)
-        text += TO_STORE if states(prompt) else ""
+        text += reminder(prompt)
     session.save()
     return text
 

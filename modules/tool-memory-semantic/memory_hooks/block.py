@@ -55,6 +55,15 @@ def shown_in(text: str) -> list[str]:
     return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
 
 
+def reminder(prompt: str) -> str:
+    """What the model is asked before a turn in which the human states something in `prompt`; else
+    "".
+    """
+    from memory_semantic.speaker import states
+
+    return TO_STORE if states(prompt) else ""
+
+
 def line(memory: Remembered, short: str, masked: bool) -> str:
     """The line of a memory, which begins with `short`."""
     content = without_tags(memory.content[:_MASKED_CHARS])

@@ -81,7 +81,7 @@ class Answers:
     def __init__(self, config: Fields, whose: str, named: str) -> None:
         import asyncio
 
-        import memory_semantic.storage  # noqa: F401 - the engine, before the first call
+        from memory_semantic import MemoryStorage  # noqa: F401 - the engine, before a call needs it
 
         from .hidden import Hooks
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from memory_hooks.block import TO_STORE
+from memory_hooks.block import reminder
 from memory_hooks.recall import recalled
 from memory_hooks.receipts import Receipts
-from memory_semantic.speaker import states
 
 from .host import Host, project
 from .loop import Call, Fields
@@ -56,7 +55,7 @@ class Hooks:
             text = block.body()
             session.show(block.memories)
             session.save()
-        text += TO_STORE if self._attended and states(prompt) else ""
+        text += reminder(prompt) if self._attended else ""
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
 

@@ -23,7 +23,7 @@ from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
-    from . import exchange, times, upkeep
+    from . import exchange, glance, times, upkeep
     from .check import clean_ids
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
@@ -64,6 +64,7 @@ __all__ = [
     "counted",
     "estimate_tokens",
     "exchange",
+    "glance",
     "limits",
     "mask",
     "mask_all",
@@ -84,6 +85,7 @@ _LATER = {
     "check": ["clean_ids"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
+    "glance": ["glance"],
     "findings": ["Finding", "ShowProgress"],
     "masking": ["mask", "mask_all"],
     "memory": ["Memory"],
