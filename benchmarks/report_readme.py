@@ -43,8 +43,8 @@ def shown(results: Results) -> str:
             f"{100 * turns['any@5'] / turns['with evidence']:.0f} % among the first five",
         ],
         [
-            "what first prompts need, 600 other memories besides",
-            f"{least} of {needed}, before anybody searches",
+            "what first prompts need, among 600 other memories",
+            f"{least} of {needed}, without a search",
         ],
     ]
     rows = _measured(growth, size)
