@@ -2,21 +2,18 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import EXECUTABLE, Command
+from command import Command
 from mcp import MCPError
-from mcp_client import connected, started, told
+from mcp_client import CHOSEN, Raw, connected, started, told
 from mcp_types import ListRootsResult, Root
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 
-CHOSEN = "We chose PostgreSQL for the users table."
 RULE = "Never deploy on Fridays, whoever asks for it."
 pytestmark = pytest.mark.timeout(180)  # processes start slowly on a busy machine
 
@@ -172,49 +169,6 @@ class TestWhenSomethingBreaks:
         server.close()
         assert "Traceback" not in server.complaints.read_text()
         assert command.run("doctor").exit_code in (0, 1)
-
-
-class Raw:
-    """A client that writes and reads lines itself, so that it can break off anywhere."""
-
-    def __init__(self, root: Path) -> None:
-        self.complaints = root.parent / "stderr"
-        arguments = [EXECUTABLE, "mcp", "--agent", "sam", "--root", root]
-        with self.complaints.open("w") as complaints:
-            self.process = subprocess.Popen(
-                arguments,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                text=True,
-                env={**os.environ, "PYTHONUTF8": "1"},
-            )
-        assert self.process.stdin and self.process.stdout
-        self.input, self.output = self.process.stdin, self.process.stdout
-        self._id = 0
-        client = {"name": "test", "version": "1"}
-        self.say("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-        self.input.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-        self.input.flush()
-
-    def send(self, method: str, **params: Any) -> None:
-        self._id += 1
-        call = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
-        self.input.write(json.dumps(call) + "\n")
-        self.input.flush()
-
-    def say(self, method: str, **params: Any) -> dict[str, Any]:
-        """The result of a call."""
-        self.send(method, **params)
-        while True:
-            answer = json.loads(self.output.readline())
-            if answer.get("id") == self._id:
-                return answer["result"]
-
-    def close(self) -> None:
-        for pipe in (self.input, self.output):
-            with suppress(BrokenPipeError):
-                pipe.close()
 
 
 def test_the_page_shows_how_each_client_is_told() -> None:

@@ -62,6 +62,10 @@ def megabytes(folder: Path) -> float:
     return sum(each.lstat().st_blocks for each in folder.rglob("*")) * 512 / 2**20
 
 
+def below(folder: Path) -> set[Path]:
+    return {each.relative_to(folder) for each in folder.rglob("*") if each.is_file()}
+
+
 def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
     """And its environment stays small: whoever only looks is not asked for what the tests need."""
     first = line("README.md", "pip install uv && ").removeprefix("pip install uv && ")
@@ -92,6 +96,8 @@ async def test_installed_without_a_clone_then_updated_and_removed(
 
     as_told("uv tool install ")
     assert "agent-memory" in run("--version")
+    [plugins] = (tmp_path / "tools").rglob("agent_memory/plugins")
+    assert below(plugins) == below(MEMORY_MODULE / "agent_memory/plugins")
     run("store", "We chose PostgreSQL for the users table.", "--agent", "sam")
     [found] = json.loads(run("search", "Which database?", "--json"))
     assert found["content"].startswith("We chose PostgreSQL")

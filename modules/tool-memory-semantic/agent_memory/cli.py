@@ -24,6 +24,7 @@ COMMANDS = {
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
+    "setup": "setup",
     "doctor": "doctor",
     "mcp": "mcp",
 }

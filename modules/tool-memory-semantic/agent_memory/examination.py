@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from importlib.metadata import version
 
 from memory_semantic import (
@@ -21,6 +22,7 @@ from memory_semantic import (
     upkeep,
 )
 
+from .clients import TRUST, clients, codex_trusts
 from .settings import Settings, files
 
 # The text that the embedding model is tried with: it says nothing about anybody.
@@ -46,6 +48,8 @@ async def findings(
     long. Without a `storage`, only the settings are examined.
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
+        yield finding
+    for finding in await asyncio.to_thread(lambda: list(_about_clients())):
         yield finding
     if storage is None:
         return
@@ -85,6 +89,24 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
             yield Finding("warning", "identity", other, mend)
         if agent and agent != name:
             yield Finding("ok", "identity", f"this examines the store of {agent!r} instead")
+
+
+def _about_clients() -> Iterator[Finding]:
+    """Whether the clients that were set up have what they need. No other is started, or named."""
+    for client in clients():
+        with suppress(OSError, ValueError):
+            lacks = client.lacks()
+            if lacks is None:
+                continue
+            mend = f"agent-memory setup {client.name}"
+            if not lacks and client.name == "codex" and not (trusts := codex_trusts()):
+                unknown = "it is unknown whether its hooks are trusted"
+                lacks = unknown if trusts is None else "its hooks are not trusted yet"
+                mend = f"Codex: {TRUST}."
+            if lacks:
+                yield Finding("warning", client.name, f"{client.title}: {lacks}", mend)
+            else:
+                yield Finding("ok", client.name, f"{client.title} has the tools and the hooks")
 
 
 async def _about_model(storage: MemoryStorage, progress: ShowProgress, offline: bool) -> Finding:

@@ -122,10 +122,10 @@ _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for 
 
 
 def command(
-    *examples: str, of_agent: bool = True, prints: bool = True
+    *examples: str, of_agent: bool = True, of_store: bool = True, prints: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Declare a command with the options that all commands have, and with examples in its help. It
-    has --json unless it `prints` nothing.
+    has --json unless it `prints` nothing, --root if it is about stores.
 
     Errors end it with a sentence: exit code 1 if something failed, 2 if it was used wrongly.
     """
@@ -133,7 +133,10 @@ def command(
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def call(
-            root: str | None, as_json: bool = False, agent: str | None = None, **own: Any
+            root: str | None = None,
+            as_json: bool = False,
+            agent: str | None = None,
+            **own: Any,
         ) -> None:
             try:
                 from .session import Session
@@ -153,7 +156,8 @@ def command(
         lines = "\n".join(["\b", "Examples:", *(f"  agent-memory {each}" for each in examples)])
         name = function.__name__.removesuffix("_")
         declared = click.command(name, cls=_Command, epilog=lines)(call)
-        declared.params += [*([_AGENT] if of_agent else []), _ROOT, *([_JSON] if prints else [])]
+        shared = {_AGENT: of_agent, _ROOT: of_store, _JSON: prints}
+        declared.params += [option for option, has in shared.items() if has]
         return declared
 
     return add

@@ -30,7 +30,6 @@ class Hooks:
         self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") in _BY_A_HUMAN
         self._heard = list[str]()
         self.receipts = Receipts()
-        self.tools = {"before_prompt": self._before_prompt, "receipt": self._receipt}
 
     def words(self, call: Call) -> list[str]:
         """What the human typed who may vouch for this call of a model."""
@@ -40,6 +39,13 @@ class Hooks:
         with suppress(OSError):
             return [*said(self._folder), *self._heard]
         return self._heard
+
+    async def tell(self, name: str, call: Call, given: Mapping[str, Any]) -> Fields:
+        """What the hook is told that calls the tool of this `name`."""
+        if name == "before_prompt":
+            return await self._before_prompt(call, given)
+        lines = self.receipts.take()
+        return {"systemMessage": "\n".join(lines)} if lines else {}
 
     async def _before_prompt(self, call: Call, given: Mapping[str, Any]) -> Fields:
         prompt, key = (str(given.get(name) or "") for name in ("prompt", "session"))
@@ -58,7 +64,3 @@ class Hooks:
         text += reminder(prompt) if self._attended else ""
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
-
-    async def _receipt(self, call: Call, given: Mapping[str, Any]) -> Fields:
-        lines = self.receipts.take()
-        return {"systemMessage": "\n".join(lines)} if lines else {}

@@ -59,7 +59,10 @@ class Session:
 
     def save(self) -> None:
         """Write down what was noted. Raises OSError."""
-        self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        folder = self._file.parent
+        folder.parents[1].mkdir(0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(0o700, exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
         new = self._file.with_suffix(f".{os.getpid()}")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump({"shown": sorted(self.shown), "said": self.said}, file)
