@@ -91,23 +91,29 @@ class Clients:
         assert not done.returncode, (command, done.stdout)
         return done.stdout
 
-    def claude(self, prompt: str, *turns: Turn, more: tuple[str, ...] = ()) -> Session:
-        """A session of Claude Code with this prompt, in which nobody is asked for a permission."""
+    def claude(self, prompt: str, *turns: Turn, again: bool = False) -> Session:
+        """A session of Claude Code with this prompt, in which nobody is asked for a permission; or
+        the last one `again`.
+        """
         with serving([*turns]) as model:
             access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"}
             allowed = ("--allowedTools", "mcp__plugin_agent-memory_memory")
-            printed = self.run("claude", "-p", prompt, *allowed, *more, **access)
+            last = ["-c"] if again else []
+            printed = self.run("claude", *last, "-p", prompt, *allowed, **access)
         return Session("Claude Code " + VERSIONS["claude"], printed, model.requests)
 
-    def codex(self, prompt: str, *turns: Turn, trusted: bool = True) -> Session:
-        """A session of Codex with this prompt. Its hooks run as for a person who trusts them, which
-        only its own screen can ask.
+    def codex(
+        self, prompt: str, *turns: Turn, again: bool = False, trusted: bool = True
+    ) -> Session:
+        """A session of Codex with this prompt, or the last one `again`. Its hooks run as for a
+        person who trusts them, which only its own screen can ask.
         """
         with serving([*turns]) as model:
             provider = f'{{name="x",base_url="{model.url}/v1",wire_api="responses"}}'
             options = ["-c", f"model_providers.x={provider}", "-c", "model_provider=x", "-m", "x"]
             options += ["--dangerously-bypass-hook-trust"] if trusted else []
-            printed = self.run("codex", "exec", "--skip-git-repo-check", *options, prompt)
+            last = ["resume", "--last"] if again else []
+            printed = self.run("codex", "exec", "--skip-git-repo-check", *options, *last, prompt)
         return Session("Codex " + VERSIONS["codex"], printed, model.requests)
 
 

@@ -104,13 +104,15 @@ def test_told_in_one_corrected_in_the_other_and_gone_in_the_next(clients: Client
         assert PEAR not in session.first().said
 
 
-def test_what_another_client_stored_meanwhile_comes_before_the_next_prompt(
-    clients: Clients,
+def test_what_is_stored_elsewhere_meanwhile_comes_before_the_next_prompt_and_once(
+    clients: Clients, client: str
 ) -> None:
-    clients.claude("Good morning.")
-    clients.codex(PEAR, stores(PEAR))
-    session = clients.claude("What is the staging database called?", more=("-c",))
-    session.expects(PEAR in session.first().said, "what fits a prompt, before it")
+    run(clients, client)("Good morning.")
+    clients.run("agent-memory", "store", PEAR)
+    for _ in range(2):
+        asked = "What is the staging database called?"
+        session = run(clients, client)(asked, again=True)
+        session.expects(session.first().said.count(PEAR) == 1, "what is new, before a prompt, once")
 
 
 def agent(clients: Clients) -> str:

@@ -1,17 +1,21 @@
 """Two tools that are not listed: hooks of the program can call them, and models cannot."""
 
+import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from memory_hooks.block import reminder
-from memory_hooks.recall import recalled
+from memory_hooks.recall import MAX_SECONDS, recalled
 from memory_hooks.receipts import Receipts
 
 from .host import Host, project
 from .loop import Call, Fields
 from .sessions import MAX_PROMPT_CHARS, MAX_PROMPTS, folder_of, said, session_of
+
+logger = logging.getLogger(__name__)
 
 # What Claude Code calls the entries through which a human types the prompts.
 _BY_A_HUMAN = ("cli", "claude-desktop", "claude-vscode")
@@ -53,14 +57,23 @@ class Hooks:
             return {}
         if self._attended and len(prompt) <= MAX_PROMPT_CHARS:
             self._heard = [*self._heard, prompt][-MAX_PROMPTS:]
-        session = session_of(self._folder, key)
-        host = Host(project(given.get("cwd")))
-        block = await recalled(host, self._config, prompt, session.shown, of_tools=False)
         text = ""
-        if block and block.memories:
-            text = block.body()
-            session.show(block.memories)
-            session.save()
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                text = await self._new(prompt, key, project(given.get("cwd")))
+        except Exception as error:  # the prompt goes on
+            logger.warning("Recall failed: %s", type(error).__name__)
         text += reminder(prompt) if self._attended else ""
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
+
+    async def _new(self, prompt: str, key: str, folder: str | None) -> str:
+        """What the session of this key is told that it was not shown yet."""
+        session = session_of(self._folder, key)
+        shown = session.shown
+        block = await recalled(Host(folder), self._config, prompt, shown, of_tools=False)
+        if not (block and block.memories):
+            return ""
+        session.show(block.memories)
+        session.save()
+        return block.body()
