@@ -26,6 +26,8 @@ _NOTED = (["extraKnownMarketplaces", _MARKET], ["enabledPlugins", _PLUGIN])
 _KEPT = ".before-agent-memory"
 # Seconds for a client's command that changes something, and for one that only answers.
 _CHANGE_SECONDS, _ANSWER_SECONDS = 120, 5
+# Characters shown of what a client says about its failure.
+_SHOWN = 1000
 _OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
 
 
@@ -47,12 +49,12 @@ class Plan:
         """Do it. Raises OSError, or ValueError with what the client said."""
         files = [*self.kept, *(file for file, _, _ in self.edits)]
         for file in files:
-            if not self.undo and file.exists() and not _kept(file).exists():
+            if not (self.undo or self.known or _kept(file).exists()) and file.exists():
                 shutil.copy2(file, _kept(file))
         for command in self.commands:
             done = _run(command, _CHANGE_SECONDS)
             if done.returncode:
-                said = done.stderr.strip() or done.stdout.strip()
+                said = (done.stderr.strip() or done.stdout.strip())[:_SHOWN]
                 raise ValueError(f"{shlex.join(command)} failed: {said}")
         for file, before, after in self.edits:
             if _read(file) != before:
