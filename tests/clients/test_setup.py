@@ -215,6 +215,21 @@ def test_a_plugin_from_another_installation_is_replaced(
     ]
 
 
+@pytest.mark.parametrize("name", ["claude", "copilot"])
+def test_a_plugin_from_an_address_is_replaced_by_that_of_this_version(
+    machine: Machine, name: str
+) -> None:
+    machine.install(name)
+    market = {"agent-memory": {"source": {"source": "github", "repo": "someone/agent-memory"}}}
+    notes = {"extraKnownMarketplaces": market, "enabledPlugins": {PLUGIN: True}}
+    machine.write(f".{name}/settings.json", json.dumps(notes))
+    assert doctor(machine)[name]["state"] == "ok"
+    invoke("setup", "--yes")
+    assert machine.calls()[0] == f"{name} plugin marketplace remove agent-memory"
+    market = machine.json(f".{name}/settings.json")["extraKnownMarketplaces"]["agent-memory"]
+    assert market["source"]["path"] == str(clients.PLUGINS)
+
+
 def test_what_clients_without_plugins_get(everyone: Machine) -> None:
     invoke("setup", "gemini", "vscode", "cursor", "--yes")
     link = str(everyone.bin / "agent-memory")
@@ -320,6 +335,14 @@ def test_dry_run_shows_all_and_changes_nothing(everyone: Machine) -> None:
         assert f"{title} 1.2.3" in shown
     assert f"codex plugin add {PLUGIN}" in shown
     assert f"+++ {everyone.home}/.cursor/mcp.json" in shown and '+    "memory": {' in shown
+
+
+def test_a_key_beside_what_is_added_is_not_shown(everyone: Machine) -> None:
+    key = "sk-proj-" + "Ab1" * 16
+    everyone.write(".cursor/mcp.json", json.dumps({"mcpServers": {"x": {"env": {"KEY": key}}}}))
+    shown = invoke("setup", "cursor", "--yes").output
+    assert key not in shown and "(masked" in shown
+    assert key in (everyone.home / ".cursor/mcp.json").read_text()
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 0), ("", 1)])

@@ -108,8 +108,10 @@ class Plugin(Client):
         source, enabled = self._noted()
         if not (source or enabled):
             return None
-        gone = "" if source and Path(source).is_dir() else "the folder of the plugin is gone"
-        return gone if enabled else "the plugin is not enabled"
+        if not enabled:
+            return "the plugin is not enabled"
+        there = source and (source[0] != "/" or Path(source).is_dir())
+        return "" if there else "the folder of the plugin is gone"
 
     def plan(self, undo: bool) -> Plan:
         """What sets it up, or undoes that. Raises ValueError as `lacks` does."""
@@ -129,13 +131,14 @@ class Plugin(Client):
         return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
 
     def _noted(self) -> tuple[str | None, bool | None]:
-        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
+        """The folder or address of our marketplace, and if the plugin is enabled; None: unknown."""
         data = _parsed(self.config, _read(self.config))
         if self.config.suffix == ".toml":
             source = json_edit.at(data, "marketplaces", _MARKET, "source")
             return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
-        market, plugin = _NOTED
-        return json_edit.at(data, *market, "source", "path"), json_edit.at(data, *plugin)
+        market, plugin = (json_edit.at(data, *keys) for keys in _NOTED)
+        source = json_edit.at(market, "source", "path") or ("elsewhere" if market else None)
+        return source, plugin
 
 
 class Part(NamedTuple):

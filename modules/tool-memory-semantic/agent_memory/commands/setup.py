@@ -9,7 +9,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import plain
+from memory_semantic import mask, plain
 
 from .. import interrupt
 from ..options import command, yes_option
@@ -90,7 +90,7 @@ def _show(session: Session, title: str, plan: "Plan") -> None:
     for file, before, after in plan.edits:
         old, new = (before or "").splitlines(), (after or "").splitlines()
         for line in unified_diff(old, new, str(file), str(file), n=1, lineterm=""):
-            session.out.line(f"  {plain(line)}")
+            session.out.line(f"  {plain(mask(line)[0])}")
     for problem in plan.problems:
         session.out.warn(problem)
 
