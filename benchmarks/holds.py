@@ -32,7 +32,8 @@ from memory_hooks.capture import REMINDER
 from memory_hooks.recall import NAME as RECALL
 from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
-from memory_semantic.memory import Memory, utc_now
+from memory_semantic.memory import Memory
+from memory_semantic.remembered import utc_now
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from scripted import LOOPS, scripted_session

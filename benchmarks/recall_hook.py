@@ -23,7 +23,7 @@ import tokens
 from memory_hooks.recall import MIN_COSINE, NAME
 from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.limits import MAX_RESULTS
-from memory_semantic.memory import utc_now
+from memory_semantic.remembered import utc_now
 from recall_sets import FOLDER, Set, for_tuning, own
 from scoring import Question
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memory_semantic import Memory
-from memory_semantic.memory import MEMORY_ID
+from memory_semantic.remembered import MEMORY_ID
 
 # What an agent's folder has, if nothing was interrupted.
 OF_A_STORE = {".gitignore", "memories.jsonl", "qdrant.db"}

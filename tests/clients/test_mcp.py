@@ -2,21 +2,18 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import EXECUTABLE, Command
+from command import Command
 from mcp import MCPError
-from mcp_client import connected, started, told
+from mcp_client import CHOSEN, Raw, connected, started, told
 from mcp_types import ListRootsResult, Root
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 
-CHOSEN = "We chose PostgreSQL for the users table."
 RULE = "Never deploy on Fridays, whoever asks for it."
 pytestmark = pytest.mark.timeout(180)  # processes start slowly on a busy machine
 
@@ -39,27 +36,25 @@ class TestTheTools:
         [listed] = await told(command, "list")
         assert listed["content"] == memory["content"] and key not in memory["content"]
 
-    async def test_they_are_described_as_in_amplifier_but_for_what_is_the_users(
-        self, root: Path
-    ) -> None:
+    async def test_they_are_described_as_in_amplifier(self, root: Path) -> None:
         async with connected(started(root)) as memory:
             tools = {tool.name: tool for tool in (await memory.client.list_tools()).tools}
+            instructions = memory.client.instructions or ""
         assert set(tools) == {"memory_store", "memory_search"}
         for ours in (MemoryStoreTool, MemorySearchTool):
-            assert tools[ours.name].description == ours.description
-        store = MemoryStoreTool.input_schema["properties"].keys()
-        of_the_user = {"quote", "pin", "everywhere"}
-        assert tools["memory_store"].input_schema["properties"].keys() == store - of_the_user
-        search = MemorySearchTool.input_schema
-        assert tools["memory_search"].input_schema == search
+            tool = tools[ours.name]
+            assert (tool.description, tool.input_schema) == (ours.description, ours.input_schema)
+            assert tool.annotations and tool.annotations.open_world_hint is False
+            assert tool.annotations.read_only_hint is (ours is MemorySearchTool)
+            assert (tool.meta or {})["anthropic/alwaysLoad"] is True and not tool.output_schema
+        assert "agent-memory forget ID --agent sam" in instructions
 
-    async def test_nothing_is_the_users_and_a_pin_names_the_command_that_pins(
+    async def test_where_nobody_is_heard_an_answer_names_the_command_that_pins(
         self, root: Path, command: Command
     ) -> None:
         async with connected(started(root)) as memory:
             stored = await memory.ask("memory_store", content=RULE, quote=RULE)
             asked = await memory.ask("memory_store", content="Tabs, not blanks.", pin="true")
-            assert "agent-memory forget ID --agent sam" in (memory.client.instructions or "")
         assert stored["status"] == "stored" and "said_by" not in stored
         assert "Not pinned" in asked["status"] and "agent-memory pin mem-" in asked["status"]
         assert "--agent sam" in asked["status"]
@@ -133,7 +128,7 @@ class TestWhereAndWhose:
     ) -> None:
         for agent in ("ann", "sam"):
             async with connected(started(root, agent="", LOGNAME="Ann")) as memory:
-                assert f"They are {agent}'s; " in (memory.client.instructions or "")
+                assert f"It is {agent}'s; " in (memory.client.instructions or "")
                 found = await memory.ask("memory_search", query=CHOSEN)
             assert bool(found["memories"]) == (agent == "sam")
             await told(command, "store", CHOSEN)
@@ -176,53 +171,10 @@ class TestWhenSomethingBreaks:
         assert command.run("doctor").exit_code in (0, 1)
 
 
-class Raw:
-    """A client that writes and reads lines itself, so that it can break off anywhere."""
-
-    def __init__(self, root: Path) -> None:
-        self.complaints = root.parent / "stderr"
-        arguments = [EXECUTABLE, "mcp", "--agent", "sam", "--root", root]
-        with self.complaints.open("w") as complaints:
-            self.process = subprocess.Popen(
-                arguments,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                text=True,
-                env={**os.environ, "PYTHONUTF8": "1"},
-            )
-        assert self.process.stdin and self.process.stdout
-        self.input, self.output = self.process.stdin, self.process.stdout
-        self._id = 0
-        client = {"name": "test", "version": "1"}
-        self.say("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-        self.input.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-        self.input.flush()
-
-    def send(self, method: str, **params: Any) -> None:
-        self._id += 1
-        call = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
-        self.input.write(json.dumps(call) + "\n")
-        self.input.flush()
-
-    def say(self, method: str, **params: Any) -> dict[str, Any]:
-        """The result of a call."""
-        self.send(method, **params)
-        while True:
-            answer = json.loads(self.output.readline())
-            if answer.get("id") == self._id:
-                return answer["result"]
-
-    def close(self) -> None:
-        for pipe in (self.input, self.output):
-            with suppress(BrokenPipeError):
-                pipe.close()
-
-
 def test_the_page_shows_how_each_client_is_told() -> None:
-    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/clients.md").read_text()
     for block in page.split("```json\n")[1:]:
         shown = json.loads(block.split("```")[0])
         [servers] = [shown[name] for name in ("mcpServers", "servers") if name in shown]
         assert servers["memory"]["command"] == "agent-memory"
-        assert servers["memory"]["args"] == ["mcp", "--agent", "sam"]
+        assert servers["memory"]["args"] == ["mcp"]

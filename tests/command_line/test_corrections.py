@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from command import Command
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 
 OLD, NEW = "The staging server is at 10.0.0.5.", "The staging server moved to 10.0.0.9."
 

@@ -12,7 +12,7 @@ from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer, error
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 
 
 @pytest.fixture

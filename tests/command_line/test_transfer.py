@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from memory_semantic import InputError, Memory, MemoryStorage
 from memory_semantic.check import clean_tags, clean_text
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ from memory_semantic import (
     ranking,
 )
 from memory_semantic.files import edge
-from memory_semantic.memory import point_id, shortened
 from memory_semantic.points import EmbeddingModel, pages
+from memory_semantic.remembered import point_id, shortened
 from memory_semantic.store import Store
 from memory_server import points as server_points
 from plain_vectors import PlainVectors

@@ -22,8 +22,8 @@ import pytest
 from memory_semantic import MemoryStorage, upkeep
 from memory_semantic.files import vectors
 from memory_semantic.files.folder import AgentFolder
-from memory_semantic.memory import point_id
 from memory_semantic.points import StoreInfo
+from memory_semantic.remembered import point_id
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, REPAIR, bytes_of, copy_sparse
 

@@ -22,7 +22,7 @@ from memory_semantic.errors import readable_size
 from memory_semantic.files import disk, journal
 from memory_semantic.files.edge import Shard
 from memory_semantic.limits import JOURNAL_SLACK
-from memory_semantic.memory import utc_now
+from memory_semantic.remembered import utc_now
 from plain_vectors import PlainVectors
 from store_files import bytes_of, copy_sparse
 

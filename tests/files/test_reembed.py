@@ -15,8 +15,9 @@ from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.files import disk, edge, folder, journal
 from memory_semantic.limits import EMBEDDED_AT_ONCE
-from memory_semantic.memory import Memory, utc_now
+from memory_semantic.memory import Memory
 from memory_semantic.points import EmbeddingModel, StoreInfo
+from memory_semantic.remembered import utc_now
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, bytes_of, traces
 

@@ -24,9 +24,9 @@ LAYERS = (
     ("merging", "ranking"),
     ("points",),
     (
-        *("check", "errors", "identity", "limits", "masking", "memory"),
-        *("network", "plaintext", "posix", "settings", "speaker", "times", "tokens"),
-        "workers",
+        *("check", "errors", "glance", "identity", "limits", "masking", "memory"),
+        *("network", "plaintext", "posix", "remembered", "settings", "speaker", "times"),
+        *("tokens", "workers"),
     ),
 )
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
@@ -37,7 +37,7 @@ UNDER_FILES = {room for room, number in LAYER_OF.items() if number > LAYER_OF["f
 # What each package outside imports of memory_semantic; "" is what it exports. The command and the
 # daemon, guests of the core, take public names alone.
 OUTSIDE = {
-    "agent_memory": {"", "exchange", "limits", "times", "upkeep"},
+    "agent_memory": {"", "exchange", "glance", "limits", "times", "upkeep"},
     "memory_hooks": {"", *GROUND, "embeddings", "ranking"},
     "memory_mcp": {"", *GROUND, "tools"},
     "memory_models": GROUND,
@@ -177,7 +177,7 @@ def test_the_daemon_knows_nothing_else_that_is_built_on_the_core() -> None:
 
 def test_every_public_name_can_be_imported_and_few_are_needed() -> None:
     core = import_module("memory_semantic")
-    assert all(hasattr(core, name) for name in core.__all__) and len(core.__all__) <= 36
+    assert all(hasattr(core, name) for name in core.__all__) and len(core.__all__) <= 37
 
 
 def test_the_page_shows_every_room() -> None:

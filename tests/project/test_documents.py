@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,12 +12,13 @@ import click
 import pytest
 import yaml
 from agent_memory.cli import cli
-from command import Command
+from command import EXECUTABLE, Command, invoke
 from memory_semantic import identity
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
+CLIENTS_PAGE = (REPOSITORY / "docs/clients.md").read_text()
 SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
 BUNDLE = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
 AMPLIFIER = "git+https://github.com/microsoft/amplifier-module-"
@@ -30,7 +32,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_the_example_at_the_top_of_the_readme() -> None:
     commands = blocks(README, "bash")[0].split("\n")
-    assert commands[0] == "pip install uv && uv run examples/remember.py"
+    assert commands[0].split("   #")[0] == "pip install uv && uv run examples/remember.py"
     example = subprocess.run(
         [sys.executable, "-W", "error", REPOSITORY / "examples/remember.py"],
         capture_output=True,
@@ -38,11 +40,34 @@ def test_the_example_at_the_top_of_the_readme() -> None:
         timeout=120,
     )
     assert (example.returncode, example.stderr) == (0, "")
-    told = [line.strip() for line in example.stdout.splitlines()]
-    for line in blocks(README, "")[0].splitlines():
-        if "mem-" not in line and "…" not in line:
-            assert line.strip() in told
     assert list((Path.home()).iterdir()) == []  # it uses a store of its own
+
+
+def test_what_the_readme_tries(tmp_path: Path) -> None:
+    """A terminal shows the score, and above the text what else is known of it."""
+    command = Command(tmp_path / "memory")
+    [store, stored, search, found, text] = blocks(README, "text")[0].splitlines()
+    command.run(*shlex.split(store)[2:])
+    assert re.fullmatch("mem-[0-9a-f]{12}  stored for sam", stored)
+    [memory] = command.json(*shlex.split(search)[2:])
+    assert re.fullmatch(rf"{memory['score']:.2f}  mem-\w+  2026-[\d: -]+", found)
+    assert text == memory["content"]
+
+
+@pytest.mark.parametrize("page", [README, CLIENTS_PAGE], ids=["readme", "clients"])
+def test_what_the_pages_show_of_setup(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, title in (("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.169.0")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho '{title}'\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{EXECUTABLE.parent}:/usr/bin:/bin")
+    told = invoke("setup", "claude", "codex", "--dry-run").stdout
+    told = told.replace(str(MEMORY_MODULE), "…").splitlines()
+    [block] = [each for each in blocks(page, "text") if each.startswith("$ agent-memory setup")]
+    shown = block.partition("Go on?")[0].splitlines()[1:]
+    assert shown == told[: len(shown)]
 
 
 def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:
@@ -110,6 +135,8 @@ def test_everything_has_the_version_of_its_module() -> None:
     bundles = [BUNDLE, *(yaml.safe_load(path.read_text()) for path in BEHAVIORS)]
     latest = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
     named = {latest, *(each["bundle"]["version"] for each in bundles)}
+    gemini = MEMORY_MODULE / "agent_memory/plugins/gemini/gemini-extension.json"
+    named.add(json.loads(gemini.read_text())["version"])  # of all clients, only Gemini asks for one
     assert named == {version("modules/tool-memory-semantic")}
     assert version("modules/hooks-memory-daemon") == version("packages/memory-daemon")
 

@@ -12,7 +12,7 @@ from command import invoke, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, upkeep
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 from qdrant_server import COLLECTION, DROP, QdrantServer, Rule
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

@@ -12,7 +12,7 @@ import pytest
 from conftest import MakeStorage, MakeTools
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 from memory_server import connection
 from qdrant_local import Answer, error
 from qdrant_server import COLLECTION, DROP, WRITE, QdrantServer, Rule

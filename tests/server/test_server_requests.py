@@ -3,7 +3,7 @@
 import pytest
 from conftest import MakeStorage
 from memory_semantic import MemoryStorage
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 from memory_server.points import vector_name
 from qdrant_server import COLLECTION, QdrantServer
 

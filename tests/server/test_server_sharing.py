@@ -10,7 +10,7 @@ import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, StorageError
-from memory_semantic.memory import point_id
+from memory_semantic.remembered import point_id
 from memory_server.points import vector_name
 from processes import finish, release, run, start
 from qdrant_server import COLLECTION, DROP, WRITE, QdrantServer, Rule

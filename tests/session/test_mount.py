@@ -24,7 +24,7 @@ from memory_semantic import MemoryStorage, estimate_tokens
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from memory_sharing.tools import MemoryShareTool
 from processes import run
-from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
+from scripted import MEMORY_MODULE, MEMORY_MODULES
 from tokens import count, every_request
 
 
@@ -67,7 +67,7 @@ async def test_mounting_touches_nothing_and_needs_nothing(tmp_path: Path) -> Non
 
 def test_what_every_request_carries_takes_at_most_720_tokens() -> None:
     """Both tools, the instructions and the three skills; sharing has a tool of its own."""
-    skills = sorted((REPOSITORY / "skills").glob("*/SKILL.md"))
+    skills = sorted((MEMORY_MODULE / "agent_memory/plugins").glob("*/skills/*/SKILL.md"))
     listed = [yaml.safe_load(each.read_text().split("---\n")[1]) for each in skills]
     lines = "".join(f"- **{each['name']}**: {each['description']}\n" for each in listed)
     texts = [count(lines), *(each["tokens"] for each in every_request().values())]

@@ -14,7 +14,7 @@ from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
-from memory_semantic.memory import utc_now
+from memory_semantic.remembered import utc_now
 from memory_semantic.speaker import vouched
 from said_by import FOREIGN, SETS, answered, conversation
 

@@ -23,7 +23,7 @@ from memory_hooks.block import RULES as RULES_HEAD
 from memory_hooks.recall import CHILD_TOKENS, MAX_QUERY_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
 from memory_semantic.identity import project_of
-from memory_semantic.memory import utc_now
+from memory_semantic.remembered import utc_now
 
 DECISION = "We chose PostgreSQL for the users table."
 QUESTION = "What did we decide about databases?"

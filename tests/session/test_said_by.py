@@ -10,7 +10,7 @@ from conversation import RULE, Conversation, OtherTool, converse
 from memory_hooks import capture, recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
-from memory_semantic.memory import Speaker
+from memory_semantic.remembered import Speaker
 from memory_semantic.speaker import humans, said_by
 from said_by import SETS, answered, conversation, plain_sentences, typed
 

@@ -29,6 +29,7 @@ from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
 from tokens import count
 
+SKILLS = MEMORY_MODULE / "agent_memory/plugins/agent-memory/skills"
 NAMES = ("forget", "memory", "remember")
 SAID = "The staging server is at 10.0.0.9."
 WRONG = "The staging server is at 10.0.0.7."
@@ -41,7 +42,7 @@ def parts(file: Path) -> tuple[dict[str, Any], str]:
 
 
 def skill(name: str) -> Path:
-    return REPOSITORY / "skills" / name / "SKILL.md"
+    return SKILLS / name / "SKILL.md"
 
 
 def prompt(skill: str, typed: str) -> str:
@@ -215,7 +216,7 @@ async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
         *("", memory, with_shell, prompt("forget", asked), look, answer, look, "Undo it."),
         turns=turns,
         hooks={},
-        tools={"tool-skills": {"skills": [str(REPOSITORY / "skills")]}},
+        tools={"tool-skills": {"skills": [str(SKILLS)]}},
     )
     assert asked in str(talk.results[0]) and all(id in str(talk.results[1]) for id in ids[:2])
     assert left == [set(ids), set(ids[confirmed:])]

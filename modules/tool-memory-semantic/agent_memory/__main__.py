@@ -6,11 +6,25 @@ import sys  # and nothing else, so that Ctrl-C finds `main` from the first momen
 def main() -> None:
     """Run the command line, or, without click, say how to install it (exit code 1)."""
     try:
+        if sys.argv[1:] == ["hook"]:
+            return _hook()
         _run()
     except KeyboardInterrupt:  # while loading; commands handle later ones themselves
         sys.exit("Interrupted before it began. Nothing was changed.")
     finally:
         _flush()
+
+
+def _hook() -> None:
+    """Answer the hook of a program, which waits for it: without what a command loads. It is never
+    kept from going on.
+    """
+    from contextlib import suppress
+
+    with suppress(Exception):
+        from .hook import main as hook
+
+        hook()
 
 
 def _flush() -> None:

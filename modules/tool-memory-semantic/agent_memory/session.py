@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, limits, overruled, validate_agent_id
+from memory_semantic import AgentMemoryError, glance, limits, overruled, validate_agent_id
 
 from . import interrupt
 from . import settings as amplifier
@@ -42,15 +42,14 @@ class Session:
             return validate_agent_id(self._agent)
         if named := self.settings.named_agent():
             return named[0]
-        agents = self.settings.place.agents()
-        if len(agents) > 1:
-            there = f"Whose memories? There are stores of {', '.join(agents)}."
-            raise click.UsageError(f"{there} Name the agent with --agent.")
+        config = self.settings.config  # the place would load the engine
+        here = glance.is_here(config)
+        agents = glance.agents(glance.root_of(config)) if here else self.settings.place.agents()
+        agent = amplifier.default_agent(agents)
         if not agents:
-            agents = [amplifier.login_agent()]
-            whose = f"No agent is named, so it is {agents[0]}, as your login is"
+            whose = f"No agent is named, so it is {agent}, as your login is"
             self.out.note(f"{whose}; --agent names another.")
-        return agents[0]
+        return agent
 
     @cached_property
     def storage(self) -> "MemoryStorage":

@@ -10,7 +10,7 @@ session.
 import getpass
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,13 +168,30 @@ def files() -> list[Path]:
     return [path for path in dict.fromkeys(paths) if path.exists()]
 
 
+def any_names_us() -> bool:
+    """Whether a settings file may hold settings of the memory. Also loads the keys, as `load`."""
+    list(load_keys())
+    for path in files():
+        with suppress(OSError):
+            if MODULE.encode() in path.read_bytes():
+                return True
+    return False
+
+
 def home() -> Path:
     """Amplifier's own folder. For a user without a home it is a path that does not exist."""
     return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
 
 
-def login_agent() -> str:
-    """The name of the login, as one that an agent may have; `me` if nothing is left of it."""
+def default_agent(agents: Sequence[str]) -> str:
+    """Whose memory it is where none is named: that of the only one of the `agents` that have a
+    store; without any, of one named after the login. Raises InputError if there are several.
+    """
+    if len(agents) > 1:
+        there = f"Whose memories? There are stores of {', '.join(agents)}."
+        raise InputError(f"{there} Name the agent with --agent.")
+    if agents:
+        return agents[0]
     login = ""
     with suppress(ImportError, KeyError, OSError):  # none of the variables, and no such user
         login = getpass.getuser()

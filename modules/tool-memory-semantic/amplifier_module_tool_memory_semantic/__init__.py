@@ -9,9 +9,9 @@ from memory_semantic.tools import mount
 __amplifier_module_type__ = "tool"
 __all__ = ["mount", "on_session_ready"]
 
-# How behaviors/agent-memory.yaml names the folder of our skills, and where it is.
-_NAMED = "@agent-memory:skills"
-_SKILLS = Path(__file__).resolve().parents[3] / "skills"
+# The folder of our skills, for all clients, and how behaviors/agent-memory.yaml names it.
+_SKILLS = Path(__file__).resolve().parents[1] / "agent_memory/plugins/agent-memory/skills"
+_NAMED = "@agent-memory:modules/tool-memory-semantic/agent_memory/plugins/agent-memory/skills"
 
 
 async def on_session_ready(coordinator: Any) -> None:

@@ -13,12 +13,19 @@ brackets who said it, if not the user.
 
 import re
 from collections.abc import Callable, Iterable
+from math import inf
 
 from memory_semantic.masking import mask
-from memory_semantic.memory import Memory
 from memory_semantic.plaintext import one_line, without_tags
+from memory_semantic.remembered import Remembered
 from memory_semantic.tokens import estimate_tokens
 
+# What the model is asked before a turn in which the user states something. At most 45 tokens as
+# Amplifier shows it; always the same, so that each request begins with the one before.
+TO_STORE = (
+    "If the user now states a lasting decision, preference, rule, correction or fact, store it "
+    "this turn (memory_store with `quote`). Else ignore this."
+)
 # By these characters, Amplifier recognises that no human wrote the message.
 _BEGIN, _END = "<system-reminder>\n", "</system-reminder>"
 RULES = "What the user said to do: follow it unless told otherwise now.\n"
@@ -49,7 +56,16 @@ def shown_in(text: str) -> list[str]:
     return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
 
 
-def line(memory: Memory, short: str, masked: bool) -> str:
+def reminder(prompt: str) -> str:
+    """What the model is asked before a turn in which the human states something in `prompt`; else
+    "".
+    """
+    from memory_semantic.speaker import states
+
+    return TO_STORE if states(prompt) else ""
+
+
+def line(memory: Remembered, short: str, masked: bool) -> str:
     """The line of a memory, which begins with `short`."""
     content = without_tags(memory.content[:_MASKED_CHARS])
     content = one_line(mask(content)[0] if masked else content)
@@ -61,9 +77,9 @@ def line(memory: Memory, short: str, masked: bool) -> str:
 
 
 class Block:
-    """A message of at most `max_tokens`, and `max_chars` if there is a limit, filled one memory
-    after the other. `line_of` gives the line of a memory, `is_here` tells what is of the session's
-    project or of all. `more` and `more_rules` are how many it says are left out.
+    """A message of at most `max_tokens`, and `max_bytes` in UTF-8 if there is a limit, filled one
+    memory after the other. `line_of` gives the line of a memory, `is_here` tells what is of the
+    session's project or of all. `more` and `more_rules` are how many it says are left out.
     """
 
     more = more_rules = 0
@@ -71,47 +87,50 @@ class Block:
     def __init__(
         self,
         max_tokens: float,
-        max_chars: int | None,
-        is_here: Callable[[Memory], bool],
-        line_of: Callable[[Memory], str],
+        max_bytes: int | None,
+        is_here: Callable[[Remembered], bool],
+        line_of: Callable[[Remembered], str],
     ) -> None:
-        self._max_tokens, self._max_chars = max_tokens, max_chars
+        self._max_tokens, self._max_bytes = max_tokens, max_bytes
         self._is_here, self._line_of = is_here, line_of
         self._heads: dict[tuple[str, str], str] = {}  # those of the lines, by part and day
-        self.memories: dict[str, Memory] = {}
-        self.tokens, self._chars = estimate_tokens(_FRAME), len(_FRAME)
+        self.memories: dict[str, Remembered] = {}
+        self.tokens, self._bytes = estimate_tokens(_FRAME), len(_FRAME.encode())
 
     @property
     def left(self) -> float:
         """The tokens that are left."""
         return max(self._max_tokens - self.tokens, 0)
 
-    def add(self, memories: Iterable[Memory], within: float | None = None) -> None:
+    def add(self, memories: Iterable[Remembered], within: float | None = None) -> None:
         """Add those memories that fit, also into `within` tokens in all, if given."""
         most = self._max_tokens if within is None else min(within, self._max_tokens)
         for memory in memories:
             self._add(memory, most)
 
-    def add_all(self, memories: Iterable[Memory]) -> bool:
+    def add_all(self, memories: Iterable[Remembered]) -> bool:
         """Add memories up to the first that does not fit; returns whether all do."""
         return all(self._add(memory, self._max_tokens) for memory in memories)
 
-    def _add(self, memory: Memory, most: float) -> bool:
+    def _add(self, memory: Remembered, most: float) -> bool:
         if memory.id in self.memories:
             return True
-        if most - self.tokens < _SHORTEST:  # masking the rest would take a while
+        room = inf if self._max_bytes is None else self._max_bytes - self._bytes
+        shown = min(len(memory.content), MAX_SHOWN_CHARS)
+        if most - self.tokens < _SHORTEST or room < shown:  # masking it would take a while
             return False
         heads = {name: head for name, head in self._over(memory) if name not in self._heads}
         more = "".join(heads.values()) + self._line_of(memory)
-        tokens, chars = self.tokens + estimate_tokens(more), self._chars + len(more)
-        if tokens > most or (self._max_chars is not None and chars > self._max_chars):
+        tokens = self.tokens + estimate_tokens(more)
+        size = self._bytes + len(more.encode())
+        if tokens > most or (self._max_bytes is not None and size > self._max_bytes):
             return False
-        self.tokens, self._chars = tokens, chars
+        self.tokens, self._bytes = tokens, size
         self.memories[memory.id] = memory
         self._heads |= heads
         return True
 
-    def _over(self, memory: Memory) -> list[tuple[tuple[str, str], str]]:
+    def _over(self, memory: Remembered) -> list[tuple[tuple[str, str], str]]:
         """The heads over a memory's line: of its part, and its day."""
         if memory.pinned:
             return [((RULES, ""), RULES)]
@@ -123,11 +142,15 @@ class Block:
         return [((NOTES, ""), NOTES), ((of_it, ""), of_it), ((of_it, day), day)]
 
     def text(self) -> str:
-        """The message, newest first."""
-        parts: dict[str, list[Memory]] = {RULES: [], NOTES: []}
+        """The message as Amplifier takes it for none of its human's."""
+        return _BEGIN + self.body() + _END
+
+    def body(self) -> str:
+        """The message, newest first, without what marks it; "" if it has nothing to show."""
+        parts: dict[str, list[Remembered]] = {RULES: [], NOTES: []}
         for memory in sorted(self.memories.values(), key=lambda m: m.timestamp, reverse=True):
             parts.setdefault(self._over(memory)[-1][0][0], []).append(memory)
-        lines, seen = [_BEGIN], set[tuple[str, str]]()
+        lines, seen = list[str](), set[tuple[str, str]]()
         for part, memories in parts.items():
             for memory in memories:
                 for name, head in self._over(memory):
@@ -138,4 +161,4 @@ class Block:
                 lines.append(_RULES_LEFT.format(self.more_rules))
         lines += [_CUT] if any(each.endswith("…\n") for each in lines) else []
         lines += [_LEFT.format(self.more)] if self.more else []
-        return "".join(lines) + _END
+        return "".join(lines)

@@ -11,23 +11,18 @@ from typing import Any
 
 from amplifier_core import HookResult
 from memory_semantic.errors import InputError
-from memory_semantic.masking import mask
 from memory_semantic.speaker import humans, is_remember, states
 
-from .display import quoted, show
+from .block import TO_STORE
+from .display import show
+from .receipts import Receipts
 from .settings import CaptureConfig, read_own
 
 NAME = "hooks-memory-semantic-capture"
 PRIORITY = 900  # after recall: the last message before the prompt
 
-# At most 45 tokens; always the same, so that each request begins with the one before. By the first
-# 17 characters, Amplifier recognises that no human wrote it.
-REMINDER = (
-    "<system-reminder>If the user now states a lasting decision, preference, rule, correction or "
-    "fact, store it this turn (memory_store with `quote`). Else ignore this.</system-reminder>"
-)
-# Whose words a memory rests on, if `memory_store` names others than the agent.
-_WHOSE = {"user": "said by you", "tool": "said by a page or tool"}
+# By the first 17 characters, Amplifier recognises that no human wrote it.
+REMINDER = f"<system-reminder>{TO_STORE}</system-reminder>"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:
@@ -52,9 +47,8 @@ class Capture:
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
         self._coordinator = coordinator
         self._config = config
-        self._new: set[str] = set()  # ids of what this session stored, and nobody had before
-        self._by_skill = False  # whether /remember shows it
-        self._lines: dict[str, str] = {}  # not shown yet, by memory
+        self._receipts = Receipts()
+        self._by_skill = False  # whether /remember shows what is stored
 
     async def on_prompt(self, event: str, data: dict[str, Any]) -> HookResult:
         """Put the reminder before a prompt in which its human states something."""
@@ -70,23 +64,14 @@ class Capture:
 
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
         """Note what is stored; the answer of a skill shows it by itself."""
-        output = _output(data.get("result")) if data.get("tool_name") == "memory_store" else {}
-        memory_id, status = str(output.get("memory_id", "")), str(output.get("status"))
-        pinned, replaced = ". Pinned" in status, output.get("replaced")
-        if memory_id and not status.startswith("already known"):
-            self._new.add(memory_id)
-        elif not (pinned or replaced):
-            return HookResult()
-        undo = f"unreplace {replaced}" if replaced else f"unpin {memory_id}"
-        undo = f"forget {memory_id}" if memory_id in self._new else undo
-        if not self._by_skill:  # the same text again, with what it replaces, is one line
-            self._lines[memory_id] = _line(output, data.get("tool_input") or {}, undo)
+        if data.get("tool_name") == "memory_store":
+            output, given = _output(data.get("result")), data.get("tool_input") or {}
+            self._receipts.note(output, given, told=self._by_skill)
         return HookResult()
 
     async def on_end(self, event: str, data: dict[str, Any]) -> HookResult:
         """Show what was stored in the turn that ends."""
-        lines, self._lines = self._lines, {}
-        for line in lines.values():
+        for line in self._receipts.take():
             show(self._coordinator, line, NAME)
         return HookResult()
 
@@ -94,7 +79,8 @@ class Capture:
         room = self._coordinator.injection_size_limit
         fits = room is None or len(REMINDER) <= room  # else the kernel would end the turn
         can_store = bool(self._coordinator.get("tools", "memory_store"))
-        return fits and can_store and humans(self._coordinator) and len(self._new) < self._most
+        may = fits and can_store and humans(self._coordinator)
+        return may and len(self._receipts.new) < self._most
 
     @cached_property
     def _most(self) -> int:
@@ -113,15 +99,3 @@ def _output(result: Any) -> Mapping[str, Any]:
     with suppress(Exception):  # it says what failed
         output = literal_eval(output) if isinstance(output, str) else output
     return output if isinstance(output, Mapping) else {}
-
-
-def _line(output: Mapping[str, Any], given: Mapping[str, Any], undo: str) -> str:
-    """What the person reads of a memory that was stored with the arguments `given`."""
-    quote = output.get("quoted")
-    shown = (given.get("content"), given.get("quote") if quote is True else quote)
-    text, words = (mask(str(each or ""))[0] for each in shown)
-    instead = f" in place of {output['replaced']}" if output.get("replaced") else ""
-    whose = _WHOSE.get(str(output.get("said_by")), "noted by the agent")
-    whose += f": {quoted(words)}" if words else ""
-    what = f"Remembered {output['memory_id']}{instead}: {quoted(text)}"
-    return f"{what} ({whose}; undo: agent-memory {undo})"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from memory_semantic.limits import PAGE
-from memory_semantic.memory import LONG_BEGINNING, Memory, shortened, utc_now
+from memory_semantic.remembered import LONG_BEGINNING, Remembered, shortened, utc_now
 
 from .block import Block, line
 
@@ -23,19 +23,20 @@ class Held:
     """The `memories` of a store, the newest first, as a session in the project `here` sees them.
     The session has shown those whose ids begin as in `shown`, without `mem-`. `whole` says whether
     these are all memories of the store, of which `number` hold; else it has so many. Texts are
-    shown `masked`, or as they are.
+    shown `masked`, or as they are; what a page or tool said only if `of_tools`.
     """
 
     def __init__(
         self,
-        memories: Sequence[Memory],
+        memories: Sequence[Remembered],
         number: int,
         here: str,
         shown: Collection[str],
         *,
         masked: bool,
+        of_tools: bool,
     ) -> None:
-        self._here, self._shown = here, set(shown)
+        self._here, self._shown, self._of_tools = here, set(shown), of_tools
         now = utc_now()
         holding = [each for each in memories if not (each.replaced_by or each.expired(now))]
         self.whole = len(memories) < WHOLE
@@ -46,7 +47,7 @@ class Held:
         replaced = [each for each in memories if each.replaced_by]
         by_key = {each.key: each for each in memories} if replaced else {}
 
-        def last(memory: Memory) -> str:
+        def last(memory: Remembered) -> str:
             passed = {memory.key}  # in a damaged store, links could form a circle
             while (key := memory.replaced_by) and key in by_key and key not in passed:
                 passed.add(key)
@@ -62,7 +63,7 @@ class Held:
         self._short = shortened([each.id for each in self.new], ids) if self.whole else {}
         self._masked, self._lines = masked, dict[str, str]()
 
-    def line_of(self, memory: Memory) -> str:
+    def line_of(self, memory: Remembered) -> str:
         """The line of a memory in a block, made once."""
         if memory.id not in self._lines:
             begins = self._short.get(memory.id, memory.id[:LONG_BEGINNING]).removeprefix("mem-")
@@ -70,13 +71,16 @@ class Held:
             self._lines[memory.id] = made
         return self._lines[memory.id]
 
-    def wanted(self, memory: Memory) -> bool:
-        """Whether a memory may be shown: it was not yet, and is no rule of another project."""
+    def wanted(self, memory: Remembered) -> bool:
+        """Whether a memory may be shown: it was not yet, is no rule of another project, and nothing
+        that a tool said where that is left out.
+        """
         other = memory.pinned and not self.is_here(memory)
-        return not (other or self._was_shown(memory))
+        unheard = memory.said_by == "tool" and not self._of_tools
+        return not (other or unheard or self._was_shown(memory))
 
     def begin(
-        self, empty: Callable[[], Block], rule_tokens: float, close: Sequence[Memory] = ()
+        self, empty: Callable[[], Block], rule_tokens: float, close: Sequence[Remembered] = ()
     ) -> Block:
         """The first block of a conversation: all that holds; else all of this project, and what is
         `close` of others; else the rules, in at most `rule_tokens`, of the user's own words what
@@ -93,7 +97,7 @@ class Held:
         block.more = (len(self.new) if self.whole else self.number) - len(block.memories)
         return self._with_rules_left(block)
 
-    def go_on(self, empty: Callable[[], Block], close: Sequence[Memory] = ()) -> Block:
+    def go_on(self, empty: Callable[[], Block], close: Sequence[Remembered] = ()) -> Block:
         """A later block: rules that the conversation does not show, what corrects what it shows,
         and what is `close`.
         """
@@ -115,23 +119,26 @@ class Held:
         """Whether the conversation, with this block, shows all there is."""
         return self.whole and all(each.id in block.memories for each in self.new)
 
-    def is_here(self, memory: Memory) -> bool:
+    def is_here(self, memory: Remembered) -> bool:
         """Whether a memory is of this project, or of all."""
         return memory.project_id in (self._here, None)
 
-    def _was_shown(self, memory: Memory) -> bool:
+    def _was_shown(self, memory: Remembered) -> bool:
         digits = memory.id.removeprefix("mem-")
         return any(digits[:length] in self._shown for length in range(4, len(digits) + 1))
 
 
-async def held(storage: "MemoryStorage", here: str, shown: Collection[str]) -> Held:
+async def held(
+    storage: "MemoryStorage", here: str, shown: Collection[str], *, of_tools: bool
+) -> Held:
     """What the store holds: see `Held`."""
     masked = storage.config.mask_secrets
     memories = await storage.get_recent(WHOLE)
     if len(memories) < WHOLE:
-        return Held(memories, 0, here, shown, masked=masked)
+        return Held(memories, 0, here, shown, masked=masked, of_tools=of_tools)
     own = await storage.get_recent(WHOLE, holding=True, project_id=here)
     rules = await storage.get_recent(None, holding=True, pinned=True)
     known = {each.id: each for each in [*memories, *own, *rules]}
     newest = sorted(known.values(), key=lambda memory: memory.timestamp, reverse=True)
-    return Held(newest, await storage.count(), here, shown, masked=masked)
+    number = await storage.count()
+    return Held(newest, number, here, shown, masked=masked, of_tools=of_tools)

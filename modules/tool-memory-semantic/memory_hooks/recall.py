@@ -9,7 +9,7 @@ itself, so a resumed or forked one knows it too.
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic.identity import RECALL_MODULE, project_of
 from memory_semantic.limits import MAX_RESULTS, MULTILINGUAL
 from memory_semantic.masking import mask
-from memory_semantic.memory import Memory, utc_now
+from memory_semantic.memory import Memory
+from memory_semantic.remembered import utc_now
 from memory_semantic.tokens import estimate_tokens
 
 from .block import Block, shown_in
@@ -135,14 +136,6 @@ class Recall:
             action="inject_context", context_injection=text, context_injection_role="user"
         )
 
-    async def text(self, prompt: object) -> str:
-        """What the first prompt of a conversation brings to mind, or "", for a host without hooks.
-        Raises whatever fails.
-        """
-        found = _Found()
-        await self._look_up(prompt, found)
-        return found.text
-
     async def on_request(self, event: str, data: dict[str, Any]) -> "HookResult":
         """Report what was put before the prompt, unless another hook has denied the prompt."""
         from amplifier_core import HookResult
@@ -171,12 +164,7 @@ class Recall:
     async def _messages(self) -> list[dict[str, Any]]:
         return await self._coordinator.get("context").get_messages()
 
-    async def _look_up(self, prompt: object, found: _Found, child: bool = False) -> None:
-        # Loading the engine takes a third of a second, which would block the event loop.
-        await asyncio.to_thread(import_module, "memory_semantic.storage")
-        # Without shared words, the score is the cosine.
-        config = {**self._config, "lexical_weight": 0}
-        settings, storage = read(self._coordinator, config, RecallConfig)
+    async def _look_up(self, prompt: object, found: _Found, child: bool) -> None:
         messages = await self._messages()
         if len(messages) < self._from:  # it was cleared
             self._from = 0
@@ -184,30 +172,9 @@ class Recall:
         shown = {start for role, text in recent if role == "user" for start in shown_in(text)}
         first = not shown
         shown.update(id for _, text in recent for id in _IN_RESULTS.findall(text))
-        budget = settings.token_budget if first else settings.prompt_token_budget
-        if child:
-            budget = min(budget, CHILD_TOKENS) if first else 0
-        info = await storage.info() if budget else None
-        if info is None:
-            return
-        known = await held(storage, project_of(self._coordinator)["project_id"], shown)
-
-        def empty() -> Block:
-            limit = self._coordinator.injection_size_limit
-            return Block(budget, limit, known.is_here, known.line_of)
-
-        def block(close: Sequence[Memory] = ()) -> Block:
-            if child:
-                return known.rules_alone(empty)
-            if first:
-                return known.begin(empty, settings.pin_budget, close)
-            return known.go_on(empty, close)
-
-        found.storage, found.of = storage, known.number
-        found.block = await asyncio.to_thread(block)
-        query = "" if child or known.all_in(found.block) else asked(prompt)
-        if query and (close := await _close(storage, info, query, settings, known.wanted)):
-            found.block = await asyncio.to_thread(block, close)
+        await _look_up(
+            self._coordinator, self._config, prompt, found, shown, first=first, child=child
+        )
 
     async def _failed(self, error: Exception) -> None:
         kind = {"kind": type(error).__name__}
@@ -225,6 +192,65 @@ def asked(prompt: object) -> str:
     text = _ends(text.encode(errors="ignore").decode().strip(), _MASKED_CHARS)
     text = _ends(mask(text)[0], MAX_QUERY_CHARS)
     return text if any(map(str.isalnum, text)) else ""
+
+
+async def recalled(
+    coordinator: Any,
+    config: dict[str, Any],
+    prompt: object,
+    shown: Collection[str] = (),
+    *,
+    of_tools: bool = True,
+) -> Block | None:
+    """What to show before `prompt` in a conversation of another program than Amplifier, if there is
+    a store. It has shown the ids that begin as in `shown`, without `mem-`. With what a page or tool
+    said only if `of_tools`. Raises whatever fails.
+    """
+    found = _Found()
+    await _look_up(coordinator, config, prompt, found, shown, first=not shown, of_tools=of_tools)
+    return found.block
+
+
+async def _look_up(
+    coordinator: Any,
+    config: dict[str, Any],
+    prompt: object,
+    found: _Found,
+    shown: Collection[str],
+    *,
+    first: bool,
+    child: bool = False,
+    of_tools: bool = True,
+) -> None:
+    # Loading the engine takes a third of a second, which would block the event loop.
+    await asyncio.to_thread(import_module, "memory_semantic.storage")
+    # Without shared words, the score is the cosine.
+    settings, storage = read(coordinator, {**config, "lexical_weight": 0}, RecallConfig)
+    budget = settings.token_budget if first else settings.prompt_token_budget
+    if child:
+        budget = min(budget, CHILD_TOKENS) if first else 0
+    info = await storage.info() if budget else None
+    if info is None:
+        return
+    here = project_of(coordinator)["project_id"]
+    known = await held(storage, here, shown, of_tools=of_tools)
+
+    def empty() -> Block:
+        limit = coordinator.injection_size_limit
+        return Block(budget, limit, known.is_here, known.line_of)
+
+    def block(close: Sequence[Memory] = ()) -> Block:
+        if child:
+            return known.rules_alone(empty)
+        if first:
+            return known.begin(empty, settings.pin_budget, close)
+        return known.go_on(empty, close)
+
+    found.storage, found.of = storage, known.number
+    found.block = await asyncio.to_thread(block)
+    query = "" if child or known.all_in(found.block) else asked(prompt)
+    if query and (close := await _close(storage, info, query, settings, known.wanted)):
+        found.block = await asyncio.to_thread(block, close)
 
 
 async def _close(

@@ -1,32 +1,32 @@
-"""What the tools and recall ask of a session, answered for a client of MCP."""
+"""What the tools and recall ask of a session, answered for a client of MCP and its hooks."""
 
-import asyncio
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp_types import InputRequiredResult, ListRootsRequest, ListRootsResult
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from memory_semantic.errors import InputError
+from memory_semantic.identity import RECALL_MODULE, project_of
 
-# How long a client may take to say which folders it has open; it answers by itself.
-ROOTS_SECONDS = 2.0
-_ROOTS = "roots"
+if TYPE_CHECKING:
+    from .loop import Call
+
+# Claude Code and Codex show a model 10,000 bytes of what a hook tells it.
+MAX_BYTES = 9_000
+# How long a client may take to say which folders it has open; it answers by itself. In seconds.
+ROOTS_SECONDS = 2
 
 
 class Host:
-    """A session without a conversation, without events and without settings of its own: those
-    come with each tool. What it knows is the folder that the client has open.
+    """A session in `folder`, the present one if None, in which a human typed `words`; without
+    events.
     """
 
-    session_id = parent_id = injection_size_limit = None
+    session_id = parent_id = None
+    injection_size_limit = MAX_BYTES
+    config: dict[str, Any] = {"hooks": [{"module": RECALL_MODULE}]}  # noqa: RUF012 - a constant
 
-    def __init__(self, unnamed: str) -> None:
-        self._unnamed = unnamed  # why it is unknown whose memory it is
-        self.config: dict[str, Any] = {}
-        self._folder: str | None = None  # None is the folder that this process runs in
-        self._asks = True
+    def __init__(self, folder: str | None, words: Sequence[str] = ()) -> None:
+        self._folder, self.words = folder, words
 
     @property
     def hooks(self) -> "Host":
@@ -37,44 +37,33 @@ class Host:
         """Drop the event."""
 
     def get(self, point: str) -> "Host":
-        """The context, which holds no messages."""
+        """The context."""
         return self
 
-    async def get_messages(self) -> list[Any]:
-        """What was said: nothing that a server is shown."""
-        return []
+    async def get_messages(self) -> list[dict[str, Any]]:
+        """What the human typed."""
+        return [{"role": "user", "content": text} for text in self.words]
 
     def get_capability(self, name: str) -> str | None:
-        """The folder that the client has open, as a session's working folder, if it told it.
-        Raises InputError if asked for an identity that is unknown.
-        """
-        if name == "agent_identity" and self._unnamed:
-            raise InputError(self._unnamed)
+        """The session's folder."""
         return self._folder if name == "session.working_dir" else None
 
-    async def locate(
-        self, ctx: ServerRequestContext, answers: dict[str, Any] | None
-    ) -> InputRequiredResult | None:
-        """Learn which folder the client has open. If this returns a question, the client has to
-        answer that, and comes back with the `answers`.
-        """
-        can = ctx.session.client_capabilities
-        if not (self._asks and can and can.roots):
-            return None
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            if not answers:
-                return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
-            self._take(answers.get(_ROOTS))
-            return None
-        try:
-            async with asyncio.timeout(ROOTS_SECONDS):
-                self._take(await ctx.session.send_request(ListRootsRequest(), ListRootsResult))
-        except (TimeoutError, MCPError):
-            self._asks = False
-        return None
+    @property
+    def project_id(self) -> str:
+        """What tells the project of its folder from others."""
+        return project_of(self)["project_id"]
 
-    def _take(self, answer: object) -> None:
-        roots = answer.roots if isinstance(answer, ListRootsResult) else []
-        places = [urlsplit(str(root.uri)) for root in roots]
-        paths = [unquote(place.path) for place in places if place.scheme == "file"]
-        self._folder = paths[0] if paths else None
+
+def project(given: object = None) -> str | None:
+    """The folder that a program says it works in: by its environment, else `given` by its hook."""
+    named = os.environ.get("CLAUDE_PROJECT_DIR")  # others set it, too
+    return named or (given if isinstance(given, str) and given else None)
+
+
+def opened(call: "Call") -> str | None:
+    """The folder that the client of this `call` has open, if it tells."""
+    if named := project():
+        return named
+    told = call.ask("roots/list", {}, ROOTS_SECONDS) if "roots" in call.can else None
+    uris = [urlsplit(str(root.get("uri"))) for root in (told or {}).get("roots") or ()]
+    return next((unquote(uri.path) for uri in uris if uri.scheme == "file"), None)

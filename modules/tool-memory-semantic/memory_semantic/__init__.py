@@ -23,15 +23,16 @@ from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
-    from . import exchange, times, upkeep
+    from . import exchange, glance, times, upkeep
     from .check import clean_ids
     from .embeddings.generator import EmbeddingGenerator
     from .findings import Finding, ShowProgress
     from .masking import mask, mask_all
-    from .memory import Memory, timestamp_text
+    from .memory import Memory
     from .merging import Stored
     from .place import Place
     from .points import StoreInfo
+    from .remembered import timestamp_text
     from .settings import StorageConfig, core_settings
     from .storage import MemoryStorage
     from .store import Store
@@ -63,6 +64,7 @@ __all__ = [
     "counted",
     "estimate_tokens",
     "exchange",
+    "glance",
     "limits",
     "mask",
     "mask_all",
@@ -83,12 +85,14 @@ _LATER = {
     "check": ["clean_ids"],
     "embeddings.generator": ["EmbeddingGenerator"],
     "exchange": ["exchange"],
+    "glance": ["glance"],
     "findings": ["Finding", "ShowProgress"],
     "masking": ["mask", "mask_all"],
-    "memory": ["Memory", "timestamp_text"],
+    "memory": ["Memory"],
     "merging": ["Stored"],
     "place": ["Place"],
     "points": ["StoreInfo"],
+    "remembered": ["timestamp_text"],
     "settings": ["StorageConfig", "core_settings"],
     "storage": ["MemoryStorage"],
     "store": ["Store"],

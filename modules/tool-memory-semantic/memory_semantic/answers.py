@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .limits import MAX_ANSWER_CHARS
-from .memory import LONG_BEGINNING, Memory
+from .memory import Memory
 from .plaintext import one_line
+from .remembered import LONG_BEGINNING
 from .tokens import estimate_tokens
 
 # What is said with the memories that a new one may replace, and the most tokens that both take.

@@ -23,8 +23,9 @@ from .limits import (
     MAX_TAG_CHARS,
     MAX_TAGS,
 )
-from .memory import ID_BEGINNING, MEMORY_ID, Memory, as_utc
+from .memory import Memory
 from .plaintext import normal
+from .remembered import ID_BEGINNING, MEMORY_ID, as_utc
 from .times import moment
 
 T = TypeVar("T")

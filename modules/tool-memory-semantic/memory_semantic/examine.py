@@ -6,8 +6,9 @@ from uuid import UUID
 
 from . import ranking
 from .errors import StorageError, counted
-from .memory import Memory, timestamp_text
+from .memory import Memory
 from .points import Point, Question, pages
+from .remembered import timestamp_text
 from .store import Store, memory_of
 
 # A vector is kept as float16 and normalised: its length may differ from 1 by at most this.

@@ -23,8 +23,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
-from .memory import Memory, timestamp_text
+from .memory import Memory
 from .points import EmbeddingModel
+from .remembered import timestamp_text
 
 FORMAT = "agent-memory"
 VERSION = 1

@@ -70,8 +70,12 @@ ALIKE_OF_OTHERS = 0.6
 SAME = {LOCAL_MODEL: 0.55, STATIC_MODEL: 0.6}
 SAME_OF_OTHERS = 0.8
 MOST_ALIKE = 3  # shown where a memory is stored
-# The value of qdrant_url that stands for this machine.
+# The value of qdrant_url that stands for this machine, and the variable that names a server if the
+# settings do not.
 HERE = LOCAL_MODEL
+SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
+# Where the stores of all agents are, unless the settings say otherwise.
+STORAGE_ROOT = "~/.amplifier/memory"
 # Vector lengths: the built-in models', and those in OpenAI's documentation. The first vector of any
 # other model shows its length.
 DIMENSIONS = {

@@ -8,7 +8,8 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from .limits import INDEXED, PAGE
-from .memory import Memory, point_bytes
+from .memory import Memory
+from .remembered import point_bytes
 
 
 class EmbeddingModel(NamedTuple):

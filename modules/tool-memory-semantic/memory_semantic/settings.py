@@ -10,10 +10,8 @@ from pydantic import AfterValidator, Field
 
 from .check import Settings, clean_base_url, clean_local, variable
 from .errors import UNCHANGED, InputError
-from .limits import HERE, LOCK_SECONDS, MAX_RESULTS
+from .limits import HERE, LOCK_SECONDS, MAX_RESULTS, SERVER_VARIABLE, STORAGE_ROOT
 
-# The variable that names the server if the settings do not.
-SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
 # The variable with the server's key if the settings have none.
 KEY_VARIABLE = "AGENT_MEMORY_QDRANT_API_KEY"
 # How long one try at a request to the server may take, in seconds.
@@ -62,7 +60,7 @@ class StorageConfig(Settings):
     """
 
     storage_root: Annotated[str, AfterValidator(clean_root)] = Field(
-        "~/.amplifier/memory",
+        STORAGE_ROOT,
         description="where the stores of all agents are: an absolute path on a local disk",
     )
     embedding_model: Annotated[str, AfterValidator(clean_local)] | None = Field(

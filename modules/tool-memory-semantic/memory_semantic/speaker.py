@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from .memory import Speaker
+from .remembered import Speaker
 
 # Nobody types more than this; a paragraph, or a whole prompt, beyond it was pasted.
 MAX_PARAGRAPH_CHARS = 1_000
@@ -85,7 +85,7 @@ _SENTENCE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 # A command of the app, and unlike it no path; how a question ends; the words of a statement.
-_COMMAND = re.compile(r"\s*/\w[\w-]*(?:\s|\Z)")
+_COMMAND = re.compile(r"\s*/\w[\w:-]*(?:\s|\Z)")
 _QUESTION = re.compile(r"[?\uff1f\u061f]\W*\Z")
 _STATED_WORDS = 3
 # Results of these repeat what is remembered, and who said that is known.

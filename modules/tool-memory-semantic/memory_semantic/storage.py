@@ -24,11 +24,12 @@ from .files.folder import AgentFolder
 from .files.place import FilePlace
 from .identity import validate_agent_id
 from .limits import ALL, DEFAULT_RESULTS, HERE, LEAST_FIT, LEXICAL_WEIGHT, LOCAL_MODEL
-from .memory import Memory, Speaker, new_memory_id, timestamp_text, utc_now
+from .memory import Memory
 from .merging import Stored, merge
 from .place import Place
 from .points import Condition, StoreInfo
 from .ranking import unreadable
+from .remembered import Speaker, new_memory_id, timestamp_text, utc_now
 from .settings import StorageConfig, core_settings
 from .store import Store
 from .times import named

@@ -17,9 +17,10 @@ from .limits import (
     SAME,
     SAME_OF_OTHERS,
 )
-from .memory import MEMORY_ID, Memory, timestamp_text
+from .memory import Memory
 from .merging import Merge, Stored, merge_all
 from .points import Condition, Point, Points, Question, StoreInfo, admits, pages, point_of
+from .remembered import MEMORY_ID, timestamp_text
 from .times import Span
 
 Where = Sequence[Condition]

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from .errors import AgentMemoryError, InputError, shortage
 from .identity import RECALL_MODULE, SETTINGS, TOOL_MODULE, origin, overruled, resolve_agent_id
 from .limits import DEFAULT_RESULTS, FITS, MAX_QUOTE_CHARS
-from .memory import ID_BEGINNING, Memory, Speaker, utc_now
 from .plaintext import without_tags
+from .remembered import ID_BEGINNING, Speaker, utc_now
 
 if TYPE_CHECKING:
     from amplifier_core import ToolResult
 
+    from .memory import Memory
     from .storage import MemoryStorage
     from .store import Stored
 
@@ -63,6 +64,7 @@ class MemoryTool:
     """What the tools share: finding the agent's store, and failures that a model can act on."""
 
     name: str
+    description: str
     input_schema: dict[str, Any]
 
     def __init__(self, coordinator: Any, config: Mapping[str, Any]) -> None:
@@ -320,7 +322,7 @@ def failure(error: Exception, what: str) -> str:
     return f"{what} failed unexpectedly ({kind})."
 
 
-def _missed(query: str, memories: list[Memory]) -> str:
+def _missed(query: str, memories: "list[Memory]") -> str:
     """Says so if the question names a time, and no memory is from then."""
     from .times import named
 

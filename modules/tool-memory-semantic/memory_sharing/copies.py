@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memory_semantic import Memory, MemoryStorage, Store, StoreInfo
 from memory_semantic.limits import COPIED_FROM, MAX_BATCH
-from memory_semantic.memory import utc_now
+from memory_semantic.remembered import utc_now
 
 
 class Copied(NamedTuple):

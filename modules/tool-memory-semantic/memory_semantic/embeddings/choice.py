@@ -13,8 +13,8 @@ from ..limits import (
     LEXICAL_WEIGHT,
     LOCAL_MODEL,
 )
-from ..memory import utc_now
 from ..points import EmbeddingModel, StoreInfo
+from ..remembered import utc_now
 from ..settings import StorageConfig
 from .generator import EmbeddingGenerator, is_optional
 

@@ -27,8 +27,8 @@ from ..limits import (
     EMBEDDING_TRIES,
     EMBEDDING_TRY_SECONDS,
 )
-from ..memory import point_id
 from ..network import obstacle, proxied, redirection
+from ..remembered import point_id
 from .generator import SET_KEY, unusable
 
 _SERVICE = "The embeddings service"

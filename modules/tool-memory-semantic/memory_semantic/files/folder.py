@@ -31,11 +31,10 @@ from pydantic import Field
 
 from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained, newer
 from ..exchange import SHARD, number_of
-from ..identity import validate_agent_id
+from ..glance import DATABASE, MANIFEST, moved_root
 from ..limits import ENGINE, HERE
 from ..points import StoreInfo
 from . import disk
-from .journal import NAME as JOURNAL
 from .journal import Journal
 from .vectors import path_of
 
@@ -46,7 +45,6 @@ _VECTORS = r"[0-9a-f]{16}-[0-9]{1,6}\.vectors"
 _SHARD_OR_DEBRIS = re.compile(rf"shard-[0-9]{{1,9}}(\.tmp)?|(shard|manifest\.json|{_VECTORS})\.tmp")
 # The shard that is being made.
 UNFINISHED = "shard.tmp"
-MANIFEST = "manifest.json"
 _FORMAT = 5
 
 
@@ -67,7 +65,7 @@ class AgentFolder:
     def __init__(self, root: Path, agent_id: str) -> None:
         self.agent_id = agent_id
         self.path = root / agent_id
-        self.database = self.path / "qdrant.db"
+        self.database = self.path / DATABASE
         self.journal = Journal(self.path, agent_id)
         self.root = root
 
@@ -342,34 +340,3 @@ def _lstat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except FileNotFoundError:
         return None
-
-
-def moved_root(root: Path) -> Path | None:
-    """Where Amplifier's memory bundle offers to move the default storage root, which it takes for
-    an older one of its own; None for any other root.
-    """
-    default = root.parts[-2:] == (".amplifier", "memory")
-    return root.parent.with_name(".amplifier-memory") if default else None
-
-
-def agents(root: Path) -> list[str]:
-    """All agents that have a store in `root`, or a folder there that may not be read. Those whose
-    folders another bundle has moved away are among them. Raises OSError if `root` may not be read.
-    """
-    moved = moved_root(root)
-    folders = list(moved.glob("*")) if moved else []
-    with suppress(FileNotFoundError):
-        folders += root.iterdir()  # unlike glob, it raises if not permitted
-    return sorted({folder.name for folder in folders if _may_have_store(folder)})
-
-
-def _may_have_store(folder: Path) -> bool:
-    try:
-        (folder / "qdrant.db").stat()
-    except PermissionError:
-        with suppress(ValueError):
-            return bool(validate_agent_id(folder.name))
-        return False  # such as lost+found
-    except OSError:
-        return (folder / JOURNAL).exists()
-    return True

@@ -18,14 +18,14 @@ from uuid import UUID
 
 from ..errors import StorageError, counted, damage
 from ..exchange import NUMBER, Header, line_of, memory_of_line, number_of, numbered
+from ..glance import JOURNAL
 from ..limits import JOURNAL_SLACK
-from ..memory import Memory, utc_now
+from ..memory import Memory
 from ..points import Point, StoreInfo
+from ..remembered import utc_now
 from . import disk
 
 logger = logging.getLogger(__name__)
-
-NAME = "memories.jsonl"
 
 # More than any first line has, and more than any line: one of 10,000 characters has 81 kB at most.
 _HEADER_BYTES = 4_096
@@ -44,7 +44,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, agent: str) -> None:
-        self.path = folder / NAME
+        self.path = folder / JOURNAL
         self._agent = agent
         self.is_whole = False
 

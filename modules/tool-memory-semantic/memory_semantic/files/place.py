@@ -9,12 +9,12 @@ from threading import Event
 from typing import TypeVar
 
 from ..errors import UNCHANGED, ReplacedStoreError, explained
+from ..glance import agents
 from ..limits import HERE
 from ..place import Place
 from ..points import StoreInfo
 from ..store import Store
 from ..workers import run_blocking, run_cancellable
-from . import folder
 from .door import Door, door_of, take_lock
 from .folder import AgentFolder, Manifest
 from .points import FilePoints, open_points
@@ -89,7 +89,7 @@ class FilePlace(Place):
 
     def agents(self) -> list[str]:
         """See `Place`."""
-        return folder.agents(self.folder.root)
+        return agents(self.folder.root)
 
     async def close(self) -> None:
         """See `Place`."""

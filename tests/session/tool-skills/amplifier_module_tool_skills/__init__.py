@@ -1,5 +1,5 @@
 """A stand-in for Amplifier's own tool for skills, which is in no registry. It knows the skills of a
-folder once it is mounted or told of a source; what a name such as `@agent-memory:skills` stands for
+folder once it is mounted or told of a source; what a name such as `@agent-memory:folder` stands for
 it learns at the first request to a model, which is too late here.
 """
 

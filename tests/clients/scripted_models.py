@@ -1,0 +1,194 @@
+"""Endpoints of models on this machine: Anthropic's messages for Claude Code, OpenAI's responses for
+Codex. A script plays the model, as in examples/scripted.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+STORE = "memory_store"
+
+
+@dataclass
+class Call:
+    """A call of a tool. `tool` is the name that the client offers, or its end; one that is not
+    offered is called all the same, beside `memory_store`.
+    """
+
+    tool: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+class Request:
+    """What a client sent to a model."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body = body
+        # The offered tools by name: what the client says of each, and the namespace it is in.
+        self.tools: dict[str, tuple[dict[str, Any], str | None]] = {}
+        for each in body.get("tools") or []:
+            inside = each.get("tools") if each.get("type") == "namespace" else None
+            for tool in [each] if inside is None else inside:
+                namespace = None if inside is None else each["name"]
+                self.tools[tool.get("name") or tool["type"]] = (tool, namespace)
+
+    @property
+    def said(self) -> str:
+        """Every text of the conversation, results of tools included; not the tools."""
+        return "\n".join(text for _, text in self.texts())
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Every text with the role that says it."""
+
+        def walk(part: Any, role: str) -> Iterator[tuple[str, str]]:
+            if isinstance(part, str):
+                yield role, part
+            elif isinstance(part, list):
+                for each in part:
+                    yield from walk(each, role)
+            elif isinstance(part, dict):
+                for each in part.values():
+                    yield from walk(each, part.get("role") or role)
+
+        for key in ("system", "messages", "instructions", "input"):
+            yield from walk(self.body.get(key), key)
+
+    def roles(self, text: str) -> set[str]:
+        """Who says this."""
+        return {role for role, each in self.texts() if text in each}
+
+    def id_of(self, content: str) -> str:
+        """The id that this memory was last shown with."""
+        lines = re.findall(rf"^(\w+) .*{re.escape(content)}$", self.said, re.MULTILINE)
+        return f"mem-{lines[-1] if lines else None}"
+
+
+Turn = str | Call | Callable[[Request], Call]
+
+
+class ScriptedModel:
+    """Answers each request that offers tools with the next turn, and any other, such as the one for
+    a title, with a word. Past the last turn it says "Done."
+    """
+
+    def __init__(self, turns: list[Turn]) -> None:
+        self.requests: list[Request] = []
+        self._turns, self._lock, self.url = iter(turns), threading.Lock(), ""
+
+    def _turn(self, body: dict[str, Any]) -> tuple[str | Call, str | None]:
+        """What is answered, and the namespace of the tool that it calls."""
+        request = Request(body)
+        if not request.tools:
+            return "Title", None
+        with self._lock:
+            self.requests.append(request)
+            turn = next(self._turns, "Done.")
+        if callable(turn):
+            turn = turn(request)
+        if isinstance(turn, str):
+            return turn, None
+        store = next((name for name in request.tools if name.endswith(STORE)), STORE)
+        beside = store.removesuffix(STORE) + turn.tool
+        name = next((each for each in request.tools if each.endswith(turn.tool)), beside)
+        _, namespace = request.tools.get(store, ({}, None))
+        return Call(name, turn.arguments), namespace
+
+    def answer(self, path: str, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The events of an answer."""
+        if "count_tokens" in path:
+            return [("", {"input_tokens": 10})]
+        turn, namespace = self._turn(body)
+        return _messages(turn, body) if "/messages" in path else _responses(turn, namespace)
+
+
+def _messages(turn: str | Call, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """An answer as Anthropic's endpoint streams it."""
+    if isinstance(turn, Call):
+        call = {"type": "tool_use", "id": f"toolu_{id(turn)}", "name": turn.tool}
+        block, stop = {**call, "input": {}}, "tool_use"
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(turn.arguments)}
+    else:
+        block, stop = {"type": "text", "text": ""}, "end_turn"
+        delta = {"type": "text_delta", "text": turn}
+    message = {"id": f"msg_{id(turn)}", "type": "message", "role": "assistant", "content": []}
+    message |= {"model": body.get("model", "x"), "stop_reason": None, "stop_sequence": None}
+    events = [
+        {"type": "message_start", "message": message | {"usage": _USED}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": _USED},
+        {"type": "message_stop"},
+    ]
+    if not body.get("stream"):
+        content = [{"type": "text", "text": str(turn)}]
+        return [("", message | {"content": content, "stop_reason": stop, "usage": _USED})]
+    return [(each["type"], each) for each in events]
+
+
+def _responses(turn: str | Call, namespace: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """An answer as OpenAI's endpoint streams it."""
+    if isinstance(turn, Call):
+        item = {"type": "function_call", "id": f"fc_{id(turn)}", "call_id": f"call_{id(turn)}"}
+        item |= {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
+        item |= {"namespace": namespace} if namespace else {}
+    else:
+        text = [{"type": "output_text", "text": turn, "annotations": []}]
+        item = {"type": "message", "id": f"m_{id(turn)}", "role": "assistant", "content": text}
+    item["status"] = "completed"
+    used = {**_USED, "total_tokens": 2}
+    done = {"id": f"resp_{id(turn)}", "output": [item], "usage": used}
+    events = [
+        {"type": "response.created", "response": {"id": done["id"]}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": done},
+    ]
+    return [(each["type"], each) for each in events]
+
+
+_USED = {"input_tokens": 1, "output_tokens": 1}
+
+
+@contextmanager
+def serving(turns: list[Turn]) -> Iterator[ScriptedModel]:
+    """A model at an address of this machine."""
+    model = ScriptedModel(turns)
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def do_HEAD(self) -> None:
+            self.send([("", {})])
+
+        def do_GET(self) -> None:
+            self.send([("", {"data": [], "models": []})])
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])) or "{}")
+            self.send(model.answer(self.path, body))
+
+        def send(self, events: list[tuple[str, dict[str, Any]]]) -> None:
+            """As a stream; an event without a name is the whole answer."""
+            whole = not events[0][0]
+            self.send_response(200)
+            kind = "application/json" if whole else "text/event-stream"
+            self.send_header("content-type", kind)
+            self.end_headers()
+            for name, data in events:
+                form = "{data}" if whole else "event: {name}\ndata: {data}\n\n"
+                self.wfile.write(form.format(name=name, data=json.dumps(data)).encode())
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    model.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield model
+    finally:
+        server.shutdown()
+        server.server_close()
