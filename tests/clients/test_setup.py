@@ -244,7 +244,9 @@ def test_what_clients_without_plugins_get(everyone: Machine) -> None:
     assert servers["x"] == {"url": "http://x"}
     cursor = everyone.json(".cursor/hooks.json")
     hooks = [{"command": f"{link} hook"}]
-    assert cursor["hooks"] == {"sessionStart": hooks, "beforeSubmitPrompt": hooks}
+    assert cursor["hooks"] == dict.fromkeys(
+        ("sessionStart", "beforeSubmitPrompt", "sessionEnd"), hooks
+    )
     assert not [file for file, text in everyone.files().items() if b"agent_id" in text]
 
 

@@ -197,13 +197,13 @@ def clients() -> list[Plugin | Files]:
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
     gemini_values = [
         (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
-        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent"),
+        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent", "SessionEnd"),
     ]
     # Copilot CLI reads this file, too, but has its hooks from the plugin.
     code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
     code_hooks = _hooks(code_hook, "SessionStart", "UserPromptSubmit")
     code_server = (["servers", "memory"], {"type": "stdio", **server})
-    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt")
+    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt", "sessionEnd")
     return [
         Plugin("claude", "Claude Code", "claude", None, claude / "settings.json", update="update"),
         Plugin("codex", "Codex", "codex", None, codex / "config.toml", "add", "remove"),
