@@ -58,8 +58,9 @@ if words == ["app-server"]:
     for line in sys.stdin:
         asked = json.loads(line)
         status = (home / "trust").read_text() if (home / "trust").exists() else "untrusted"
-        if status == "silent":
-            continue
+        if status == "silent":  # as its command does, it waits for another process
+            import subprocess
+            subprocess.run(["/bin/sleep", "100"])
         hook = {"pluginId": "agent-memory@agent-memory", "trustStatus": status}
         result = {"data": [{"cwd": "/", "hooks": [hook, {"pluginId": None}]}]}
         print(json.dumps({"method": "configWarning"}))
@@ -386,6 +387,14 @@ def test_what_cannot_be_changed_stays_and_the_person_is_told_what_to_add(
     block = shown[shown.index("Add this to it yourself:\n") :].split("\n", 1)[1]
     assert json.JSONDecoder().raw_decode(block)[0]["mcpServers"]["memory"]["args"] == ["mcp"]
     assert "sessionStart" in everyone.json(".cursor/hooks.json")["hooks"]
+
+
+def test_a_client_whose_file_cannot_be_read_stays_as_it_is(everyone: Machine) -> None:
+    file = everyone.write(".codex/config.toml", "model = ")
+    shown = invoke("setup", "codex", "cursor", "--yes", code=1).output
+    assert "Codex stays as it is" in shown and "✓ Cursor: set up" in shown
+    assert file.read_text() == "model = " and everyone.calls() == []
+    assert "codex" not in doctor(everyone)
 
 
 def test_a_file_that_another_program_changed_meanwhile_stays(

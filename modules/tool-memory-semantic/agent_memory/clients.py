@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tomllib
 from collections.abc import Callable, Sequence
@@ -244,19 +245,20 @@ def codex_trusts() -> bool | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,  # its command starts another process
         )
-        timer = Timer(_ANSWER_SECONDS, server.kill)
+        timer = Timer(_ANSWER_SECONDS, os.killpg, (server.pid, signal.SIGKILL))
         timer.start()
         try:
             print(*map(json.dumps, asked), sep="\n", file=server.stdin, flush=True)
             answers = map(json.loads, server.stdout or [])
             answer = next((each for each in answers if each.get("id") == 1), {})
             hooks = [hook for each in answer["result"]["data"] for hook in each["hooks"]]
-            ours = [each for each in hooks if each["pluginId"] == _PLUGIN]
+            ours = [each for each in hooks if each.get("pluginId") == _PLUGIN]
             return bool(ours) and all(each["trustStatus"] == "trusted" for each in ours)
         finally:
             timer.cancel()
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)
             server.communicate()
     return None
 
