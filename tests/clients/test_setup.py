@@ -202,6 +202,30 @@ def test_what_is_there_already_is_brought_up_to_date(everyone: Machine) -> None:
     assert {**everyone.files(), "calls": b""} == {**before, "calls": b""}
 
 
+def test_what_the_person_added_stays_and_a_command_that_moved_is_found(
+    everyone: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    invoke("setup", "cursor", "--yes")
+    file = everyone.home / ".cursor/mcp.json"
+    file.write_text(file.read_text().replace('"mcp"', '"mcp", "--agent", "sam"'))
+    before = everyone.files()
+    assert "There is nothing to do." in invoke("setup", "cursor", "--yes").output
+    assert everyone.files() == before
+    newer = tmp_path / "newer bin"
+    newer.mkdir()
+    (newer / "agent-memory").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{newer}:{everyone.bin}")
+    invoke("setup", "cursor", "--yes")
+    assert everyone.json(".cursor/mcp.json")["mcpServers"]["memory"]["command"] == (
+        f"{newer}/agent-memory"
+    )
+    [hook] = everyone.json(".cursor/hooks.json")["hooks"]["sessionStart"]
+    assert hook == {"command": f"'{newer}/agent-memory' hook"}
+    invoke("setup", "cursor", "--undo", "--yes")
+    everyone.calls()
+    assert file.read_text() == THEIRS[".cursor/mcp.json"]
+
+
 @pytest.mark.parametrize("name", ["claude", "codex", "copilot"])
 def test_a_plugin_from_another_installation_is_replaced(
     everyone: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str

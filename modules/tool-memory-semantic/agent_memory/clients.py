@@ -196,37 +196,30 @@ def clients() -> list[Plugin | Files]:
     # when what it leads to changes.
     path = shutil.which("agent-memory") or "agent-memory"
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
-    gemini_values = [
+    gemini = [
         (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
         *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent", "SessionEnd"),
     ]
-    # Copilot CLI reads this file, too, but has its hooks from the plugin.
+    # Copilot CLI reads the file of VS Code's hooks, too, but has them from the plugin.
     code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
     code_hooks = _hooks(code_hook, "SessionStart", "UserPromptSubmit")
-    code_server = (["servers", "memory"], {"type": "stdio", **server})
+    code_parts = [
+        Part(code / "mcp.json", [(["servers", "memory"], {"type": "stdio", **server})]),
+        Part(copilot / "hooks/agent-memory.json", code_hooks),
+    ]
     cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt", "sessionEnd")
+    cursor_parts = [
+        Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
+        Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
+    ]
+    gemini_parts = [Part(home / ".gemini/settings.json", gemini)]
     return [
         Plugin("claude", "Claude Code", "claude", None, claude / "settings.json", update="update"),
         Plugin("codex", "Codex", "codex", None, codex / "config.toml", "add", "remove"),
         Plugin("copilot", "Copilot CLI", "copilot", None, copilot / "settings.json"),
-        Files(
-            *("gemini", "Gemini CLI", "gemini", None),
-            [Part(home / ".gemini/settings.json", gemini_values)],
-        ),
-        Files(
-            *("vscode", "VS Code", "code", code),
-            [
-                Part(code / "mcp.json", [code_server]),
-                Part(copilot / "hooks/agent-memory.json", code_hooks),
-            ],
-        ),
-        Files(
-            *("cursor", "Cursor", "cursor", cursor),
-            [
-                Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
-                Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
-            ],
-        ),
+        Files("gemini", "Gemini CLI", "gemini", None, gemini_parts),
+        Files("vscode", "VS Code", "code", code, code_parts),
+        Files("cursor", "Cursor", "cursor", cursor, cursor_parts),
     ]
 
 
@@ -272,10 +265,16 @@ def _group(command: str, timeout: int) -> dict[str, Any]:
     return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
+def _commands(value: Any) -> list[str]:
+    """What this starts."""
+    found = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
+    return [json.loads(each) for each in found]
+
+
 def _ours(value: Any) -> bool:
     """Whether all that this starts is agent-memory."""
-    commands = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
-    return bool(commands) and all(_OURS.search(json.loads(each)) for each in commands)
+    commands = _commands(value)
+    return bool(commands) and all(_OURS.search(each) for each in commands)
 
 
 def _held(text: str | None, keys: json_edit.Keys) -> Any:
@@ -286,10 +285,12 @@ def _held(text: str | None, keys: json_edit.Keys) -> Any:
 
 
 def _with(text: str | None, part: Part) -> str:
-    """The text of a file with this part."""
+    """The text of a file with this part. What the person added to a value of ours stays, unless the
+    command is elsewhere by now.
+    """
     text = text or part.new
     for keys, value in part.values:
-        if _held(text, keys) != value:
+        if _commands(_held(text, keys)) != _commands(value):
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)
     return text
