@@ -289,7 +289,7 @@ def _with(text: str | None, part: Part) -> str:
     command is elsewhere by now.
     """
     text = text or part.new
-    for keys, value in part.values:
+    for keys, value in reversed(part.values):  # each is put first
         if _commands(_held(text, keys)) != _commands(value):
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)

@@ -106,7 +106,7 @@ def _about_clients() -> Iterator[Finding]:
                 text = "Codex has the tools, but does not trust the hooks and runs none"
                 if trusts is None:
                     text = "Codex has the tools and the hooks, but does not say if it trusts them"
-                yield Finding("warning", client.name, text, f"In Codex: {TRUST}.")
+                yield Finding("warning", client.name, text, f"Codex: {TRUST}.")
             else:
                 yield Finding("ok", client.name, f"{client.title} has the tools and the hooks")
 
