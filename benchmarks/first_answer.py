@@ -1,17 +1,23 @@
 """The first answer of a process, and where its time goes: `run.py --parts first_answer`.
 
-A search with the built-in model among 1,000 and 10,000 memories, and `agent-memory search` among
-1,000; each in new processes. Besides the time on the clock it gives processor time, which other
+A search with the built-in model among 1,000 and 10,000 memories; `agent-memory search` among 1,000;
+what Claude Code and others wait for, the hook of a start and the server; each in new processes.
+Besides the time on the clock it gives processor time, which other
 work on the machine changes less.
 """
 
 import asyncio
+import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +49,24 @@ time.sleep(0.1)
 """
 
 
+# What a program with hooks and a server waits for.
+SERVED = (
+    "`agent-memory mcp`, its first answer",
+    "… to its first search, 1,000 memories",
+    "… a hook before a later prompt",
+)
+HELD = 60  # memories of a person who has begun
+
+
+@contextmanager
+def home(folder: str) -> Iterator[None]:
+    """Another home for the processes that are started."""
+    before = os.environ.get("HOME", "")
+    os.environ["HOME"] = folder
+    yield
+    os.environ["HOME"] = before
+
+
 async def fill(root: str, size: int) -> None:
     """A store of so many memories of 300 characters, of words that differ."""
     storage = MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
@@ -55,13 +79,13 @@ async def fill(root: str, size: int) -> None:
         await storage.store_many([note[:300] for note in notes])
 
 
-def measured(command: list[str], runs: int) -> dict[str, Any]:
+def measured(command: list[str], runs: int, input: str | None = None) -> dict[str, Any]:
     """Medians of the milliseconds on the clock and of the processor."""
     clock, processor = [], []
     for run in range(runs + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, input=input, capture_output=True, text=True)
         elapsed = time.perf_counter() - started
         if done.returncode or not done.stdout.strip():
             raise RuntimeError(f"no answer: {done.stderr.strip()[-300:]}")
@@ -82,6 +106,47 @@ def printed(command: list[str], runs: int) -> list[float]:
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
+def served(command: list[str], runs: int) -> dict[str, dict[str, float]]:
+    """Medians of milliseconds, of a server: from its start to its first answer and to its first
+    search, and a hook's question before a prompt when it has been asked before.
+    """
+    spent = defaultdict[str, list[float]](list)
+    used = list[float]()
+    for run in range(runs + 1):
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        _say(process, "initialize", protocolVersion="2025-11-25", capabilities={})
+        first = time.perf_counter() - started
+        _say(process, "tools/call", name="memory_search", arguments={"query": QUESTION})
+        search = time.perf_counter() - started
+        stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(stat[11]) + int(stat[12])
+        prompt = {"prompt": QUESTION, "cwd": "/", "session": "bench"}
+        hooked = [
+            _say(process, "tools/call", name="before_prompt", arguments=prompt) for _ in range(3)
+        ][-1]
+        process.communicate()
+        if run:
+            used.append(ticks * 1000 / os.sysconf("SC_CLK_TCK"))
+            for name, seconds in zip(SERVED, (first, search, hooked), strict=True):
+                spent[name].append(seconds * 1000)
+    found = {name: {"clock": statistics.median(each)} for name, each in spent.items()}
+    found[SERVED[1]]["processor"] = statistics.median(used)
+    return found
+
+
+def _say(process: "subprocess.Popen[bytes]", method: str, **params: Any) -> float:
+    """The seconds until a call is answered."""
+    assert process.stdin and process.stdout
+    started = time.perf_counter()
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    process.stdin.write(json.dumps(call).encode() + b"\n")
+    process.stdin.flush()
+    if "result" not in (answer := json.loads(process.stdout.readline())):
+        raise RuntimeError(f"no answer: {answer}")
+    return time.perf_counter() - started
+
+
 def measure(sizes: list[int], runs: int) -> dict[str, Any]:
     """Of each kind of process: milliseconds, and where those of a search go."""
     results: dict[str, Any] = {}
@@ -97,6 +162,13 @@ def measure(sizes: list[int], runs: int) -> dict[str, Any]:
         options = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
         command = [sys.executable, program, "search", QUESTION, *options]
         results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
+        results |= served([sys.executable, program, "mcp", *options], runs)
+        with home(folder):
+            for size in (HELD, sizes[0]):
+                asyncio.run(fill(f"{folder}/.amplifier/memory", size))
+                start = json.dumps({"hook_event_name": "SessionStart", "session_id": "bench"})
+                row = measured([sys.executable, program, "hook"], runs, start)
+                results[f"`agent-memory hook` at a start, {size:,} memories"] = row
     clock, processor = printed([sys.executable, "-c", MOUNT], runs)
     results["mounting, after amplifier_core"] = {"clock": clock, "processor": processor}
     return results

@@ -1,4 +1,4 @@
-"""The page and README's table, from the results that run.py has saved.
+"""The page and README's figures, from the results that run.py has saved.
 
 It measures nothing. Every figure and every comparison is computed; the sentences here are true
 whatever the figures are.
@@ -34,13 +34,12 @@ NOT_MEASURED = [
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write benchmarks.md into `folder`, and the table of the README beside it, if that has a place
-    for one.
+    """Write benchmarks.md into `folder`, and the figures of the README beside it, if that has a
+    place for them.
     """
     parts, ran = results["parts"], results["ran"]
-    shown = readme.table_of(results)
     sections: dict[str, tuple[str, Callable[[], str]]] = {
-        readme.title_of(results): ("growth", lambda: shown),
+        readme.title_of(results): ("growth", lambda: readme.table_of(results)),
         "Stores, as memories grow": ("growth", lambda: stores.grown(parts["growth"])),
         "Does a search find the right memory?": (
             "recall",
@@ -75,7 +74,7 @@ def write(results: Results, folder: Path) -> None:
         f"## What is not measured\n\n{bullets([*NOT_MEASURED, *_missing(parts)])}",
     ]
     (folder / "benchmarks.md").write_text("\n\n".join(each for each in text if each) + "\n")
-    if shown:
+    if shown := readme.shown(results):
         readme.put(shown, folder.parent / "README.md")
 
 

@@ -7,6 +7,10 @@ FIRST = {  # milliseconds on the clock
     "a search, 1,000 memories": 150,
     "a search, 10,000 memories": 250,
     "`agent-memory search`, 1,000 memories": 200,
+    "`agent-memory mcp`, its first answer": 150,
+    "… to its first search, 1,000 memories": 1_100,
+    "… a hook before a later prompt": 50,
+    "`agent-memory hook` at a start, 60 memories": 60,
     "mounting, after amplifier_core": 30,
 }
 BUILT_IN = "agent-memory, built-in model"
@@ -45,7 +49,7 @@ def tokens(found: Row) -> str:
 def first_answer(found: Row) -> str:
     """As Markdown, of what `first_answer.measure` found."""
     rows = (
-        [name, *map(number, (row["clock"], FIRST.get(name), row["processor"], *steps))]
+        [name, *map(number, (row["clock"], FIRST.get(name), row.get("processor"), *steps))]
         for name, row in found.items()
         for steps in [row.get("steps", [None] * 3)]
     )

@@ -1,3 +1,11 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["agent-memory-daemon[embedded]"]
+#
+# [tool.uv.sources.agent-memory-daemon]
+# path = "../packages/memory-daemon"
+# editable = true
+# ///
 """A team's memory: one agent explains a repository, and another is told what matters of that.
 
 Run it with `uv run examples/daemon.py`. It starts a daemon with its own PostgreSQL in a temporary

@@ -1,3 +1,11 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["amplifier-core>=2.0.2,<3", "amplifier-module-tool-memory-semantic"]
+#
+# [tool.uv.sources.amplifier-module-tool-memory-semantic]
+# path = "../modules/tool-memory-semantic"
+# editable = true
+# ///
 """An agent remembers: what one session stores, the next finds by its meaning.
 
 Run it with `uv run examples/remember.py`. It uses its own store in a temporary folder.

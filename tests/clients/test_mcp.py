@@ -172,9 +172,9 @@ class TestWhenSomethingBreaks:
 
 
 def test_the_page_shows_how_each_client_is_told() -> None:
-    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/clients.md").read_text()
     for block in page.split("```json\n")[1:]:
         shown = json.loads(block.split("```")[0])
         [servers] = [shown[name] for name in ("mcpServers", "servers") if name in shown]
         assert servers["memory"]["command"] == "agent-memory"
-        assert servers["memory"]["args"] == ["mcp", "--agent", "sam"]
+        assert servers["memory"]["args"] == ["mcp"]

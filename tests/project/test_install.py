@@ -24,29 +24,77 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_CACHE_DIR", CACHE)
 
 
-def installed(page: str, ending: str, tmp_path: Path) -> dict[str, str]:
-    """The environment after the line of this page was run in a clone."""
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository with one commit, of what this one holds now."""
     clone = tmp_path / "clone"
-    shutil.copytree(MEMORY_MODULE, clone / "modules/tool-memory-semantic")
+    left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "uv.lock")
+    shutil.copytree(REPOSITORY, clone, ignore=left_out)
+    git(clone, "init", "--quiet")
+    commit(clone)
+    return clone
+
+
+def git(clone: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=Sam", "-c", "user.email=sam@example.com"]
+    subprocess.run(["git", *who, *arguments], cwd=clone, check=True)
+
+
+def commit(clone: Path) -> None:
+    git(clone, "add", "--all")
+    git(clone, "commit", "--quiet", "--message", "As it is now")
+
+
+def line(page: str, beginning: str) -> str:
+    """The one line of this page that begins so, without its comment."""
     text = (REPOSITORY / page).read_text()
-    [line] = re.findall(rf"^uv tool install .*{ending}$", text, re.MULTILINE)
+    [found] = re.findall(rf"^{beginning}.*$", text, re.MULTILINE)
+    return found.partition("   #")[0]
+
+
+def tools(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `uv tool` installs into this folder."""
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    environment = {**os.environ, **places, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    subprocess.run(shlex.split(line), cwd=clone, env=environment, check=True)
-    return environment
+    return {**os.environ, **places, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+def megabytes(folder: Path) -> float:
+    return sum(each.lstat().st_blocks for each in folder.rglob("*")) * 512 / 2**20
 
 
 def below(folder: Path) -> set[Path]:
     return {each.relative_to(folder) for each in folder.rglob("*") if each.is_file()}
 
 
-def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
-    environment = installed("README.md", r'\[cli\]"', tmp_path)
+def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
+    """And its environment stays small: whoever only looks is not asked for what the tests need."""
+    first = line("README.md", "pip install uv && ").removeprefix("pip install uv && ")
+    subprocess.run(shlex.split(first), cwd=clone, check=True)
+    find = ["uv", "python", "find", "--script", first.split()[-1]]
+    python = Path(subprocess.check_output(find, cwd=clone, text=True).strip())
+    environment = python.parents[1]
+    try:
+        assert python.is_relative_to(CACHE)
+        assert 100 < megabytes(environment) <= 250
+    finally:
+        shutil.rmtree(environment)
+    assert not (clone / ".venv").exists() and not (clone / "uv.lock").exists()
+
+
+async def test_installed_without_a_clone_then_updated_and_removed(
+    clone: Path, tmp_path: Path
+) -> None:
+    environment = tools(tmp_path)
+
+    def as_told(beginning: str) -> None:
+        told = re.sub(r"git\+https://[^#]+", f"git+file://{clone}", line("README.md", beginning))
+        subprocess.run(shlex.split(told), cwd=tmp_path, env=environment, check=True)
 
     def run(*arguments: str) -> str:
         command = [tmp_path / "bin/agent-memory", *arguments]
         return subprocess.check_output(command, env=environment, text=True)
 
+    as_told("uv tool install ")
     assert "agent-memory" in run("--version")
     [plugins] = (tmp_path / "tools").rglob("agent_memory/plugins")
     assert below(plugins) == below(MEMORY_MODULE / "agent_memory/plugins")
@@ -56,6 +104,26 @@ def test_uv_tool_install_from_a_clone(tmp_path: Path) -> None:
     run("stats", "--html", str(tmp_path / "page.html"))
     assert "We chose PostgreSQL" in (tmp_path / "page.html").read_text()
     assert "✗" not in run("doctor")
+
+    block = (REPOSITORY / "docs/clients.md").read_text().split("```json\n")[1].split("```")[0]
+    told = json.loads(block)["mcpServers"]["memory"]
+    started = shutil.which(told["command"], path=environment["PATH"]) or ""
+    assert started.startswith(str(tmp_path))
+    server = StdioServerParameters(command=started, args=told["args"], env=environment)
+    async with connected(server) as memory:
+        answer = await memory.ask("memory_search", query="Which database?")
+    assert answer["memories"][0]["content"] == found["content"]
+
+    project = clone / "modules/tool-memory-semantic/pyproject.toml"
+    project.write_text(re.sub(r'(?m)^version = ".*"$', 'version = "99.0"', project.read_text()))
+    commit(clone)
+    as_told("uv tool upgrade ")
+    assert "99.0" in run("--version")
+    assert json.loads(run("search", "Which database?", "--json")) == [found]
+
+    as_told("uv tool uninstall ")
+    assert not (tmp_path / "bin/agent-memory").exists()
+    assert (Path.home() / ".amplifier/memory/sam").is_dir()
 
 
 def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> None:
@@ -76,16 +144,3 @@ def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> N
     assert "needs the package click, a part of the extra [cli]" in said
     subprocess.run(shlex.split(line), check=True)
     assert run("store", "Tabs, not spaces.", "--agent", "sam").returncode == 0
-
-
-async def test_a_client_of_mcp_as_the_page_says(tmp_path: Path) -> None:
-    environment = installed("docs/mcp.md", "", tmp_path)
-    block = (REPOSITORY / "docs/mcp.md").read_text().split("```json\n")[1].split("```")[0]
-    told = json.loads(block)["mcpServers"]["memory"]
-    command = shutil.which(told["command"], path=environment["PATH"]) or ""
-    assert command.startswith(str(tmp_path))
-    server = StdioServerParameters(command=command, args=told["args"], env=environment)
-    async with connected(server) as memory:
-        await memory.ask("memory_store", content="We chose PostgreSQL for the users table.")
-        found = await memory.ask("memory_search", query="Which database?")
-    assert found["memories"][0]["content"].startswith("We chose PostgreSQL")

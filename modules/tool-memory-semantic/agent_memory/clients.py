@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,52 +18,34 @@ from . import json_edit
 from .files import write
 
 PLUGINS = Path(__file__).parent / "plugins"
-# The marketplace in that folder, and its plugin.
-_MARKETPLACE, _PLUGIN = "agent-memory", "agent-memory@agent-memory"
-# Where Claude Code and Copilot CLI note them.
-_PLUGIN_KEYS = (["extraKnownMarketplaces", _MARKETPLACE], ["enabledPlugins", _PLUGIN])
+TRUST = 'open it once; at "Hooks need review" choose 2, "Trust all and continue"'
+# The marketplace in that folder, its plugin, and where Claude Code and Copilot CLI note them.
+_MARKET, _PLUGIN = "agent-memory", "agent-memory@agent-memory"
+_NOTED = (["extraKnownMarketplaces", _MARKET], ["enabledPlugins", _PLUGIN])
 # What stands behind the name of a file as it was before.
 _KEPT = ".before-agent-memory"
 # Seconds for a client's command that changes something, and for one that only answers.
 _CHANGE_SECONDS, _ANSWER_SECONDS = 120, 5
-TRUST = 'open it once; at "Hooks need review" choose 2, "Trust all and continue"'
-_US = {"name": "agent-memory", "version": "1"}
-_CURSOR = '{\n  "version": 1\n}\n'
-_COMMAND = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
-
-
-class Entry(NamedTuple):
-    """A value of ours in a file of JSON, and the text that a new file begins with."""
-
-    file: Path
-    keys: json_edit.Keys
-    value: Any
-    new: str = "{}\n"
-
-
-class Edit(NamedTuple):
-    """A file, and its text before and after; None stands for no file."""
-
-    file: Path
-    before: str | None
-    after: str | None
+_OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
 
 
 @dataclass
 class Plan:
-    """What is to be done: commands of the client, which change the files `kept`, then edits.
-    `problems` say what cannot be done, and what the person can do instead.
+    """What is to be done: commands of the client, which change the files `kept`; then edits, each a
+    file, its text before and after, None for no file. `problems` say what is left to the person.
+    `known` says that something of ours is there.
     """
 
     undo: bool
+    known: bool = False
     commands: list[list[str]] = field(default_factory=list)
     kept: list[Path] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[tuple[Path, str | None, str | None]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def apply(self) -> None:
         """Do it. Raises OSError, or ValueError with what the client said."""
-        files = [*self.kept, *(edit.file for edit in self.edits)]
+        files = [*self.kept, *(file for file, _, _ in self.edits)]
         for file in files:
             if not self.undo and file.exists() and not _kept(file).exists():
                 shutil.copy2(file, _kept(file))
@@ -78,7 +60,7 @@ class Plan:
             _write(file, after)
         if self.undo:
             for file in self.kept:
-                _write(file, _taken_out(file, _PLUGIN_KEYS, lambda _: True))
+                _write(file, _taken_out(file, _NOTED, lambda _: True))
             for file in files:
                 _kept(file).unlink(missing_ok=True)
 
@@ -90,7 +72,7 @@ class Client:
     name: str
     title: str
     command: str
-    folder: Path | None = None
+    folder: Path | None
 
     @property
     def found(self) -> bool:
@@ -105,16 +87,6 @@ class Client:
             return next(iter(re.findall(r"\d+(?:\.\d+)+", told)), "")
         return ""
 
-    def lacks(self) -> str | None:
-        """What is missing of what it was given, as its files tell; None if it was given nothing.
-        Raises ValueError if they cannot be read.
-        """
-        raise NotImplementedError
-
-    def plan(self, undo: bool) -> Plan:
-        """What sets it up, or undoes that. Raises ValueError if its files do not say."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class Plugin(Client):
@@ -122,22 +94,15 @@ class Plugin(Client):
     Where installing again brings no new version, there is an `update`.
     """
 
-    config: Path = Path()
+    config: Path
     install: str = "install"
     uninstall: str = "uninstall"
     update: str = ""
 
-    def _noted(self) -> tuple[str | None, bool | None]:
-        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
-        data = _parsed(self.config, _read(self.config))
-        if self.config.suffix == ".toml":
-            source = json_edit.at(data, "marketplaces", _MARKETPLACE, "source")
-            return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
-        source = json_edit.at(data, "extraKnownMarketplaces", _MARKETPLACE, "source", "path")
-        return source, json_edit.at(data, "enabledPlugins", _PLUGIN)
-
     def lacks(self) -> str | None:
-        """See `Client`."""
+        """What is missing of what it was given, as its files tell; None if it was given nothing.
+        Raises ValueError if they cannot be read.
+        """
         source, enabled = self._noted()
         if not (source or enabled):
             return None
@@ -145,13 +110,13 @@ class Plugin(Client):
         return gone if enabled else "the plugin is not enabled"
 
     def plan(self, undo: bool) -> Plan:
-        """See `Client`."""
+        """What sets it up, or undoes that. Raises ValueError as `lacks` does."""
         source, enabled = self._noted()
         moved, steps = source != str(PLUGINS), list[list[str]]()
         if undo and enabled is not None:
             steps.append([self.uninstall, _PLUGIN])
         if source and (undo or moved):
-            steps.append(["marketplace", "remove", _MARKETPLACE])
+            steps.append(["marketplace", "remove", _MARKET])
         if not undo and moved:
             steps.append(["marketplace", "add", str(PLUGINS)])
         if not undo:
@@ -159,96 +124,111 @@ class Plugin(Client):
         if not undo and not moved and enabled and self.update:
             steps.append([self.update, _PLUGIN])
         commands = [[self.command, "plugin", *step] for step in steps]
-        return Plan(undo, commands, [self.config] if steps else [])
+        return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
+
+    def _noted(self) -> tuple[str | None, bool | None]:
+        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
+        data = _parsed(self.config, _read(self.config))
+        if self.config.suffix == ".toml":
+            source = json_edit.at(data, "marketplaces", _MARKET, "source")
+            return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
+        market, plugin = _NOTED
+        return json_edit.at(data, *market, "source", "path"), json_edit.at(data, *plugin)
+
+
+class Part(NamedTuple):
+    """What a client gets in one file of JSON; `new` is what such a file begins with."""
+
+    file: Path
+    values: list[tuple[json_edit.Keys, Any]]
+    new: str = "{}\n"
 
 
 @dataclass(frozen=True)
 class Files(Client):
     """A client that reads what we write into its files."""
 
-    entries: tuple[Entry, ...] = ()
+    parts: list[Part]
 
     def lacks(self) -> str | None:
-        """See `Client`."""
-        tools, *hooks = [
-            _holds(_parsed(entry.file, _read(entry.file)), entry.keys) for entry in self.entries
+        """See `Plugin`."""
+        found = [
+            ("hooks" if keys[0] == "hooks" else "tools", _held(_read(file), keys))
+            for file, values, _ in self.parts
+            for keys, _ in values
         ]
-        if not (tools or any(hooks)):
+        if not any(held for _, held in found):
             return None
-        missing = {"the tools": tools, "the hooks": all(hooks)}
-        return " and ".join(f"{what} are missing" for what, there in missing.items() if not there)
+        missing = {what for what, held in found if not held}
+        return " and ".join(f"the {what} are missing" for what in sorted(missing))
 
     def plan(self, undo: bool) -> Plan:
-        """See `Client`."""
+        """See `Plugin`."""
         plan = Plan(undo)
-        for file in dict.fromkeys(entry.file for entry in self.entries):
-            entries = [entry for entry in self.entries if entry.file == file]
-            before = _read(file)
+        for part in self.parts:
+            before = _read(part.file)
             try:
-                after = _with(before, entries)
-                if undo:
-                    keys = [entry.keys for entry in entries]
-                    after = _taken_out(file, keys, _ours, entries[0].new)
+                plan.known |= any(_held(before, keys) for keys, _ in part.values)
+                after = _without(before, part) if undo else _with(before, part)
             except ValueError as error:
-                plan.problems.append(f"{file} stays as it is: {error}.")
+                plan.problems.append(f"{part.file} stays as it is: {error}.")
                 if not undo:
-                    plan.problems.append(f"Add this to it yourself:\n{_with(None, entries)}")
+                    plan.problems.append(f"Add this to it yourself:\n{_with(None, part)}")
                 continue
-            if after != before:
-                plan.edits.append(Edit(file, before, after))
+            if after != before or (undo and _kept(part.file).exists()):
+                plan.edits.append((part.file, before, after))
         return plan
 
 
-def clients() -> list[Client]:
+def clients() -> list[Plugin | Files]:
     """All that the memory can be set up for."""
     home, support = Path.home(), Path.home() / "Library/Application Support"  # the latter on a Mac
     code = (support if support.is_dir() else _folder("XDG_CONFIG_HOME", ".config")) / "Code/User"
     claude, codex = _folder("CLAUDE_CONFIG_DIR", ".claude"), _folder("CODEX_HOME", ".codex")
     copilot, cursor = _folder("COPILOT_HOME", ".copilot"), home / ".cursor"
-    gemini = home / ".gemini/settings.json"
     # A program with a window may not find the command. The path is that of the link, which stays
     # when what it leads to changes.
     path = shutil.which("agent-memory") or "agent-memory"
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
+    gemini_values = [
+        (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
+        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent"),
+    ]
     # Copilot CLI reads this file, too, but has its hooks from the plugin.
-    code_hooks = copilot / "hooks/agent-memory.json"
-    code_hook = f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}'
-    gemini_server = {"command": "agent-memory", "args": ["mcp"], "trust": True}
+    code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
+    code_hooks = _hooks(code_hook, "SessionStart", "UserPromptSubmit")
+    code_server = (["servers", "memory"], {"type": "stdio", **server})
+    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt")
     return [
         Plugin("claude", "Claude Code", "claude", None, claude / "settings.json", update="update"),
         Plugin("codex", "Codex", "codex", None, codex / "config.toml", "add", "remove"),
         Plugin("copilot", "Copilot CLI", "copilot", None, copilot / "settings.json"),
         Files(
             *("gemini", "Gemini CLI", "gemini", None),
-            (
-                Entry(gemini, ["mcpServers", "memory"], gemini_server),
-                *_hooks(gemini, ["SessionStart", "BeforeAgent"], "agent-memory hook", 5000),
-            ),
+            [Part(home / ".gemini/settings.json", gemini_values)],
         ),
         Files(
             *("vscode", "VS Code", "code", code),
-            (
-                Entry(code / "mcp.json", ["servers", "memory"], {"type": "stdio", **server}),
-                *_hooks(code_hooks, ["SessionStart", "UserPromptSubmit"], code_hook, 5),
-            ),
+            [
+                Part(code / "mcp.json", [code_server]),
+                Part(copilot / "hooks/agent-memory.json", code_hooks),
+            ],
         ),
         Files(
             *("cursor", "Cursor", "cursor", cursor),
-            (
-                Entry(cursor / "mcp.json", ["mcpServers", "memory"], server),
-                *(
-                    Entry(cursor / "hooks.json", ["hooks", event, None], {"command": hook}, _CURSOR)
-                    for event in ("sessionStart", "beforeSubmitPrompt")
-                ),
-            ),
+            [
+                Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
+                Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
+            ],
         ),
     ]
 
 
 def codex_trusts() -> bool | None:
     """Whether Codex runs our hooks; None if it does not say so in time."""
+    us = {"name": "agent-memory", "version": "1"}
     asked = [
-        {"id": 0, "method": "initialize", "params": {"clientInfo": _US}},
+        {"id": 0, "method": "initialize", "params": {"clientInfo": us}},
         {"method": "initialized"},
         {"id": 1, "method": "hooks/list", "params": {"cwds": [str(Path.home())]}},
     ]
@@ -265,7 +245,7 @@ def codex_trusts() -> bool | None:
         try:
             print(*map(json.dumps, asked), sep="\n", file=server.stdin, flush=True)
             answers = map(json.loads, server.stdout or [])
-            answer = next(each for each in answers if each.get("id") == 1)
+            answer = next((each for each in answers if each.get("id") == 1), {})
             hooks = [hook for each in answer["result"]["data"] for hook in each["hooks"]]
             ours = [each for each in hooks if each["pluginId"] == _PLUGIN]
             return bool(ours) and all(each["trustStatus"] == "trusted" for each in ours)
@@ -276,50 +256,56 @@ def codex_trusts() -> bool | None:
     return None
 
 
-def _hooks(file: Path, events: list[str], command: str, timeout: int) -> list[Entry]:
-    """Hooks in Claude Code's form."""
-    hook = {"type": "command", "command": command, "timeout": timeout}
-    return [Entry(file, ["hooks", event, None], {"hooks": [hook]}) for event in events]
+def _hooks(hook: dict[str, Any], *events: str) -> list[tuple[json_edit.Keys, Any]]:
+    return [(["hooks", event, None], hook) for event in events]
+
+
+def _group(command: str, timeout: int) -> dict[str, Any]:
+    """A hook in Claude Code's form."""
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
 def _ours(value: Any) -> bool:
     """Whether all that this starts is agent-memory."""
-    found = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
-    return bool(found) and all(_COMMAND.search(json.loads(each)) for each in found)
+    commands = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
+    return bool(commands) and all(_OURS.search(json.loads(each)) for each in commands)
 
 
-def _holds(data: Any, keys: json_edit.Keys) -> Any:
-    """What is ours there, if anything is."""
-    value = json_edit.at(data, *filter(None, keys))
+def _held(text: str | None, keys: json_edit.Keys) -> Any:
+    """What this text has of ours there, if anything."""
+    value = json_edit.at(json_edit.load(text or ""), *filter(None, keys))
     values = value if isinstance(value, list) else [value]
     return next((each for each in values if _ours(each)), None)
 
 
-def _with(text: str | None, entries: list[Entry]) -> str:
-    """The text of a file with these entries."""
-    text = text or entries[0].new
-    for _, keys, value, _ in entries:
-        if _holds(json_edit.load(text), keys) != value:
+def _with(text: str | None, part: Part) -> str:
+    """The text of a file with this part."""
+    text = text or part.new
+    for keys, value in part.values:
+        if _held(text, keys) != value:
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)
     return text
 
 
+def _without(text: str | None, part: Part) -> str | None:
+    """The text of a file without this part; None for no file."""
+    held = [keys for keys, _ in part.values if _held(text, keys)]
+    return _taken_out(part.file, held, _ours, part.new) if held else text
+
+
 def _taken_out(
-    file: Path, all_keys: Iterable[json_edit.Keys], ours: Callable[[Any], bool], new: str = ""
+    file: Path, all_keys: Sequence[json_edit.Keys], ours: Callable[[Any], bool], new: str = ""
 ) -> str | None:
-    """The text of a file without what is ours there: as it was before, if that is all that changed;
-    None if the file is ours.
+    """The text of a file without what is ours there; as it was kept, if that says the same; None
+    if there was no file, and nothing else is in it.
     """
-    text, kept = _read(file), _read(_kept(file))
-    if text is None:
-        return None
+    text, kept = _read(file) or "", _read(_kept(file))
     before = _parsed(file, new if kept is None else kept)
     for keys in all_keys if file.suffix == ".json" else ():
         text = json_edit.without(text, keys, ours, before)
-    left = {
-        key: value for key, value in _parsed(file, text).items() if value != {} or key in before
-    }
+    emptied = {keys[0] for keys in all_keys} - before.keys()
+    left = {k: v for k, v in _parsed(file, text).items() if v != {} or k not in emptied}
     commented = kept is None and re.search("#|//|/[*]", text)
     return kept if left == before and not commented else text
 

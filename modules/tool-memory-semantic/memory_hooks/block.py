@@ -13,6 +13,7 @@ brackets who said it, if not the user.
 
 import re
 from collections.abc import Callable, Iterable
+from math import inf
 
 from memory_semantic.masking import mask
 from memory_semantic.plaintext import one_line, without_tags
@@ -114,7 +115,9 @@ class Block:
     def _add(self, memory: Remembered, most: float) -> bool:
         if memory.id in self.memories:
             return True
-        if most - self.tokens < _SHORTEST:  # masking the rest would take a while
+        room = inf if self._max_bytes is None else self._max_bytes - self._bytes
+        shown = min(len(memory.content), MAX_SHOWN_CHARS)
+        if most - self.tokens < _SHORTEST or room < shown:  # masking it would take a while
             return False
         heads = {name: head for name, head in self._over(memory) if name not in self._heads}
         more = "".join(heads.values()) + self._line_of(memory)

@@ -27,6 +27,8 @@ INSTRUCTIONS = (
 RECALL = "recall"
 RECALL_URI = "memory://recall"
 RECALLED = "What long-term memory holds: the user's rules, and the notes of this project"
+# Hooks of the program can call these, and models cannot: they are not listed.
+HIDDEN = ("before_prompt", "receipt")
 NOTHING = "There is nothing in long-term memory for this yet."
 READ_ONLY = "This memory is read-only here, so memory_store is not available. Nothing was stored."
 
@@ -120,8 +122,8 @@ class Answers:
         return {"content": [_text(text)], "isError": False}
 
     def _output(self, call: Call, name: str, arguments: Fields) -> Fields:
-        if self._hooks and name in self._hooks.tools:
-            return self._run(self._hooks.tools[name](call, arguments))
+        if name in HIDDEN:
+            return self._run(self._hooks.tell(name, call, arguments)) if self._hooks else {}
         if name == MemorySearchTool.name:
             host = Host(None, unnamed=self._unnamed)
             return self._run(MemorySearchTool(host, self._config).answer(arguments))

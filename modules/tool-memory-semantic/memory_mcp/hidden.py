@@ -1,17 +1,21 @@
 """Two tools that are not listed: hooks of the program can call them, and models cannot."""
 
+import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from memory_hooks.block import reminder
-from memory_hooks.recall import recalled
+from memory_hooks.recall import MAX_SECONDS, recalled
 from memory_hooks.receipts import Receipts
 
 from .host import Host, project
 from .loop import Call, Fields
 from .sessions import MAX_PROMPT_CHARS, MAX_PROMPTS, folder_of, said, session_of
+
+logger = logging.getLogger(__name__)
 
 # What Claude Code calls the entries through which a human types the prompts.
 _BY_A_HUMAN = ("cli", "claude-desktop", "claude-vscode")
@@ -30,7 +34,6 @@ class Hooks:
         self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") in _BY_A_HUMAN
         self._heard = list[str]()
         self.receipts = Receipts()
-        self.tools = {"before_prompt": self._before_prompt, "receipt": self._receipt}
 
     def words(self, call: Call) -> list[str]:
         """What the human typed who may vouch for this call of a model."""
@@ -41,24 +44,36 @@ class Hooks:
             return [*said(self._folder), *self._heard]
         return self._heard
 
+    async def tell(self, name: str, call: Call, given: Mapping[str, Any]) -> Fields:
+        """What the hook is told that calls the tool of this `name`."""
+        if name == "before_prompt":
+            return await self._before_prompt(call, given)
+        lines = self.receipts.take()
+        return {"systemMessage": "\n".join(lines)} if lines else {}
+
     async def _before_prompt(self, call: Call, given: Mapping[str, Any]) -> Fields:
         prompt, key = (str(given.get(name) or "") for name in ("prompt", "session"))
         if call.meta.get("threadId", key) != key:  # a sub-agent of Codex, told by its parent
             return {}
         if self._attended and len(prompt) <= MAX_PROMPT_CHARS:
             self._heard = [*self._heard, prompt][-MAX_PROMPTS:]
-        session = session_of(self._folder, key)
-        host = Host(project(given.get("cwd")))
-        block = await recalled(host, self._config, prompt, session.shown, of_tools=False)
         text = ""
-        if block and block.memories:
-            text = block.body()
-            session.show(block.memories)
-            session.save()
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                text = await self._new(prompt, key, project(given.get("cwd")))
+        except Exception as error:  # the prompt goes on
+            logger.warning("Recall failed: %s", type(error).__name__)
         text += reminder(prompt) if self._attended else ""
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
 
-    async def _receipt(self, call: Call, given: Mapping[str, Any]) -> Fields:
-        lines = self.receipts.take()
-        return {"systemMessage": "\n".join(lines)} if lines else {}
+    async def _new(self, prompt: str, key: str, folder: str | None) -> str:
+        """What the session of this key is told that it was not shown yet."""
+        session = session_of(self._folder, key)
+        shown = session.shown
+        block = await recalled(Host(folder), self._config, prompt, shown, of_tools=False)
+        if not (block and block.memories):
+            return ""
+        session.show(block.memories)
+        session.save()
+        return block.body()

@@ -15,7 +15,7 @@ from ..options import command, yes_option
 from ..session import Session, confirm, fail
 
 if TYPE_CHECKING:
-    from ..clients import Client, Plan
+    from ..clients import Files, Plan, Plugin
 
 _NOT_FOUND = (
     "agent-memory is not on the PATH, so no program could start it. Run: uv tool update-shell, "
@@ -53,9 +53,10 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
         if absent := [each.title for each in chosen if names and not each.found]:
             fail(f"Not on this machine: {', '.join(absent)}. Nothing was changed.")
         chosen = [each for each in chosen if each.found]
-    plans: list[tuple[Client, Plan]] = []
+    plans: list[tuple[Plugin | Files, Plan]] = []
     failed = False
     for client in chosen:
+        title = f"{client.title} {client.version}".rstrip()  # first: Gemini may tidy its files now
         try:
             plan = client.plan(undo)
         except (OSError, ValueError) as error:
@@ -64,7 +65,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
             continue
         failed |= bool(plan.problems)
         if plan.commands or plan.edits or plan.problems or not undo:
-            _show(session, client, plan)
+            _show(session, title, plan)
             plans.append((client, plan))
     if not any(plan.commands or plan.edits for _, plan in plans):
         session.out.line("There is nothing to do.")
@@ -77,10 +78,10 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
         sys.exit(1)
 
 
-def _show(session: Session, client: "Client", plan: "Plan") -> None:
+def _show(session: Session, title: str, plan: "Plan") -> None:
     """What will be done to a client."""
-    session.out.line(click.style(f"{client.title} {client.version}".rstrip(), bold=True))
-    if not plan.undo and client.lacks() is not None:
+    session.out.line(click.style(title, bold=True))
+    if plan.known and not plan.undo:
         session.out.line("  It has the memory already; this brings it up to date.")
     for words in plan.commands:
         session.out.line(f"  {shlex.join(words)}")
@@ -92,7 +93,7 @@ def _show(session: Session, client: "Client", plan: "Plan") -> None:
         session.out.warn(problem)
 
 
-def _apply(session: Session, client: "Client", plan: "Plan") -> bool:
+def _apply(session: Session, client: "Plugin | Files", plan: "Plan") -> bool:
     """Do it, and say what happened."""
     from ..clients import TRUST, codex_trusts
 

@@ -1,0 +1,203 @@
+"""The hooks of a program ask the running server: before a prompt it tells what is remembered and
+hears what the human types, so that a quote counts; at the end of a turn it tells what was stored.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import EXECUTABLE, Command
+from mcp_client import CHOSEN, Raw, connected, started, told
+from mcp_types import ElicitRequestParams, ElicitResult
+from memory_mcp.sessions import MAX_PROMPTS, folder_of, session_of
+from memory_semantic import MemoryStorage
+
+KEY = "io.modelcontextprotocol/"
+RULE = "From now on, never deploy on a Friday."
+IN_CODEX = {"turn_trigger": "user", "thread_source": "user"}
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(autouse=True)
+def attended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
+
+
+class TestBeforeAPrompt:
+    def test_all_that_holds_is_told_once_and_what_is_new_later(
+        self, root: Path, command: Command
+    ) -> None:
+        command.json("store", CHOSEN)
+        with Raw(root) as server:
+            before = server.hook("before_prompt", prompt="Hello?", session="a", cwd=str(root))
+            told = before["hookSpecificOutput"]
+            assert told.keys() == {"hookEventName", "additionalContext"}
+            assert told["hookEventName"] == "UserPromptSubmit"
+            assert CHOSEN in told["additionalContext"] and "<" not in told["additionalContext"]
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
+            command.json("store", RULE, "--pin")
+            later = str(server.hook("before_prompt", prompt="Hello?", session="a"))
+            assert RULE in later and CHOSEN not in later
+            assert CHOSEN in str(server.hook("before_prompt", prompt="Hello?", session="b"))
+
+    def test_what_the_start_has_shown_is_not_told_again(self, root: Path, command: Command) -> None:
+        stored = command.json("store", CHOSEN)["memory_id"]
+        session = session_of(folder_of({"storage_root": str(root)}, "sam"), "a")
+        session.show([stored])
+        session.save()
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
+
+    def test_a_statement_brings_the_reminder_and_no_question_or_task_does(self, root: Path) -> None:
+        task = f"<task-notification><result>{RULE}</result></task-notification>"
+        with Raw(root) as server:
+            for prompt, reminded in ((RULE, True), ("Why is that so?", False), (task, False)):
+                told = str(server.hook("before_prompt", prompt=prompt, session="a"))
+                assert ("memory_store with `quote`" in told) is reminded
+
+    async def test_what_a_page_said_is_not_told(self, root: Path) -> None:
+        storage = MemoryStorage("sam", {"storage_root": str(root)})
+        await storage.upsert([RULE], said_by="tool")
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt="When do we deploy?", session="a") == {}
+            assert RULE in server.call("memory_search", query="deploy")["content"][0]["text"]
+
+    @pytest.mark.parametrize("given", [{}, {"prompt": 5, "session": None, "cwd": ["x"]}])
+    def test_whatever_it_is_given_the_prompt_goes_on(
+        self, root: Path, given: dict[str, Any]
+    ) -> None:
+        with Raw(root) as server:
+            assert server.hook("before_prompt", **given) == {}
+
+    async def test_it_is_not_listed(self, root: Path) -> None:
+        async with connected(started(root)) as memory:
+            tools = (await memory.client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["memory_store", "memory_search"]
+
+
+class TestAQuote:
+    def stored(self, server: Raw, _meta: Any = None, **more: Any) -> dict[str, Any]:
+        content = "Nobody deploys on a Friday."
+        given = {"content": content, "quote": "never deploy on a Friday", "pin": True, **more}
+        return json.loads(server.call("memory_store", _meta, **given)["content"][0]["text"])
+
+    def test_of_what_the_human_typed_counts_and_stays_in_the_process(
+        self, root: Path, command: Command
+    ) -> None:
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, session="a")
+            stored = self.stored(server)
+        assert stored["said_by"] == "user" and stored["quoted"] == RULE
+        assert "Pinned, and shown at the start of each conversation" in stored["status"]
+        assert command.json("show", stored["memory_id"])["quote"] == RULE
+        sessions = folder_of({"storage_root": str(root)}, "sam")
+        assert not any(RULE in each.read_text() for each in sessions.rglob("*.json"))
+
+    def test_of_a_program_or_a_sub_agent_does_not(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Raw(root) as server:  # what the parent of a sub-agent of Codex told it
+            call = {"name": "before_prompt", "arguments": {"prompt": RULE, "session": "parent"}}
+            server.say("tools/call", **call, _meta={"threadId": "child"})
+            assert "said_by" not in self.stored(server)
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, session="a")
+            for turn in ({"turn_trigger": "exec"}, {"thread_source": "subagent"}):
+                meta = {"x-codex-turn-metadata": IN_CODEX | turn}
+                assert "said_by" not in self.stored(server, _meta=meta)
+            stored = self.stored(server, _meta={"x-codex-turn-metadata": IN_CODEX})
+            assert stored["said_by"] == "user"
+        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, session="a")
+            assert "said_by" not in self.stored(server, content="Nobody deploys on Fridays.")
+
+    def test_of_what_was_typed_today_in_another_program_counts(self, root: Path) -> None:
+        session = session_of(folder_of({"storage_root": str(root)}, "sam"), "in another program")
+        session.hear(RULE)
+        session.save()
+        with Raw(root) as server:
+            assert self.stored(server)["said_by"] == "user"
+
+    def test_the_last_prompts_count(self, root: Path) -> None:
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, session="a")
+            for n in range(MAX_PROMPTS - 1):
+                server.hook("before_prompt", prompt=f"Go on with {n}.", session="a")
+            assert self.stored(server)["said_by"] == "user"
+            server.hook("before_prompt", prompt="And on.", session="a")
+            assert "said_by" not in self.stored(server, content="Friday has no deploy.")
+
+
+class TestAReceipt:
+    def test_tells_what_was_stored_and_how_to_undo_it_once(self, root: Path) -> None:
+        with Raw(root) as server:
+            assert server.hook("receipt", session="a") == {}
+            server.hook("before_prompt", prompt=RULE, session="a")
+            given = {"content": RULE, "quote": RULE}
+            server.call("memory_store", **given)
+            line = server.hook("receipt", session="a")["systemMessage"]
+            assert line.startswith("Remembered mem-") and f'"{RULE}" (said by you' in line
+            assert "undo: agent-memory forget mem-" in line
+            server.call("memory_store", **given)  # known already
+            assert server.hook("receipt", session="a") == {}
+
+
+class TestAPin:
+    """Where a program can ask, its person decides about a rule."""
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])  # with a handshake, and without
+    @pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
+    async def test_asks_the_person(
+        self, root: Path, command: Command, action: Any, mode: str
+    ) -> None:
+        asked: list[str] = []
+
+        async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
+            asked.append(question.message)
+            return ElicitResult(action=action, content={} if action == "accept" else None)
+
+        options = {"elicitation_callback": answer, "mode": mode}
+        async with connected(started(root), **options) as memory:
+            stored = await memory.ask("memory_store", content=RULE, pin=True)
+            await memory.ask("memory_store", content=CHOSEN)
+            await memory.ask("memory_store", content="Tabs.", pin="true", everywhere=True)
+        assert asked[0] == f'Make this a rule for every session in this project? "{RULE}"'
+        assert asked[1] == 'Make this a rule for every session, in every project? "Tabs."'
+        agreed = action == "accept"
+        assert ("Not pinned: the user did not agree" in stored["status"]) is not agreed
+        assert (". Pinned" in stored["status"]) is agreed
+        shown = await told(command, "show", stored["memory_id"])
+        assert shown["said_by"] == ("user" if agreed else "agent")
+        assert len(await told(command, "list", "--pinned")) == (2 if agreed else 0)
+
+    async def test_of_what_cannot_be_stored_asks_nobody(self, root: Path) -> None:
+        async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
+            raise AssertionError
+
+        async with connected(started(root), elicitation_callback=answer) as memory:
+            assert "empty" in await memory.refused("memory_store", content=" ", pin=True)
+
+
+def test_a_server_without_a_name_tells_its_hooks_nothing(root: Path, command: Command) -> None:
+    for agent in ("ann", "sam"):
+        command.run("store", CHOSEN, "--agent", agent)
+    line = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "before_prompt", "arguments": {"prompt": "x", "session": "a"}},
+        }
+    )
+    done = subprocess.run(
+        [EXECUTABLE, "mcp", "--root", root],
+        input=line + "\n",
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    )
+    assert json.loads(done.stdout)["result"]["content"][0]["text"] == "{}"
