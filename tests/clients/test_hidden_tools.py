@@ -51,10 +51,21 @@ class TestBeforeAPrompt:
         with Raw(root) as server:
             assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
 
+    def test_what_the_session_has_stored_or_found_is_not_told_again(self, root: Path) -> None:
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
+            server.call("memory_store", content=CHOSEN)
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
+            server.call("memory_store", content=RULE)
+            assert RULE in str(server.hook("before_prompt", prompt="Hello?", session="b"))
+
     def test_a_statement_brings_the_reminder_and_no_question_or_task_does(self, root: Path) -> None:
         task = f"<task-notification><result>{RULE}</result></task-notification>"
         with Raw(root) as server:
-            for prompt, reminded in ((RULE, True), ("Why is that so?", False), (task, False)):
+            for prompt, reminded in (
+                *((RULE, True), ("Why is that so?", False), (task, False)),
+                ("/agent-memory:memory the state of the tests", False),
+            ):
                 told = str(server.hook("before_prompt", prompt=prompt, session="a"))
                 assert ("memory_store with `quote`" in told) is reminded
 

@@ -12,12 +12,13 @@ import click
 import pytest
 import yaml
 from agent_memory.cli import cli
-from command import Command
+from command import EXECUTABLE, Command, invoke
 from memory_semantic import identity
 from scripted import MEMORY_MODULE, MEMORY_MODULES, REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 MODULE_README = (MEMORY_MODULE / "README.md").read_text()
+CLIENTS_PAGE = (REPOSITORY / "docs/clients.md").read_text()
 SERVER_PAGE = (REPOSITORY / "docs/server.md").read_text()
 BUNDLE = yaml.safe_load((REPOSITORY / "bundle.md").read_text().split("---")[1])
 AMPLIFIER = "git+https://github.com/microsoft/amplifier-module-"
@@ -51,6 +52,22 @@ def test_what_the_readme_tries(tmp_path: Path) -> None:
     [memory] = command.json(*shlex.split(search)[2:])
     assert re.fullmatch(rf"{memory['score']:.2f}  mem-\w+  2026-[\d: -]+", found)
     assert text == memory["content"]
+
+
+@pytest.mark.parametrize("page", [README, CLIENTS_PAGE], ids=["readme", "clients"])
+def test_what_the_pages_show_of_setup(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, title in (("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.169.0")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho '{title}'\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{EXECUTABLE.parent}:/usr/bin:/bin")
+    told = invoke("setup", "claude", "codex", "--dry-run").stdout
+    told = told.replace(str(MEMORY_MODULE), "…").splitlines()
+    [block] = [each for each in blocks(page, "text") if each.startswith("$ agent-memory setup")]
+    shown = block.partition("Go on?")[0].splitlines()[1:]
+    assert shown == told[: len(shown)]
 
 
 def test_the_python_in_the_module_s_readme_runs(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class Answers:
 
         self._config, self._named = config, named
         self._unnamed = "" if config["agent_identity"] else whose
-        self._hooks = None if self._unnamed else Hooks(config)
+        self._hooks = Hooks(config)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -110,9 +110,12 @@ class Answers:
                 return {"contents": [content]}
             case "resources/read":
                 raise Refused(PARAMS, f"The only resource is {RECALL_URI}.")
-        return self._tool(call, str(name), arguments)
-
-    def _tool(self, call: Call, name: str, arguments: Fields) -> Fields:
+        if name in HIDDEN:
+            told = {} if self._unnamed else self._run(self._hooks.tell(name, call, arguments))
+            return {"content": [_text(json.dumps(told))], "isError": False}
+        if name not in (MemoryStoreTool.name, MemorySearchTool.name):
+            tools = f"{MemoryStoreTool.name}, {MemorySearchTool.name}"
+            raise Refused(PARAMS, f"There is no such tool. The tools are: {tools}.")
         try:
             text = json.dumps(self._output(call, name, arguments), ensure_ascii=False)
         except (Refused, Asked):
@@ -122,36 +125,36 @@ class Answers:
         return {"content": [_text(text)], "isError": False}
 
     def _output(self, call: Call, name: str, arguments: Fields) -> Fields:
-        if name in HIDDEN:
-            return self._run(self._hooks.tell(name, call, arguments)) if self._hooks else {}
-        if name == MemorySearchTool.name:
-            host = Host(None, unnamed=self._unnamed)
-            return self._run(MemorySearchTool(host, self._config).answer(arguments))
-        if name != MemoryStoreTool.name:
-            names = f"{MemoryStoreTool.name}, {MemorySearchTool.name}"
-            raise Refused(PARAMS, f"There is no such tool. The tools are: {names}.")
-        if not may_write(self._config):
-            raise InputError(READ_ONLY)
+        """What a tool answers. Raises whatever fails."""
         from .tools import StoreTool, agrees
 
-        words = self._hooks.words(call) if self._hooks else ()
-        host = Host(opened(call), words, self._unnamed)
-        agreed = agrees(call, arguments)
-        tool = StoreTool(host, self._config, agreed, self._named)
+        self._require_agent()
+        if name == MemorySearchTool.name:
+            tool = MemorySearchTool(Host(None), self._config)
+        elif not may_write(self._config):
+            raise InputError(READ_ONLY)
+        else:
+            host = Host(opened(call), self._hooks.words(call))
+            tool = StoreTool(host, self._config, agrees(call, arguments), self._named)
         output = self._run(tool.answer(arguments))
-        if self._hooks:
-            self._hooks.receipts.note(output, arguments)
+        self._hooks.note(output, arguments)
         return output
 
     def _recalled(self, call: Call, question: str = "") -> str:
         from memory_hooks.recall import recalled
 
-        host = Host(opened(call), unnamed=self._unnamed)
         try:
-            block = self._run(recalled(host, self._config, question))
+            self._require_agent()
+            block = self._run(recalled(Host(opened(call)), self._config, question))
+        except Asked:
+            raise
         except Exception as error:
             raise Refused(INTERNAL, failure(error, RECALL)) from None
         return block.text() if block and block.memories else NOTHING
+
+    def _require_agent(self) -> None:
+        if self._unnamed:
+            raise InputError(self._unnamed)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         import asyncio

@@ -30,10 +30,11 @@ class Hooks:
 
     def __init__(self, config: Fields) -> None:
         self._config = config
-        self._folder = folder_of(config, config["agent_identity"])
+        self._folder = folder_of(config, config["agent_identity"] or "")
         self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") in _BY_A_HUMAN
         self._heard = list[str]()
-        self.receipts = Receipts()
+        self._session, self._read = "", set[str]()  # the last one, and the ids that tools told it
+        self._receipts = Receipts()
 
     def words(self, call: Call) -> list[str]:
         """What the human typed who may vouch for this call of a model."""
@@ -44,11 +45,17 @@ class Hooks:
             return [*said(self._folder), *self._heard]
         return self._heard
 
+    def note(self, output: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Note what a tool of the model answered to the arguments `given`."""
+        self._receipts.note(output, given)
+        found = [output, *output.get("memories", ())]
+        self._read.update(str(each.get("memory_id") or each.get("id") or "") for each in found)
+
     async def tell(self, name: str, call: Call, given: Mapping[str, Any]) -> Fields:
         """What the hook is told that calls the tool of this `name`."""
         if name == "before_prompt":
             return await self._before_prompt(call, given)
-        lines = self.receipts.take()
+        lines = self._receipts.take()
         return {"systemMessage": "\n".join(lines)} if lines else {}
 
     async def _before_prompt(self, call: Call, given: Mapping[str, Any]) -> Fields:
@@ -70,10 +77,11 @@ class Hooks:
     async def _new(self, prompt: str, key: str, folder: str | None) -> str:
         """What the session of this key is told that it was not shown yet."""
         session = session_of(self._folder, key)
-        shown = session.shown
-        block = await recalled(Host(folder), self._config, prompt, shown, of_tools=False)
-        if not (block and block.memories):
-            return ""
-        session.show(block.memories)
+        read, self._read = self._read, set()
+        session.show(read if key == self._session else ())
+        self._session = key
+        host, shown = Host(folder), session.shown
+        block = await recalled(host, self._config, prompt, shown, of_tools=False)
+        session.show(block.memories if block else ())
         session.save()
-        return block.body()
+        return block.body() if block else ""

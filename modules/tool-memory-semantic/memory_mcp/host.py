@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from memory_semantic.errors import InputError
 from memory_semantic.identity import RECALL_MODULE, project_of
 
 if TYPE_CHECKING:
@@ -19,15 +18,15 @@ ROOTS_SECONDS = 2
 
 class Host:
     """A session in `folder`, the present one if None, in which a human typed `words`; without
-    events. `unnamed` is why it is unknown whose memory it is.
+    events.
     """
 
     session_id = parent_id = None
     injection_size_limit = MAX_BYTES
     config: dict[str, Any] = {"hooks": [{"module": RECALL_MODULE}]}  # noqa: RUF012 - a constant
 
-    def __init__(self, folder: str | None, words: Sequence[str] = (), unnamed: str = "") -> None:
-        self._folder, self.words, self._unnamed = folder, words, unnamed
+    def __init__(self, folder: str | None, words: Sequence[str] = ()) -> None:
+        self._folder, self.words = folder, words
 
     @property
     def hooks(self) -> "Host":
@@ -46,9 +45,7 @@ class Host:
         return [{"role": "user", "content": text} for text in self.words]
 
     def get_capability(self, name: str) -> str | None:
-        """The session's folder. Raises InputError if asked for an identity that is unknown."""
-        if name == "agent_identity" and self._unnamed:
-            raise InputError(self._unnamed)
+        """The session's folder."""
         return self._folder if name == "session.working_dir" else None
 
     @property

@@ -50,7 +50,7 @@ class Session:
 
     def show(self, ids: Iterable[str]) -> None:
         """Note that it was shown the memories with these ids."""
-        self.shown.update(id.removeprefix("mem-") for id in ids)
+        self.shown.update(filter(None, (id.removeprefix("mem-") for id in ids)))
 
     def hear(self, prompt: str) -> None:
         """Note what its human typed."""
@@ -58,7 +58,9 @@ class Session:
             self.said = [*self.said, (time.time(), mask(prompt)[0])][-MAX_PROMPTS:]
 
     def save(self) -> None:
-        """Write down what was noted. Raises OSError."""
+        """Write down what was noted, if anything was. Raises OSError."""
+        if not (self.shown or self.said):
+            return self.end()
         folder = self._file.parent
         folder.parents[1].mkdir(0o700, parents=True, exist_ok=True)
         folder.parent.mkdir(0o700, exist_ok=True)

@@ -40,7 +40,8 @@ class StoreTool(MemoryStoreTool):
         return output, masked
 
     async def _said_by(self, content: Any, quote: Any) -> tuple[Any, str]:
-        return ("user", "") if self._agreed else await super()._said_by(content, quote)
+        said_by, words = await super()._said_by(content, quote)
+        return "user" if self._agreed else said_by, words
 
     def remarks(self, stored: "Stored", said_by: Any, pin: bool, invented: bool) -> str:
         """The same; where no quote can count, the commands of what only the user may do."""

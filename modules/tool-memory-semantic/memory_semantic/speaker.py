@@ -85,7 +85,7 @@ _SENTENCE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 # A command of the app, and unlike it no path; how a question ends; the words of a statement.
-_COMMAND = re.compile(r"\s*/\w[\w-]*(?:\s|\Z)")
+_COMMAND = re.compile(r"\s*/\w[\w:-]*(?:\s|\Z)")
 _QUESTION = re.compile(r"[?\uff1f\u061f]\W*\Z")
 _STATED_WORDS = 3
 # Results of these repeat what is remembered, and who said that is known.
