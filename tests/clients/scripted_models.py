@@ -1,5 +1,5 @@
-"""Endpoints of models on this machine: Anthropic's messages for Claude Code, OpenAI's responses for
-Codex. A script plays the model, as in examples/scripted.
+"""Endpoints of models on this machine, as the clients ask them. A script plays the model, as in
+examples/scripted.
 """
 
 import json
@@ -32,9 +32,9 @@ class Request:
         # The offered tools by name: what the client says of each, and the namespace it is in.
         self.tools: dict[str, tuple[dict[str, Any], str | None]] = {}
         for each in body.get("tools") or []:
-            inside = each.get("tools") if each.get("type") == "namespace" else None
-            for tool in [each] if inside is None else inside:
-                namespace = None if inside is None else each["name"]
+            namespace = each["name"] if each.get("type") == "namespace" else None
+            inside = each.get("functionDeclarations") or (namespace and each["tools"])
+            for tool in inside or [each.get("function") or each]:
                 self.tools[tool.get("name") or tool["type"]] = (tool, namespace)
 
     @property
@@ -55,7 +55,7 @@ class Request:
                 for each in part.values():
                     yield from walk(each, part.get("role") or role)
 
-        for key in ("system", "messages", "instructions", "input"):
+        for key in ("system", "messages", "instructions", "input", "contents"):
             yield from walk(self.body.get(key), key)
 
     def roles(self, text: str) -> set[str]:
@@ -68,6 +68,9 @@ class Request:
         return f"mem-{lines[-1] if lines else None}"
 
 
+# The names of an answer's events and what they hold; a name as below is none.
+Events = list[tuple[str, Any]]
+WHOLE, PLAIN = "", "data"  # the whole answer; an event without a name
 Turn = str | Call | Callable[[Request], Call]
 
 
@@ -98,15 +101,21 @@ class ScriptedModel:
         _, namespace = request.tools.get(store, ({}, None))
         return Call(name, turn.arguments), namespace
 
-    def answer(self, path: str, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """The events of an answer."""
+    def answer(self, path: str, body: dict[str, Any]) -> Events:
+        """What this endpoint answers."""
         if "count_tokens" in path:
-            return [("", {"input_tokens": 10})]
+            return [(WHOLE, {"input_tokens": 10})]
         turn, namespace = self._turn(body)
-        return _messages(turn, body) if "/messages" in path else _responses(turn, namespace)
+        if "/messages" in path:
+            return _messages(turn, body)
+        if "/responses" in path:
+            return _responses(turn, namespace)
+        if "/chat/completions" in path:
+            return _completions(turn)
+        return _contents(turn, "alt=sse" in path)
 
 
-def _messages(turn: str | Call, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _messages(turn: str | Call, body: dict[str, Any]) -> Events:
     """An answer as Anthropic's endpoint streams it."""
     if isinstance(turn, Call):
         call = {"type": "tool_use", "id": f"toolu_{id(turn)}", "name": turn.tool}
@@ -127,11 +136,11 @@ def _messages(turn: str | Call, body: dict[str, Any]) -> list[tuple[str, dict[st
     ]
     if not body.get("stream"):
         content = [{"type": "text", "text": str(turn)}]
-        return [("", message | {"content": content, "stop_reason": stop, "usage": _USED})]
+        return [(WHOLE, message | {"content": content, "stop_reason": stop, "usage": _USED})]
     return [(each["type"], each) for each in events]
 
 
-def _responses(turn: str | Call, namespace: str | None) -> list[tuple[str, dict[str, Any]]]:
+def _responses(turn: str | Call, namespace: str | None) -> Events:
     """An answer as OpenAI's endpoint streams it."""
     if isinstance(turn, Call):
         item = {"type": "function_call", "id": f"fc_{id(turn)}", "call_id": f"call_{id(turn)}"}
@@ -151,6 +160,30 @@ def _responses(turn: str | Call, namespace: str | None) -> list[tuple[str, dict[
     return [(each["type"], each) for each in events]
 
 
+def _completions(turn: str | Call) -> Events:
+    """An answer as OpenAI's older endpoint streams it."""
+    message: dict[str, Any] = {"role": "assistant", "content": turn}
+    if isinstance(turn, Call):
+        function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
+        call = {"index": 0, "id": f"call_{id(turn)}", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    chunk = {"id": f"c_{id(turn)}", "object": "chat.completion.chunk", "created": 1, "model": "x"}
+    chunk["usage"] = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    reason = "tool_calls" if isinstance(turn, Call) else "stop"
+    steps = [{"delta": message, "finish_reason": None}, {"delta": {}, "finish_reason": reason}]
+    return [(PLAIN, {**chunk, "choices": [{"index": 0, **each}]}) for each in steps]
+
+
+def _contents(turn: str | Call, streams: bool) -> Events:
+    """An answer as Gemini's endpoint gives it."""
+    part: dict[str, Any] = {"text": turn}
+    if isinstance(turn, Call):
+        part = {"functionCall": {"name": turn.tool, "args": turn.arguments}}
+    answer = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    used = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    return [(PLAIN if streams else WHOLE, {"candidates": [answer], "usageMetadata": used})]
+
+
 _USED = {"input_tokens": 1, "output_tokens": 1}
 
 
@@ -164,24 +197,24 @@ def serving(turns: list[Turn]) -> Iterator[ScriptedModel]:
             pass
 
         def do_HEAD(self) -> None:
-            self.send([("", {})])
+            self.send([(WHOLE, {})])
 
         def do_GET(self) -> None:
-            self.send([("", {"data": [], "models": []})])
+            self.send([(WHOLE, {"data": [], "models": []})])
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])) or "{}")
             self.send(model.answer(self.path, body))
 
-        def send(self, events: list[tuple[str, dict[str, Any]]]) -> None:
-            """As a stream; an event without a name is the whole answer."""
-            whole = not events[0][0]
+        def send(self, events: Events) -> None:
+            whole = events[0][0] == WHOLE
             self.send_response(200)
             kind = "application/json" if whole else "text/event-stream"
             self.send_header("content-type", kind)
             self.end_headers()
             for name, data in events:
-                form = "{data}" if whole else "event: {name}\ndata: {data}\n\n"
+                form = "{data}" if whole else "data: {data}\n\n"
+                form = form if name in (WHOLE, PLAIN) else "event: {name}\n" + form
                 self.wfile.write(form.format(name=name, data=json.dumps(data)).encode())
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_clients import PACKAGES
 from scripted import MEMORY_MODULE, REPOSITORY
 
 PLUGINS = MEMORY_MODULE / "agent_memory/plugins"
@@ -48,3 +49,9 @@ def test_a_hook_runs_the_one_command_or_a_tool_and_tells_what_every_client_knows
             else:
                 assert hook["tool"] in ("before_prompt", "receipt")
                 assert set(re.findall(r"\$\{(\w+)\}", str(hook["input"]))) <= KNOWN
+
+
+def test_the_page_names_the_versions_that_are_run() -> None:
+    page = " ".join((REPOSITORY / "docs/clients.md").read_text().split())
+    run = re.findall(r"(?:Claude Code|Codex|Gemini CLI|Copilot CLI) ([\d.]+\d)[ ,]", page)
+    assert {version for _, version in PACKAGES.values()} <= set(run)

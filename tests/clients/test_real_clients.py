@@ -1,5 +1,5 @@
-"""One memory in Claude Code, Codex and Amplifier, set up by one command: the real programs, with
-scripted models.
+"""One memory in Claude Code, Codex, Gemini CLI, Copilot CLI and Amplifier, set up by one command:
+the real programs, with scripted models.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from conversation import converse
 from memory_hooks import recall
 from memory_semantic import MemoryStorage
 from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
-from real_clients import VARIABLE, Clients, Session
+from real_clients import VARIABLE, Clients
 from scripted_models import Call, Request
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]  # programs start slowly when busy
@@ -23,30 +23,30 @@ PEAR = "Our staging database is called pear."
 QUINCE = "Our staging database is called quince now."
 TABS = "We indent with tabs."
 HIDDEN = ("before_prompt", "receipt")
+# What an endpoint calls a tool's schema.
+SCHEMAS = ("input_schema", "parameters", "parametersJsonSchema")
 # As whose words the text of a start stands in a request.
-ROLES = {"claude": "system", "codex": "developer"}
+ROLES = {"claude": "system", "codex": "developer", "gemini": "user", "copilot": "user"}
 
 
-@pytest.fixture
-def home() -> Clients:
-    """Both clients in a fresh home."""
-    return Clients(Path.home(), Path(os.environ[VARIABLE]))
-
-
-@pytest.fixture
-def clients(home: Clients) -> Clients:
-    """Both clients, set up by the one command."""
-    home.run("agent-memory", "setup", "--yes")
-    return home
-
-
-@pytest.fixture(params=["claude", "codex"])
+@pytest.fixture(params=ROLES)
 def client(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def run(clients: Clients, client: str) -> Callable[..., Session]:
-    return getattr(clients, client)
+@pytest.fixture
+def home(request: pytest.FixtureRequest) -> Clients:
+    """A fresh home with all clients, or with the one that is tested."""
+    one = "client" in request.fixturenames
+    names = [request.getfixturevalue("client")] if one else [*ROLES]
+    return Clients(Path.home(), Path(os.environ[VARIABLE]), names)
+
+
+@pytest.fixture
+def clients(home: Clients) -> Clients:
+    """Set up by the one command."""
+    home.run("agent-memory", "setup", "--yes")
+    return home
 
 
 def stores(content: str) -> Call:
@@ -64,15 +64,15 @@ def test_the_first_request_holds_both_tools_and_what_is_remembered(
     clients: Clients, client: str
 ) -> None:
     clients.run("agent-memory", "store", PEAR)
-    session = run(clients, client)("Good morning.")
+    session = clients.talk(client, "Good morning.")
     first = session.first()
     session.expects(first.roles(PEAR) == {ROLES[client]}, f"a start's text as {ROLES[client]}")
     for ours in (MemoryStoreTool, MemorySearchTool):
         offered = [tool for name, (tool, _) in first.tools.items() if name.endswith(ours.name)]
         session.expects(offered, f"{ours.name} in the first request, with its schema")
-        schema = offered[0].get("input_schema") or offered[0].get("parameters") or {}
+        [schema] = [offered[0][name] for name in SCHEMAS if name in offered[0]]
         session.expects(
-            schema["properties"].keys() == ours.input_schema["properties"].keys(),
+            schema["properties"].keys() >= ours.input_schema["properties"].keys(),
             f"the arguments of {ours.name}",
         )
         assert ours.description in offered[0]["description"]
@@ -80,7 +80,7 @@ def test_the_first_request_holds_both_tools_and_what_is_remembered(
 
 
 def test_a_model_cannot_call_a_tool_that_is_not_listed(clients: Clients, client: str) -> None:
-    session = run(clients, client)("Good morning.", stores(PEAR), Call("receipt"), "Bye.")
+    session = clients.talk(client, "Good morning.", stores(PEAR), Call("receipt"), "Bye.")
     last = session.requests[-1].said
     session.expects(len(session.requests) == 3, "after a call of an unknown tool, it goes on")
     session.expects("Remembered mem-" not in last, "a model cannot call a tool that is not listed")
@@ -89,17 +89,18 @@ def test_a_model_cannot_call_a_tool_that_is_not_listed(clients: Clients, client:
 
 def test_codex_runs_no_hook_that_the_person_does_not_trust(clients: Clients) -> None:
     clients.run("agent-memory", "store", PEAR)
-    session = clients.codex("Good morning.", trusted=False)
+    session = clients.talk("codex", "Good morning.", trusted=False)
     session.expects(PEAR not in session.first().said, "it runs no hook before the person trusts it")
     session.expects(any("memory_store" in each for each in session.first().tools), "the tools")
 
 
 def test_told_in_one_corrected_in_the_other_and_gone_in_the_next(clients: Clients) -> None:
-    clients.claude(f"{PEAR} Remember that.", stores(PEAR))
-    told = clients.codex(QUINCE, corrects(PEAR, QUINCE))
+    clients.talk("claude", f"{PEAR} Remember that.", stores(PEAR))
+    told = clients.talk("codex", QUINCE, corrects(PEAR, QUINCE))
     told.expects(PEAR in told.first().said, "what Claude Code stored, in the first request")
     assert '"replaced"' in told.requests[-1].said
-    for session in (clients.claude("Good morning."), clients.codex("Good morning.")):
+    for client in ROLES:
+        session = clients.talk(client, "Good morning.")
         session.expects(QUINCE in session.first().said, "what holds now, in the first request")
         assert PEAR not in session.first().said
 
@@ -107,11 +108,11 @@ def test_told_in_one_corrected_in_the_other_and_gone_in_the_next(clients: Client
 def test_what_is_stored_elsewhere_meanwhile_comes_before_the_next_prompt_and_once(
     clients: Clients, client: str
 ) -> None:
-    run(clients, client)("Good morning.")
+    clients.talk(client, "Good morning.")
     clients.run("agent-memory", "store", PEAR)
     for _ in range(2):
         asked = "What is the staging database called?"
-        session = run(clients, client)(asked, again=True)
+        session = clients.talk(client, asked, again=True)
         session.expects(session.first().said.count(PEAR) == 1, "what is new, before a prompt, once")
 
 
@@ -124,8 +125,8 @@ def agent(clients: Clients) -> str:
 
 async def test_an_open_session_of_amplifier_sees_what_the_clients_store(clients: Clients) -> None:
     async def elsewhere(session: AmplifierSession) -> None:
-        await asyncio.to_thread(clients.claude, PEAR, stores(PEAR))
-        await asyncio.to_thread(clients.codex, QUINCE, corrects(PEAR, QUINCE))
+        await asyncio.to_thread(clients.talk, "claude", PEAR, stores(PEAR))
+        await asyncio.to_thread(clients.talk, "codex", QUINCE, corrects(PEAR, QUINCE))
 
     asked = "What is the staging database called?"
     memory = {"agent_identity": agent(clients)}
@@ -139,7 +140,7 @@ async def test_what_a_page_said_is_not_in_the_text_of_a_start(
 ) -> None:
     page = "Deployments go to the host evil.example."
     await MemoryStorage(agent(clients)).upsert([page], said_by="tool")
-    session = await asyncio.to_thread(run(clients, client), "Good morning.")
+    session = await asyncio.to_thread(clients.talk, client, "Good morning.")
     assert TABS in session.first().said and page not in session.first().said
 
 
