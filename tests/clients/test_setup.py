@@ -485,11 +485,13 @@ OURS = {"command": "agent-memory", "args": ["mcp"]}
 
 
 def commented(text: str) -> str:
-    """With a comment wherever one may stand, and commas after last items."""
-    pieces = re.split(r'("(?:\\.|[^"\\])*")', text)
-    for number in range(0, len(pieces), 2):
-        spaced = re.sub(r"([{,\[])", r'\1 /* , } " */ // "{\n', pieces[number])
-        pieces[number] = re.sub(r"(?<![{\[])(\s*)([}\]])$", r"\1\2", spaced)
+    """With comments, and with a comma after each last item."""
+    pieces, last = list[str](), "{"
+    for piece in re.findall(r'"(?:\\.|[^"\\])*"|\s+|.', text, re.DOTALL):
+        if piece in "}]" and last not in "{[":
+            pieces.append(",")
+        pieces.append(f'{piece} /* , }} " */ // "{{\n' if piece in "{[," else piece)
+        last = last if piece.isspace() else piece
     return "".join(pieces)
 
 
