@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from command import EXECUTABLE, Command
 from mcp_client import CHOSEN, Raw, connected, started, told
-from mcp_types import ElicitRequestParams, ElicitResult
-from memory_mcp.sessions import MAX_PROMPTS, folder_of, session_of
+from mcp_types import ElicitRequestParams, ElicitResult, ListRootsResult, Root
+from memory_mcp.hidden import MAX_PROMPTS
+from memory_mcp.sessions import Session
 from memory_semantic import MemoryStorage
 
 KEY = "io.modelcontextprotocol/"
@@ -45,7 +46,7 @@ class TestBeforeAPrompt:
 
     def test_what_the_start_has_shown_is_not_told_again(self, root: Path, command: Command) -> None:
         stored = command.json("store", CHOSEN)["memory_id"]
-        session = session_of(folder_of({"storage_root": str(root)}, "sam"), "a")
+        session = Session({"storage_root": str(root)}, "sam", "a")
         session.show([stored])
         session.save()
         with Raw(root) as server:
@@ -104,34 +105,55 @@ class TestAQuote:
         assert stored["said_by"] == "user" and stored["quoted"] == RULE
         assert "Pinned, and shown at the start of each conversation" in stored["status"]
         assert command.json("show", stored["memory_id"])["quote"] == RULE
-        sessions = folder_of({"storage_root": str(root)}, "sam")
-        assert not any(RULE in each.read_text() for each in sessions.rglob("*.json"))
+        sessions = (root / ".hooks").rglob("*.json")
+        assert not any(RULE in each.read_text() for each in sessions)
 
     def test_of_a_program_or_a_sub_agent_does_not(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with Raw(root) as server:  # what the parent of a sub-agent of Codex told it
-            call = {"name": "before_prompt", "arguments": {"prompt": RULE, "session": "parent"}}
-            server.say("tools/call", **call, _meta={"threadId": "child"})
-            assert "said_by" not in self.stored(server)
-        with Raw(root) as server:
-            server.hook("before_prompt", prompt=RULE, session="a")
+        for entry in ("sdk-cli", "mcp", ""):
+            monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+            with Raw(root) as server:
+                server.hook("before_prompt", prompt=RULE, session="a")
+                assert "said_by" not in self.stored(server)
+
+    def test_in_codex_its_turn_says_whose_it_is(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
+        of_user = {"x-codex-turn-metadata": IN_CODEX}
+        with Raw(root) as server:  # what the parent of a sub-agent told it
+            server.call("before_prompt", {"threadId": "child"}, prompt=RULE, session="parent")
+            assert "said_by" not in self.stored(server, _meta=of_user)
+            server.call("before_prompt", {"threadId": "a"}, prompt=RULE, session="a")
             for turn in ({"turn_trigger": "exec"}, {"thread_source": "subagent"}):
                 meta = {"x-codex-turn-metadata": IN_CODEX | turn}
                 assert "said_by" not in self.stored(server, _meta=meta)
-            stored = self.stored(server, _meta={"x-codex-turn-metadata": IN_CODEX})
-            assert stored["said_by"] == "user"
-        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-        with Raw(root) as server:
-            server.hook("before_prompt", prompt=RULE, session="a")
-            assert "said_by" not in self.stored(server, content="Nobody deploys on Fridays.")
+            assert self.stored(server, _meta=of_user)["said_by"] == "user"
 
-    def test_of_what_was_typed_today_in_another_program_counts(self, root: Path) -> None:
-        session = session_of(folder_of({"storage_root": str(root)}, "sam"), "in another program")
-        session.hear(RULE)
-        session.save()
+    @pytest.mark.parametrize("mark", ["claudecode/toolUseId", "callId", "x-codex-turn-metadata"])
+    def test_of_what_a_model_says_by_a_hidden_tool_does_not(self, root: Path, mark: str) -> None:
         with Raw(root) as server:
-            assert self.stored(server)["said_by"] == "user"
+            server.call("before_prompt", {mark: {}}, prompt=RULE, session="a")
+            assert "said_by" not in self.stored(server)
+
+    @pytest.mark.parametrize("called", ["/remember", "/agent-memory:remember"])
+    def test_of_what_follows_a_skill_counts_and_the_skill_tells_what_was_stored(
+        self, root: Path, called: str
+    ) -> None:
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt=f"{called} {RULE}", session="a") == {}
+            assert self.stored(server)["quoted"] == RULE
+            assert server.hook("receipt", session="a") == {}
+            server.hook("before_prompt", prompt="Go on.", session="a")
+            server.call("memory_store", content=CHOSEN)
+            assert CHOSEN in server.hook("receipt", session="a")["systemMessage"]
+
+    def test_of_what_a_sub_agent_reports_does_not(self, root: Path) -> None:
+        report = f"<task-notification><result></result></task-notification>\n\n{RULE}"
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt=report, session="a") == {}
+            assert "said_by" not in self.stored(server)
 
     def test_the_last_prompts_count(self, root: Path) -> None:
         with Raw(root) as server:
@@ -169,7 +191,9 @@ class TestAPin:
 
         async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
             asked.append(question.message)
-            return ElicitResult(action=action, content={} if action == "accept" else None)
+            return ElicitResult(
+                action=action, content={"rule": True} if action == "accept" else None
+            )
 
         options = {"elicitation_callback": answer, "mode": mode}
         async with connected(started(root), **options) as memory:
@@ -185,12 +209,47 @@ class TestAPin:
         assert shown["said_by"] == ("user" if agreed else "agent")
         assert len(await told(command, "list", "--pinned")) == (2 if agreed else 0)
 
-    async def test_of_what_cannot_be_stored_asks_nobody(self, root: Path) -> None:
-        async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
-            raise AssertionError
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    async def test_shows_the_whole_text_and_what_it_replaces_or_asks_nobody(
+        self, root: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[str] = []
 
-        async with connected(started(root), elicitation_callback=answer) as memory:
+        async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
+            asked.append(question.message)
+            return ElicitResult(action="accept", content={"rule": len(asked) == 1})
+
+        async def roots(_: object) -> ListRootsResult:
+            return ListRootsResult(roots=[Root(uri=root.as_uri())])  # pyright: ignore
+
+        both = {"elicitation_callback": answer, "list_roots_callback": roots, "mode": mode}
+        async with connected(started(root), **both) as memory:
+            old = (await memory.ask("memory_store", content=CHOSEN))["memory_id"]
+            given = {"content": RULE + " x" * 270, "replaces": old, "pin": True}
+            assert ". Pinned" in (await memory.ask("memory_store", **given))["status"]
+            assert (
+                "Not pinned" in (await memory.ask("memory_store", content="a", pin=True))["status"]
+            )
+            long = await memory.ask("memory_store", content=RULE + " y" * 300, pin=True)
+            assert "agent-memory pin mem-" in long["status"]
             assert "empty" in await memory.refused("memory_store", content=" ", pin=True)
+        assert (
+            len(asked) == 2 and asked[0].endswith(' x x"') and f", in place of {old}?" in asked[0]
+        )
+        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")  # nobody is there
+        async with connected(started(root), **both) as memory:
+            await memory.ask("memory_store", content="More.", pin=True)
+        assert len(asked) == 2
+
+    def test_that_nobody_answers_stores_nothing(self, root: Path, command: Command) -> None:
+        with Raw(root, can={"elicitation": {}}) as server:
+            call = {"name": "memory_store", "arguments": {"content": CHOSEN, "pin": True}}
+            server.send("tools/call", **call)
+            asked = server.read()
+            server.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1}}))
+            told = server.read()["result"]
+            assert told["isError"] and "Nothing was stored" in told["content"][0]["text"]
+        assert not root.exists()
 
 
 def test_a_server_without_a_name_tells_its_hooks_nothing(root: Path, command: Command) -> None:

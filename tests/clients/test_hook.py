@@ -8,19 +8,17 @@ Cursor's are from its documentation; the others were recorded.
 import asyncio
 import json
 import os
-import pty
 import stat
 import subprocess
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import EXECUTABLE, Command, settings
 from memory_hooks.held import Held
-from memory_mcp.sessions import KEPT_SECONDS, Session, folder_of, said
+from memory_mcp.sessions import KEPT_SECONDS
 from memory_semantic import MemoryStorage
 from memory_semantic.glance import Glanced
 
@@ -47,17 +45,15 @@ def root(home: Path) -> Path:
 
 
 class Hook:
-    """Runs `agent-memory hook` as a program does, at a terminal or not."""
+    """Runs `agent-memory hook` as a client does."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.terminal = False
         self.root = home / ".amplifier/memory"
 
     def run(self, event: str, **given: Any) -> "subprocess.CompletedProcess[str]":
         recorded = EVENTS[event]
         text = json.dumps(recorded["stdin"] | {"cwd": str(self.home / "project")} | given)
-        text = text.replace("/home/sam", str(self.home))
         env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         env |= {k: v.replace("/home/sam", str(self.home)) for k, v in recorded["env"].items()}
         return self.run_raw(text, env)
@@ -65,24 +61,9 @@ class Hook:
     def run_raw(
         self, text: str, env: dict[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        terminal, other = pty.openpty()
-        script = "import fcntl, os, sys, termios; os.setsid()\n"
-        if self.terminal:
-            script += f"fcntl.ioctl({other}, termios.TIOCSCTTY, 0)\n"
-        script += f"os.execv({str(EXECUTABLE)!r}, ['agent-memory', 'hook'])"
-        try:
-            return subprocess.run(
-                [sys.executable, "-c", script],
-                input=text,
-                env=env,
-                pass_fds=[other],
-                capture_output=True,
-                text=True,
-                timeout=30,
-            )
-        finally:
-            os.close(terminal)
-            os.close(other)
+        return subprocess.run(
+            [EXECUTABLE, "hook"], input=text, env=env, capture_output=True, text=True, timeout=30
+        )
 
     def told(self, event: str, **given: Any) -> Any:
         """The JSON that it prints, or None."""
@@ -121,6 +102,11 @@ class TestAtAStart:
         command.json("store", CHOSEN)
         told = hook.told("cursor_start")
         assert told.keys() == {"additional_context"} and CHOSEN in told["additional_context"]
+
+    def test_vs_code_has_names_of_its_own(self, hook: Hook, command: Command) -> None:
+        command.json("store", CHOSEN)
+        assert CHOSEN in hook.text("vscode_start")
+        assert hook.told("vscode_before_prompt", prompt="Hello?") is None
 
     def test_copilot_runs_both_hooks_at_once_so_the_prompt_brings_it(
         self, hook: Hook, command: Command
@@ -195,7 +181,7 @@ class TestAtAStart:
 def test_what_has_expired_does_not_hold() -> None:
     line = {"id": "mem-0123456789ab", "content": "The office is closed.", "tags": []}
     line |= {"timestamp": "2026-01-01T00:00:00+00:00", "expires": "2026-01-02T00:00:00+00:00"}
-    known = Held([Glanced(line)], 1, "", (), masked=True, of_tools=False)
+    known = Held([Glanced(line)], "", (), masked=True, of_tools=False)
     assert known.new == []
 
 
@@ -206,7 +192,7 @@ class TestWhose:
         command.json("store", CHOSEN)
         assert CHOSEN in hook.text("claude_start")
         command.json("store", TABS, "--agent", "ann")
-        assert "ann, sam" in hook.run("claude_start").stderr
+        assert "There are stores of ann, sam" in hook.run("claude_start").stderr
         settings("~/.amplifier/settings.yaml", agent_identity="ann")
         assert TABS in hook.text("claude_start")
         settings("~/.amplifier/settings.yaml", storage_root=str(home / "other"))
@@ -232,7 +218,6 @@ class TestWhose:
 class TestBeforeAPrompt:
     def test_what_is_new_is_shown_once(self, hook: Hook, command: Command) -> None:
         command.json("store", CHOSEN)
-        hook.terminal = True
         assert CHOSEN in hook.text("gemini_start")
         assert hook.text("gemini_before_prompt", prompt="Hello?") == ""
         command.json("store", RULE, "--pin")
@@ -253,58 +238,36 @@ class TestBeforeAPrompt:
         assert hook.told("codex_before_prompt_of_a_subagent") is None
 
 
-class TestWhatAHumanTyped:
-    def test_it_is_kept_masked_and_private_until_the_session_ends(
+class TestWhatIsKept:
+    def test_are_ids_and_no_text_and_nobody_else_can_read_them(
         self, hook: Hook, command: Command
     ) -> None:
-        hook.terminal = True
-        key = "ghp_" + "a1B2" * 9
-        hook.run("gemini_before_prompt", prompt=f"{TABS} The key is {key}.")
-        folder = folder_of({"storage_root": str(hook.root)}, "root")
-        [file] = folder.iterdir()
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        for made in (folder, folder.parent, hook.root):
-            assert stat.S_IMODE(made.stat().st_mode) == 0o700
-        assert TABS in said(folder)[0] and key not in file.read_text()
-        hook.run("gemini_end")
-        assert not file.exists()
-
-    @pytest.mark.parametrize("event", ["gemini_before_prompt", "copilot_before_prompt"])
-    def test_it_is_not_kept_of_a_run_without_a_terminal_or_in_a_shell_of_claude_code(
-        self, hook: Hook, event: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def kept() -> str:
-            assert hook.run(event, prompt=TABS).returncode == 0
-            return "".join(each.read_text() for each in hook.root.rglob("*.json"))
-
-        assert TABS not in kept()
-        hook.terminal = True
-        monkeypatch.setitem(EVENTS[event]["env"], "CLAUDECODE", "1")
-        assert TABS not in kept()
-        monkeypatch.delitem(EVENTS[event]["env"], "CLAUDECODE")
-        assert TABS in kept()
-
-    def test_a_day_at_most(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.json"
-        now = time.time()
-        words = [[now - KEPT_SECONDS - 60, "old"], [now - 60, "new"]]
-        file.write_text(json.dumps({"shown": [], "said": words}))
-        assert [text for _, text in Session(file).said] == ["new"]
-        assert said(tmp_path) == ["new"] and not file.exists()
-        file.write_text(json.dumps({"shown": [], "said": []}))
-        past = now - timedelta(days=2).total_seconds()
-        os.utime(file, (past, past))
-        assert said(tmp_path) == [] and not file.exists()
-
-    def test_a_forget_removes_it(self, hook: Hook, command: Command) -> None:
-        hook.terminal = True
-        gone = command.json("store", TABS)["memory_id"]
+        stored = command.json("store", CHOSEN)["memory_id"]
+        hook.run("claude_start")
         hook.run("gemini_before_prompt", prompt=TABS)
-        assert TABS in said(folder_of({"storage_root": str(hook.root)}, "sam"))
+        [file] = (hook.root / ".hooks/sam").iterdir()
+        assert json.loads(file.read_text()) == [stored.removeprefix("mem-")]
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        for made in (file.parent, file.parent.parent, hook.root):
+            assert stat.S_IMODE(made.stat().st_mode) == 0o700
+
+    def test_a_forget_takes_its_ids_and_no_others(self, hook: Hook, command: Command) -> None:
+        gone = command.json("store", TABS)["memory_id"]
+        stays = command.json("store", CHOSEN)["memory_id"]
+        hook.run("gemini_start")
         command.run("forget", gone, "--yes")
-        assert not list((hook.root / ".hooks").rglob("*.json"))
-        found = subprocess.run(["grep", "-r", TABS, hook.root], capture_output=True)
-        assert found.returncode == 1
+        [file] = (hook.root / ".hooks/sam").iterdir()
+        assert json.loads(file.read_text()) == [stays.removeprefix("mem-")]
+        assert hook.text("gemini_before_prompt", prompt="Hello?") == ""
+
+    def test_what_is_old_goes(self, hook: Hook, command: Command) -> None:
+        command.json("store", CHOSEN)
+        hook.run("claude_start", session_id="old")
+        [file] = (hook.root / ".hooks/sam").iterdir()
+        past = time.time() - KEPT_SECONDS - 60
+        os.utime(file, (past, past))
+        hook.run("claude_start")
+        assert len(list(file.parent.iterdir())) == 1 and not file.exists()
 
 
 @pytest.mark.parametrize(

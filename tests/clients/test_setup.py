@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,9 @@ if words == ["app-server"]:
     for line in sys.stdin:
         asked = json.loads(line)
         status = (home / "trust").read_text() if (home / "trust").exists() else "untrusted"
-        if status == "silent":
-            continue
+        if status == "silent":  # as its command does, it waits for another process
+            import subprocess
+            subprocess.run(["/bin/sleep", "100"])
         hook = {"pluginId": "agent-memory@agent-memory", "trustStatus": status}
         result = {"data": [{"cwd": "/", "hooks": [hook, {"pluginId": None}]}]}
         print(json.dumps({"method": "configWarning"}))
@@ -200,6 +202,30 @@ def test_what_is_there_already_is_brought_up_to_date(everyone: Machine) -> None:
     assert {**everyone.files(), "calls": b""} == {**before, "calls": b""}
 
 
+def test_what_the_person_added_stays_and_a_command_that_moved_is_found(
+    everyone: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    invoke("setup", "cursor", "--yes")
+    file = everyone.home / ".cursor/mcp.json"
+    file.write_text(file.read_text().replace('"mcp"', '"mcp", "--agent", "sam"'))
+    before = everyone.files()
+    assert "There is nothing to do." in invoke("setup", "cursor", "--yes").output
+    assert everyone.files() == before
+    newer = tmp_path / "newer bin"
+    newer.mkdir()
+    (newer / "agent-memory").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{newer}:{everyone.bin}")
+    invoke("setup", "cursor", "--yes")
+    assert everyone.json(".cursor/mcp.json")["mcpServers"]["memory"]["command"] == (
+        f"{newer}/agent-memory"
+    )
+    [hook] = everyone.json(".cursor/hooks.json")["hooks"]["sessionStart"]
+    assert hook == {"command": f"'{newer}/agent-memory' hook"}
+    invoke("setup", "cursor", "--undo", "--yes")
+    everyone.calls()
+    assert file.read_text() == THEIRS[".cursor/mcp.json"]
+
+
 @pytest.mark.parametrize("name", ["claude", "codex", "copilot"])
 def test_a_plugin_from_another_installation_is_replaced(
     everyone: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
@@ -212,6 +238,21 @@ def test_a_plugin_from_another_installation_is_replaced(
         f"{name} plugin marketplace remove agent-memory",
         f"{name} plugin marketplace add {tmp_path / 'newer'}",
     ]
+
+
+@pytest.mark.parametrize("name", ["claude", "copilot"])
+def test_a_plugin_from_an_address_is_replaced_by_that_of_this_version(
+    machine: Machine, name: str
+) -> None:
+    machine.install(name)
+    market = {"agent-memory": {"source": {"source": "github", "repo": "someone/agent-memory"}}}
+    notes = {"extraKnownMarketplaces": market, "enabledPlugins": {PLUGIN: True}}
+    machine.write(f".{name}/settings.json", json.dumps(notes))
+    assert doctor(machine)[name]["state"] == "ok"
+    invoke("setup", "--yes")
+    assert machine.calls()[0] == f"{name} plugin marketplace remove agent-memory"
+    market = machine.json(f".{name}/settings.json")["extraKnownMarketplaces"]["agent-memory"]
+    assert market["source"]["path"] == str(clients.PLUGINS)
 
 
 def test_what_clients_without_plugins_get(everyone: Machine) -> None:
@@ -228,7 +269,9 @@ def test_what_clients_without_plugins_get(everyone: Machine) -> None:
     assert servers["x"] == {"url": "http://x"}
     cursor = everyone.json(".cursor/hooks.json")
     hooks = [{"command": f"{link} hook"}]
-    assert cursor["hooks"] == {"sessionStart": hooks, "beforeSubmitPrompt": hooks}
+    assert cursor["hooks"] == dict.fromkeys(
+        ("sessionStart", "beforeSubmitPrompt", "sessionEnd"), hooks
+    )
     assert not [file for file, text in everyone.files().items() if b"agent_id" in text]
 
 
@@ -250,6 +293,7 @@ def test_a_hook_of_vs_code_is_silent_in_copilot_which_has_it_from_the_plugin(
 def test_undo_leaves_every_file_as_it_was(everyone: Machine) -> None:
     before = everyone.files()
     invoke("setup", "--yes")
+    invoke("setup", "--yes")
     kept = {f"{file}.before-agent-memory": text.encode() for file, text in THEIRS.items()}
     assert kept.items() <= everyone.files().items()
     changed = {file for file in THEIRS if everyone.files()[file] != before[file]}
@@ -259,13 +303,17 @@ def test_undo_leaves_every_file_as_it_was(everyone: Machine) -> None:
     everyone.calls()
     assert everyone.files() == before
     assert "The memories are untouched." in shown
+    again = invoke("setup", "--undo", "--yes").output
+    assert "There is nothing to do." in again
 
 
 def test_undo_leaves_nothing_where_nothing_was(machine: Machine) -> None:
     for name in EVERYONE:
         machine.install(name)
     invoke("setup", "--yes")
-    assert len(machine.files()) == 9
+    invoke("setup", "--yes")
+    machine.calls()
+    assert len(machine.files()) == 8
     invoke("setup", "--undo", "--yes")
     machine.calls()
     assert machine.files() == {}
@@ -316,6 +364,14 @@ def test_dry_run_shows_all_and_changes_nothing(everyone: Machine) -> None:
     assert f"+++ {everyone.home}/.cursor/mcp.json" in shown and '+    "memory": {' in shown
 
 
+def test_a_key_beside_what_is_added_is_not_shown(everyone: Machine) -> None:
+    key = "sk-proj-" + "Ab1" * 16
+    everyone.write(".cursor/mcp.json", json.dumps({"mcpServers": {"x": {"env": {"KEY": key}}}}))
+    shown = invoke("setup", "cursor", "--yes").output
+    assert key not in shown and "(masked" in shown
+    assert key in (everyone.home / ".cursor/mcp.json").read_text()
+
+
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 0), ("", 1)])
 def test_it_asks_first(everyone: Machine, answer: str, code: int) -> None:
     before = everyone.files()
@@ -357,6 +413,14 @@ def test_what_cannot_be_changed_stays_and_the_person_is_told_what_to_add(
     assert "sessionStart" in everyone.json(".cursor/hooks.json")["hooks"]
 
 
+def test_a_client_whose_file_cannot_be_read_stays_as_it_is(everyone: Machine) -> None:
+    file = everyone.write(".codex/config.toml", "model = ")
+    shown = invoke("setup", "codex", "cursor", "--yes", code=1).output
+    assert "Codex stays as it is" in shown and "✓ Cursor: set up" in shown
+    assert file.read_text() == "model = " and everyone.calls() == []
+    assert "codex" not in doctor(everyone)
+
+
 def test_a_file_that_another_program_changed_meanwhile_stays(
     everyone: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +431,12 @@ def test_a_file_that_another_program_changed_meanwhile_stays(
     shown = invoke("setup", "cursor", code=1).output
     assert "was changed meanwhile" in shown
     assert everyone.json(".cursor/mcp.json") == {"new": 1}
+
+
+def test_clients_are_named_in_the_help() -> None:
+    shown = " ".join(invoke("setup", "--help").output.split())
+    assert all(f"{client.name}," in shown.replace(".", ",") for client in clients.clients())
+    assert invoke("setup", "emacs", code=2)
 
 
 def test_a_client_that_is_not_here(machine: Machine) -> None:
@@ -445,17 +515,16 @@ def test_a_value_is_added_and_taken_out_and_nothing_else_changes(
 
 @given(objects, layouts)
 def test_undo_gives_back_any_file_to_the_byte(data: dict[str, Any], layout: dict[str, Any]) -> None:
-    import tempfile
-
     text = json.dumps(data, **layout)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "mcp.json"
         file.write_text(text)
         part = clients.Part(file, [(["mcpServers", "memory"], OURS)])
         client = clients.Files("cursor", "Cursor", "cursor", None, [part])
-        client.plan(undo=False).apply()
-        assert json_edit.load(file.read_text())["mcpServers"]["memory"] == OURS
-        assert client.lacks() == ""
+        plan = client.plan(undo=False)
+        plan.apply()
+        has = json_edit.at(json_edit.load(file.read_text()), "mcpServers", "memory") == OURS
+        assert has != bool(plan.problems) and client.lacks() == ("" if has else None)
         client.plan(undo=True).apply()
         assert file.read_text() == text and [*Path(folder).iterdir()] == [file]
 
@@ -480,7 +549,9 @@ def test_the_doctor_says_what_each_client_has(everyone: Machine) -> None:
     found = doctor(everyone)
     states = {name: found[name]["state"] for name in ("claude", "codex", "copilot", "gemini")}
     assert states == {"claude": "ok", "codex": "warning", "copilot": "ok", "gemini": "ok"}
-    assert "not trusted" in found["codex"]["text"] and "Hooks need review" in found["codex"]["mend"]
+    assert (
+        "does not trust" in found["codex"]["text"] and "Hooks need review" in found["codex"]["mend"]
+    )
     assert everyone.calls() == ["codex app-server"]
     everyone.write("trust", "trusted")
     assert doctor(everyone)["codex"]["state"] == "ok"
@@ -492,7 +563,7 @@ def test_the_doctor_waits_for_codex_only_so_long(
     monkeypatch.setattr(clients, "_ANSWER_SECONDS", 1)
     invoke("setup", "codex", "--yes")
     everyone.write("trust", "silent")
-    assert "unknown" in doctor(everyone)["codex"]["text"]
+    assert "does not say" in doctor(everyone)["codex"]["text"]
 
 
 HALVES: list[tuple[str, str, Callable[[str], str]]] = [

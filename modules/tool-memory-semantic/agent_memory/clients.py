@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tomllib
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ _NOTED = (["extraKnownMarketplaces", _MARKET], ["enabledPlugins", _PLUGIN])
 _KEPT = ".before-agent-memory"
 # Seconds for a client's command that changes something, and for one that only answers.
 _CHANGE_SECONDS, _ANSWER_SECONDS = 120, 5
+# Characters shown of what a client says about its failure.
+_SHOWN = 1000
 _OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
 
 
@@ -47,12 +50,12 @@ class Plan:
         """Do it. Raises OSError, or ValueError with what the client said."""
         files = [*self.kept, *(file for file, _, _ in self.edits)]
         for file in files:
-            if not self.undo and file.exists() and not _kept(file).exists():
+            if not (self.undo or self.known or _kept(file).exists()) and file.exists():
                 shutil.copy2(file, _kept(file))
         for command in self.commands:
             done = _run(command, _CHANGE_SECONDS)
             if done.returncode:
-                said = done.stderr.strip() or done.stdout.strip()
+                said = (done.stderr.strip() or done.stdout.strip())[:_SHOWN]
                 raise ValueError(f"{shlex.join(command)} failed: {said}")
         for file, before, after in self.edits:
             if _read(file) != before:
@@ -106,8 +109,10 @@ class Plugin(Client):
         source, enabled = self._noted()
         if not (source or enabled):
             return None
-        gone = "" if source and Path(source).is_dir() else "the folder of the plugin is gone"
-        return gone if enabled else "the plugin is not enabled"
+        if not enabled:
+            return "the plugin is not enabled"
+        there = source and (source[0] != "/" or Path(source).is_dir())
+        return "" if there else "the folder of the plugin is gone"
 
     def plan(self, undo: bool) -> Plan:
         """What sets it up, or undoes that. Raises ValueError as `lacks` does."""
@@ -127,13 +132,14 @@ class Plugin(Client):
         return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
 
     def _noted(self) -> tuple[str | None, bool | None]:
-        """The folder of our marketplace, and whether the plugin is enabled, if it knows them."""
+        """The folder or address of our marketplace, and if the plugin is enabled; None: unknown."""
         data = _parsed(self.config, _read(self.config))
         if self.config.suffix == ".toml":
             source = json_edit.at(data, "marketplaces", _MARKET, "source")
             return source, json_edit.at(data, "plugins", _PLUGIN, "enabled")
-        market, plugin = _NOTED
-        return json_edit.at(data, *market, "source", "path"), json_edit.at(data, *plugin)
+        market, plugin = (json_edit.at(data, *keys) for keys in _NOTED)
+        source = json_edit.at(market, "source", "path") or ("elsewhere" if market else None)
+        return source, plugin
 
 
 class Part(NamedTuple):
@@ -190,37 +196,30 @@ def clients() -> list[Plugin | Files]:
     # when what it leads to changes.
     path = shutil.which("agent-memory") or "agent-memory"
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
-    gemini_values = [
+    gemini = [
         (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
-        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent"),
+        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent", "SessionEnd"),
     ]
-    # Copilot CLI reads this file, too, but has its hooks from the plugin.
+    # Copilot CLI reads the file of VS Code's hooks, too, but has them from the plugin.
     code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
     code_hooks = _hooks(code_hook, "SessionStart", "UserPromptSubmit")
-    code_server = (["servers", "memory"], {"type": "stdio", **server})
-    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt")
+    code_parts = [
+        Part(code / "mcp.json", [(["servers", "memory"], {"type": "stdio", **server})]),
+        Part(copilot / "hooks/agent-memory.json", code_hooks),
+    ]
+    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt", "sessionEnd")
+    cursor_parts = [
+        Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
+        Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
+    ]
+    gemini_parts = [Part(home / ".gemini/settings.json", gemini)]
     return [
         Plugin("claude", "Claude Code", "claude", None, claude / "settings.json", update="update"),
         Plugin("codex", "Codex", "codex", None, codex / "config.toml", "add", "remove"),
         Plugin("copilot", "Copilot CLI", "copilot", None, copilot / "settings.json"),
-        Files(
-            *("gemini", "Gemini CLI", "gemini", None),
-            [Part(home / ".gemini/settings.json", gemini_values)],
-        ),
-        Files(
-            *("vscode", "VS Code", "code", code),
-            [
-                Part(code / "mcp.json", [code_server]),
-                Part(copilot / "hooks/agent-memory.json", code_hooks),
-            ],
-        ),
-        Files(
-            *("cursor", "Cursor", "cursor", cursor),
-            [
-                Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
-                Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
-            ],
-        ),
+        Files("gemini", "Gemini CLI", "gemini", None, gemini_parts),
+        Files("vscode", "VS Code", "code", code, code_parts),
+        Files("cursor", "Cursor", "cursor", cursor, cursor_parts),
     ]
 
 
@@ -239,19 +238,20 @@ def codex_trusts() -> bool | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,  # its command starts another process
         )
-        timer = Timer(_ANSWER_SECONDS, server.kill)
+        timer = Timer(_ANSWER_SECONDS, os.killpg, (server.pid, signal.SIGKILL))
         timer.start()
         try:
             print(*map(json.dumps, asked), sep="\n", file=server.stdin, flush=True)
             answers = map(json.loads, server.stdout or [])
             answer = next((each for each in answers if each.get("id") == 1), {})
             hooks = [hook for each in answer["result"]["data"] for hook in each["hooks"]]
-            ours = [each for each in hooks if each["pluginId"] == _PLUGIN]
+            ours = [each for each in hooks if each.get("pluginId") == _PLUGIN]
             return bool(ours) and all(each["trustStatus"] == "trusted" for each in ours)
         finally:
             timer.cancel()
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)
             server.communicate()
     return None
 
@@ -265,10 +265,16 @@ def _group(command: str, timeout: int) -> dict[str, Any]:
     return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
+def _commands(value: Any) -> list[str]:
+    """What this starts."""
+    found = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
+    return [json.loads(each) for each in found]
+
+
 def _ours(value: Any) -> bool:
     """Whether all that this starts is agent-memory."""
-    commands = re.findall(r'"command": ("(?:\\.|[^"\\])*")', json.dumps(value))
-    return bool(commands) and all(_OURS.search(json.loads(each)) for each in commands)
+    commands = _commands(value)
+    return bool(commands) and all(_OURS.search(each) for each in commands)
 
 
 def _held(text: str | None, keys: json_edit.Keys) -> Any:
@@ -279,10 +285,12 @@ def _held(text: str | None, keys: json_edit.Keys) -> Any:
 
 
 def _with(text: str | None, part: Part) -> str:
-    """The text of a file with this part."""
+    """The text of a file with this part. What the person added to a value of ours stays, unless the
+    command is elsewhere by now.
+    """
     text = text or part.new
-    for keys, value in part.values:
-        if _held(text, keys) != value:
+    for keys, value in reversed(part.values):  # each is put first
+        if _commands(_held(text, keys)) != _commands(value):
             text = json_edit.without(text, keys, _ours, json_edit.load(text))
             text = json_edit.with_value(text, keys, value)
     return text

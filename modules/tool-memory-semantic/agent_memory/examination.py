@@ -49,7 +49,7 @@ async def findings(
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
         yield finding
-    for finding in await asyncio.to_thread(lambda: list(_about_clients())):
+    for finding in _about_clients():
         yield finding
     if storage is None:
         return
@@ -98,13 +98,15 @@ def _about_clients() -> Iterator[Finding]:
             lacks = client.lacks()
             if lacks is None:
                 continue
-            mend = f"agent-memory setup {client.name}"
-            if not lacks and client.name == "codex" and not (trusts := codex_trusts()):
-                unknown = "it is unknown whether its hooks are trusted"
-                lacks = unknown if trusts is None else "its hooks are not trusted yet"
-                mend = f"Codex: {TRUST}."
+            trusts = codex_trusts() if client.name == "codex" and not lacks else True
             if lacks:
+                mend = f"agent-memory setup {client.name}"
                 yield Finding("warning", client.name, f"{client.title}: {lacks}", mend)
+            elif not trusts:
+                text = "Codex has the tools, but does not trust the hooks and runs none"
+                if trusts is None:
+                    text = "Codex has the tools and the hooks, but does not say if it trusts them"
+                yield Finding("warning", client.name, text, f"Codex: {TRUST}.")
             else:
                 yield Finding("ok", client.name, f"{client.title} has the tools and the hooks")
 

@@ -51,19 +51,19 @@ def with_value(text: str, keys: Keys, value: Any) -> str:
         opened = found[-1].value
     else:
         raise ValueError(f"there is another {keys[-1]}")
-    for each in reversed(keys[depth + 1 :]):
-        value = [value] if each is None else {each: value}
     indent = next(iter(_INDENT.findall(text)), "  ")
-    added = json.dumps(value, indent=indent)
-    if key is not None:
-        added = f"{json.dumps(key)}: {added}"
-    line = newline + indent * (depth + 1)
+    lines = [newline + indent * number for number in range(len(keys) + 1)]
+    added = json.dumps(value)  # on one line, so that a difference is short
+    for number in range(len(keys) - 1, depth, -1):
+        start, end = "[]" if keys[number] is None else "{}"
+        added = f"{start}{lines[number + 1]}{_named(keys[number], added)}{lines[number]}{end}"
     rest = text[opened + 1 :]
     if not items:
-        rest = newline + indent * depth + rest.lstrip()
+        rest = lines[depth] + rest.lstrip()
     elif not rest.startswith(newline):
-        rest = line + rest.lstrip()
-    return f"{text[: opened + 1]}{line}{added.replace(chr(10), line)}{',' * bool(items)}{rest}"
+        rest = lines[depth + 1] + rest.lstrip()
+    added = f"{lines[depth + 1]}{_named(key, added)}{',' * bool(items)}"
+    return f"{text[: opened + 1]}{added}{rest}"
 
 
 def without(text: str, keys: Keys, ours: Callable[[Any], bool], before: Any) -> str:
@@ -85,6 +85,10 @@ def at(data: Any, *keys: str | None) -> Any:
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
     return data
+
+
+def _named(key: str | None, value: str) -> str:
+    return value if key is None else f"{json.dumps(key)}: {value}"
 
 
 def _cut(text: str, item: _Item) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, glance, limits, overruled, validate_agent_id
+from memory_semantic import AgentMemoryError, limits, overruled, validate_agent_id
 
 from . import interrupt
 from . import settings as amplifier
@@ -40,13 +40,8 @@ class Session:
         """
         if self._agent is not None:
             return validate_agent_id(self._agent)
-        if named := self.settings.named_agent():
-            return named[0]
-        config = self.settings.config  # the place would load the engine
-        here = glance.is_here(config)
-        agents = glance.agents(glance.root_of(config)) if here else self.settings.place.agents()
-        agent = amplifier.default_agent(agents)
-        if not agents:
+        agent, is_known = self.settings.agent()
+        if not is_known:
             whose = f"No agent is named, so it is {agent}, as your login is"
             self.out.note(f"{whose}; --agent names another.")
         return agent

@@ -10,13 +10,13 @@ session.
 import getpass
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_semantic import InputError, configured_agent, limits
+from memory_semantic import InputError, configured_agent, glance, limits
 
 from . import yaml_edit
 from .files import write
@@ -61,6 +61,21 @@ class Settings:
         """The identity that sessions have here, if any, and what sets it."""
         named = configured_agent(self.config)
         return (named[0], self.sources.get(named[1], f"the variable {named[1]}")) if named else None
+
+    def agent(self) -> tuple[str, bool]:
+        """Whose memory it is where no option says so, and whether there is a reason: the settings
+        or the environment name it, or it is the only one that has a store. Before there is any, it
+        is named after the login. Raises InputError if there are several.
+        """
+        if named := self.named_agent():
+            return named[0], True
+        here = glance.is_here(self.config)  # the place would load the engine
+        agents = glance.agents(glance.root_of(self.config)) if here else self.place.agents()
+        if len(agents) > 1:
+            there = f"Whose memories? There are stores of {', '.join(agents)}."
+            how = "or with agent_identity in ~/.amplifier/settings.yaml"
+            raise InputError(f"{there} Name the agent with --agent, {how}.")
+        return (agents[0], True) if agents else (_login(), False)
 
     def to_set(self, **values: object) -> str:
         """Tells a person what to write where, so that sessions get these settings; None is left
@@ -168,30 +183,13 @@ def files() -> list[Path]:
     return [path for path in dict.fromkeys(paths) if path.exists()]
 
 
-def any_names_us() -> bool:
-    """Whether a settings file may hold settings of the memory. Also loads the keys, as `load`."""
-    list(load_keys())
-    for path in files():
-        with suppress(OSError):
-            if MODULE.encode() in path.read_bytes():
-                return True
-    return False
-
-
 def home() -> Path:
     """Amplifier's own folder. For a user without a home it is a path that does not exist."""
     return Path(os.path.expanduser("~/.amplifier"))  # noqa: PTH111 - Path's would raise an error
 
 
-def default_agent(agents: Sequence[str]) -> str:
-    """Whose memory it is where none is named: that of the only one of the `agents` that have a
-    store; without any, of one named after the login. Raises InputError if there are several.
-    """
-    if len(agents) > 1:
-        there = f"Whose memories? There are stores of {', '.join(agents)}."
-        raise InputError(f"{there} Name the agent with --agent.")
-    if agents:
-        return agents[0]
+def _login() -> str:
+    """The name of the login, as one that an agent may have; `me` if nothing is left of it."""
     login = ""
     with suppress(ImportError, KeyError, OSError):  # none of the variables, and no such user
         login = getpass.getuser()
@@ -224,9 +222,11 @@ def load_keys() -> Iterator[str]:
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:
+    text = path.read_text("utf-8-sig")
+    if not any(name in text for name in (MODULE, "agent_identity")):
+        return {}  # to load the parser takes longer than all else that a hook does
     import yaml
 
-    text = path.read_text("utf-8-sig")
     try:
         content = yaml.safe_load(text)
     except RecursionError:

@@ -20,12 +20,6 @@ from memory_semantic.plaintext import one_line, without_tags
 from memory_semantic.remembered import Remembered
 from memory_semantic.tokens import estimate_tokens
 
-# What the model is asked before a turn in which the user states something. At most 45 tokens as
-# Amplifier shows it; always the same, so that each request begins with the one before.
-TO_STORE = (
-    "If the user now states a lasting decision, preference, rule, correction or fact, store it "
-    "this turn (memory_store with `quote`). Else ignore this."
-)
 # By these characters, Amplifier recognises that no human wrote the message.
 _BEGIN, _END = "<system-reminder>\n", "</system-reminder>"
 RULES = "What the user said to do: follow it unless told otherwise now.\n"
@@ -54,15 +48,6 @@ _LINE = re.compile(r"^([0-9a-f]{4,12}) ", re.MULTILINE)
 def shown_in(text: str) -> list[str]:
     """The beginnings of the ids that a message shows, without `mem-`; none in any other text."""
     return _LINE.findall(text) if text.startswith((_BEGIN + RULES, _BEGIN + NOTES)) else []
-
-
-def reminder(prompt: str) -> str:
-    """What the model is asked before a turn in which the human states something in `prompt`; else
-    "".
-    """
-    from memory_semantic.speaker import states
-
-    return TO_STORE if states(prompt) else ""
 
 
 def line(memory: Remembered, short: str, masked: bool) -> str:
@@ -109,8 +94,12 @@ class Block:
             self._add(memory, most)
 
     def add_all(self, memories: Iterable[Remembered]) -> bool:
-        """Add memories up to the first that does not fit; returns whether all do."""
-        return all(self._add(memory, self._max_tokens) for memory in memories)
+        """Add all of these, or none; returns whether they fit."""
+        before = {**self._heads}, {**self.memories}, self.tokens, self._bytes
+        if all(self._add(memory, self._max_tokens) for memory in memories):
+            return True
+        self._heads, self.memories, self.tokens, self._bytes = before
+        return False
 
     def _add(self, memory: Remembered, most: float) -> bool:
         if memory.id in self.memories:
@@ -142,11 +131,14 @@ class Block:
         return [((NOTES, ""), NOTES), ((of_it, ""), of_it), ((of_it, day), day)]
 
     def text(self) -> str:
-        """The message as Amplifier takes it for none of its human's."""
-        return _BEGIN + self.body() + _END
+        """The message as Amplifier takes it for none of its user's; "" if there is nothing."""
+        body = self.body()
+        return _BEGIN + body + _END if body else ""
 
     def body(self) -> str:
-        """The message, newest first, without what marks it; "" if it has nothing to show."""
+        """The message, newest first, without what marks it; "" if there is nothing."""
+        if not self.memories:
+            return ""
         parts: dict[str, list[Remembered]] = {RULES: [], NOTES: []}
         for memory in sorted(self.memories.values(), key=lambda m: m.timestamp, reverse=True):
             parts.setdefault(self._over(memory)[-1][0][0], []).append(memory)

@@ -13,16 +13,16 @@ from amplifier_core import HookResult
 from memory_semantic.errors import InputError
 from memory_semantic.speaker import humans, is_remember, states
 
-from .block import TO_STORE
 from .display import show
 from .receipts import Receipts
+from .reminder import REMINDER as ASKED
 from .settings import CaptureConfig, read_own
 
 NAME = "hooks-memory-semantic-capture"
 PRIORITY = 900  # after recall: the last message before the prompt
 
 # By the first 17 characters, Amplifier recognises that no human wrote it.
-REMINDER = f"<system-reminder>{TO_STORE}</system-reminder>"
+REMINDER = f"<system-reminder>{ASKED}</system-reminder>"
 
 
 async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Callable[[], Any]:

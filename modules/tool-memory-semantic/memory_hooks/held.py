@@ -1,6 +1,6 @@
 """What a store holds for a session, and what of it comes before a prompt."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from memory_semantic.limits import PAGE
@@ -21,26 +21,26 @@ _OWN_SHARE = 0.5
 
 class Held:
     """The `memories` of a store, the newest first, as a session in the project `here` sees them.
-    The session has shown those whose ids begin as in `shown`, without `mem-`. `whole` says whether
-    these are all memories of the store, of which `number` hold; else it has so many. Texts are
-    shown `masked`, or as they are; what a page or tool said only if `of_tools`.
+    The session has shown those whose ids begin as in `shown`, without `mem-`. They are the `whole`
+    store, or it has a `number`. Texts are shown `masked`, or as they are; what a page or tool said
+    only if `of_tools`.
     """
 
     def __init__(
         self,
         memories: Sequence[Remembered],
-        number: int,
         here: str,
         shown: Collection[str],
         *,
+        number: int | None = None,
         masked: bool,
         of_tools: bool,
     ) -> None:
         self._here, self._shown, self._of_tools = here, set(shown), of_tools
         now = utc_now()
         holding = [each for each in memories if not (each.replaced_by or each.expired(now))]
-        self.whole = len(memories) < WHOLE
-        self.number = len(holding) if self.whole else number
+        self.whole = number is None
+        self.number = len(holding) if number is None else number
         self.new = [each for each in holding if self.wanted(each)]
         self.here = [each for each in self.new if self.is_here(each)]
         self.rules = [each for each in self.here if each.pinned]
@@ -79,35 +79,29 @@ class Held:
         unheard = memory.said_by == "tool" and not self._of_tools
         return not (other or unheard or self._was_shown(memory))
 
-    def begin(
-        self, empty: Callable[[], Block], rule_tokens: float, close: Sequence[Remembered] = ()
-    ) -> Block:
-        """The first block of a conversation: all that holds; else all of this project, and what is
-        `close` of others; else the rules, in at most `rule_tokens`, of the user's own words what
-        half of the rest has room for, corrections first, what is `close`, and the latest.
+    def begin(self, block: Block, rule_tokens: float, close: Sequence[Remembered] = ()) -> Block:
+        """Fill the first block of a conversation, with all that holds; else with all of this
+        project, and what is `close` of others; else with the rules, in at most `rule_tokens`, of
+        the user's own words what half of the rest has room for, corrections first, what is `close`,
+        and the latest.
         """
-        block = empty()
         if not block.add_all(self.new):
-            block = empty()
             if not block.add_all(self.here):
-                block = empty()
                 block.add(self.rules, block.tokens + rule_tokens)
                 block.add(self._own, block.tokens + block.left * _OWN_SHARE)
             block.add([*close, *(each for each in self.here if not each.pinned)])
         block.more = (len(self.new) if self.whole else self.number) - len(block.memories)
         return self._with_rules_left(block)
 
-    def go_on(self, empty: Callable[[], Block], close: Sequence[Remembered] = ()) -> Block:
-        """A later block: rules that the conversation does not show, what corrects what it shows,
-        and what is `close`.
+    def go_on(self, block: Block, close: Sequence[Remembered] = ()) -> Block:
+        """Fill a later block, with rules that the conversation does not show, what corrects what it
+        shows, and what is `close`.
         """
-        block = empty()
         block.add([*self.rules, *self._stale, *close])
         return block
 
-    def rules_alone(self, empty: Callable[[], Block]) -> Block:
-        """What a sub-agent gets."""
-        block = empty()
+    def rules_alone(self, block: Block) -> Block:
+        """Fill a block with what a sub-agent gets."""
         block.add(self.rules)
         return self._with_rules_left(block)
 
@@ -135,10 +129,10 @@ async def held(
     masked = storage.config.mask_secrets
     memories = await storage.get_recent(WHOLE)
     if len(memories) < WHOLE:
-        return Held(memories, 0, here, shown, masked=masked, of_tools=of_tools)
+        return Held(memories, here, shown, masked=masked, of_tools=of_tools)
     own = await storage.get_recent(WHOLE, holding=True, project_id=here)
     rules = await storage.get_recent(None, holding=True, pinned=True)
     known = {each.id: each for each in [*memories, *own, *rules]}
     newest = sorted(known.values(), key=lambda memory: memory.timestamp, reverse=True)
     number = await storage.count()
-    return Held(newest, number, here, shown, masked=masked, of_tools=of_tools)
+    return Held(newest, here, shown, number=number, masked=masked, of_tools=of_tools)

@@ -96,7 +96,7 @@ class _Found:
     @property
     def text(self) -> str:
         """The message, or ""."""
-        return self.block.text() if self.block and self.block.memories else ""
+        return self.block.text() if self.block else ""
 
 
 class Recall:
@@ -235,11 +235,8 @@ async def _look_up(
     here = project_of(coordinator)["project_id"]
     known = await held(storage, here, shown, of_tools=of_tools)
 
-    def empty() -> Block:
-        limit = coordinator.injection_size_limit
-        return Block(budget, limit, known.is_here, known.line_of)
-
     def block(close: Sequence[Memory] = ()) -> Block:
+        empty = Block(budget, coordinator.injection_size_limit, known.is_here, known.line_of)
         if child:
             return known.rules_alone(empty)
         if first:

@@ -1,87 +1,109 @@
-"""Two tools that are not listed: hooks of the program can call them, and models cannot."""
+"""Two tools that are not listed: the hooks of a client call them, and models cannot."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory_hooks.block import reminder
 from memory_hooks.recall import MAX_SECONDS, recalled
 from memory_hooks.receipts import Receipts
+from memory_hooks.reminder import reminder
+from memory_hooks.settings import CaptureConfig
+from memory_semantic.tools import may_write
 
-from .host import Host, project
-from .loop import Call, Fields
-from .sessions import MAX_PROMPT_CHARS, MAX_PROMPTS, folder_of, said, session_of
+from .host import Host, working_folder
+from .loop import Call, Fields, fields
+from .sessions import Session
 
 logger = logging.getLogger(__name__)
 
-# What Claude Code calls the entries through which a human types the prompts.
-_BY_A_HUMAN = ("cli", "claude-desktop", "claude-vscode")
-# What Codex says of a turn that a human began, unlike `codex exec` and a sub-agent's.
-_OF_A_HUMAN = {"turn_trigger": "user", "thread_source": "user"}
+# What Claude Code calls the entries at which a user types the prompts.
+_ATTENDED = ("cli", "claude-desktop", "claude-vscode")
+# What Codex says of a turn that a user began, unlike `codex exec` and a sub-agent.
+_OF_USER = {"turn_trigger": "user", "thread_source": "user"}
+_TURN = "x-codex-turn-metadata"
+# What the clients say of a call by a model.
+_OF_MODEL = ("claudecode/toolUseId", "callId", _TURN)
+# How many prompts count as what the user typed, and how much of a prompt is read: its end.
+MAX_PROMPTS = 50
+MAX_PROMPT_CHARS = 20_000
+# Claude Code tells so what a sub-agent has said, and a skill is called so in both.
+_TASK = "<task-notification"
+_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?(\w[\w:-]*)\s+")
 
 
 class Hooks:
-    """What the hooks of one client hear and are told. What the human typed stays in this process.
+    """What the hooks of one client tell and are told. What the user typed stays in this process.
     `config` has the settings of the memory tools.
     """
 
     def __init__(self, config: Fields) -> None:
-        self._config = config
-        self._folder = folder_of(config, config["agent_identity"] or "")
-        self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") in _BY_A_HUMAN
-        self._heard = list[str]()
+        self._config, self._agent = config, config["agent_identity"]
+        self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
+        self._typed = deque[str](maxlen=MAX_PROMPTS)
+        self._receipts, self._skill = Receipts(), ""
         self._session, self._read = "", set[str]()  # the last one, and the ids that tools told it
-        self._receipts = Receipts()
+        self.tools = {"before_prompt": self._before_prompt, "receipt": self._receipt}
 
-    def words(self, call: Call) -> list[str]:
-        """What the human typed who may vouch for this call of a model."""
-        turn = call.meta.get("x-codex-turn-metadata", _OF_A_HUMAN)
-        if not self._attended or not _OF_A_HUMAN.items() <= turn.items():
-            return []
-        with suppress(OSError):
-            return [*said(self._folder), *self._heard]
-        return self._heard
+    def by_user(self, call: Call) -> bool:
+        """Whether a user began the turn in which a model makes this call."""
+        if _TURN in call.meta:
+            return _OF_USER.items() <= fields(call.meta[_TURN]).items()
+        return self._attended
 
-    def note(self, output: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-        """Note what a tool of the model answered to the arguments `given`."""
-        self._receipts.note(output, given)
+    def words(self, call: Call) -> Sequence[str]:
+        """What the user typed, if a user began the turn of this call; else nothing."""
+        return list(self._typed) if self.by_user(call) else ()
+
+    def note(self, output: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+        """Note what a tool answered to its model."""
+        self._receipts.note(output, arguments, told=self._skill == "remember")
         found = [output, *output.get("memories", ())]
         self._read.update(str(each.get("memory_id") or each.get("id") or "") for each in found)
 
-    async def tell(self, name: str, call: Call, given: Mapping[str, Any]) -> Fields:
-        """What the hook is told that calls the tool of this `name`."""
-        if name == "before_prompt":
-            return await self._before_prompt(call, given)
-        lines = self._receipts.take()
-        return {"systemMessage": "\n".join(lines)} if lines else {}
+    async def tell(self, name: str, call: Call) -> Fields:
+        """What the hook is told that calls the tool of this `name`, if no model does."""
+        return {} if call.meta.keys() & set(_OF_MODEL) else await self.tools[name](call)
 
-    async def _before_prompt(self, call: Call, given: Mapping[str, Any]) -> Fields:
+    async def _before_prompt(self, call: Call) -> Fields:
+        given = call.arguments
         prompt, key = (str(given.get(name) or "") for name in ("prompt", "session"))
-        if call.meta.get("threadId", key) != key:  # a sub-agent of Codex, told by its parent
+        prompt, thread = prompt[-MAX_PROMPT_CHARS:], call.meta.get("threadId")
+        # A sub-agent of Codex has its parent's session, and is told by it what to do.
+        if thread not in (None, key) or prompt.lstrip().startswith(_TASK):
             return {}
-        if self._attended and len(prompt) <= MAX_PROMPT_CHARS:
-            self._heard = [*self._heard, prompt][-MAX_PROMPTS:]
+        skill = _SKILL.match(prompt)
+        self._skill = skill[1] if skill else ""
+        attended = self._attended or thread is not None
+        if attended:
+            self._typed.append(prompt[skill.end() :] if skill else prompt)
         text = ""
         try:
-            async with asyncio.timeout(MAX_SECONDS):
-                text = await self._new(prompt, key, project(given.get("cwd")))
+            text = await self._new(prompt, key, working_folder(given.get("cwd")))
         except Exception as error:  # the prompt goes on
             logger.warning("Recall failed: %s", type(error).__name__)
-        text += reminder(prompt) if self._attended else ""
+        few = len(self._receipts.new) < CaptureConfig().max_per_session
+        if attended and few and not skill and may_write(self._config):
+            text += reminder(prompt)
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
 
     async def _new(self, prompt: str, key: str, folder: str | None) -> str:
         """What the session of this key is told that it was not shown yet."""
-        session = session_of(self._folder, key)
+        session = Session(self._config, self._agent, key)
         read, self._read = self._read, set()
         session.show(read if key == self._session else ())
         self._session = key
-        host, shown = Host(folder), session.shown
-        block = await recalled(host, self._config, prompt, shown, of_tools=False)
+        async with asyncio.timeout(MAX_SECONDS):
+            host, shown = Host(folder), session.shown
+            block = await recalled(host, self._config, prompt, shown, of_tools=False)
         session.show(block.memories if block else ())
         session.save()
         return block.body() if block else ""
+
+    async def _receipt(self, call: Call) -> Fields:
+        lines = self._receipts.take()
+        return {"systemMessage": "\n".join(lines)} if lines else {}

@@ -2,23 +2,17 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
 
-if TYPE_CHECKING:
-    from .loop import Call
-
 # Claude Code and Codex show a model 10,000 bytes of what a hook tells it.
 MAX_BYTES = 9_000
-# How long a client may take to say which folders it has open; it answers by itself. In seconds.
-ROOTS_SECONDS = 2
 
 
 class Host:
-    """A session in `folder`, the present one if None, in which a human typed `words`; without
-    events.
+    """A session in the working folder `folder`, that of this process if None, in which the user
+    typed `words`. Nobody hears its events.
     """
 
     session_id = parent_id = None
@@ -30,7 +24,7 @@ class Host:
 
     @property
     def hooks(self) -> "Host":
-        """Takes the events, which nobody hears here."""
+        """Takes the events."""
         return self
 
     async def emit(self, event: str, data: dict[str, Any]) -> None:
@@ -41,29 +35,20 @@ class Host:
         return self
 
     async def get_messages(self) -> list[dict[str, Any]]:
-        """What the human typed."""
+        """What the user typed."""
         return [{"role": "user", "content": text} for text in self.words]
 
     def get_capability(self, name: str) -> str | None:
-        """The session's folder."""
+        """The working folder."""
         return self._folder if name == "session.working_dir" else None
 
     @property
     def project_id(self) -> str:
-        """What tells the project of its folder from others."""
+        """The id of the project in its folder."""
         return project_of(self)["project_id"]
 
 
-def project(given: object = None) -> str | None:
-    """The folder that a program says it works in: by its environment, else `given` by its hook."""
+def working_folder(given: object = None) -> str | None:
+    """The folder that the client works in, by its environment, else as it is `given` by a hook."""
     named = os.environ.get("CLAUDE_PROJECT_DIR")  # others set it, too
     return named or (given if isinstance(given, str) and given else None)
-
-
-def opened(call: "Call") -> str | None:
-    """The folder that the client of this `call` has open, if it tells."""
-    if named := project():
-        return named
-    told = call.ask("roots/list", {}, ROOTS_SECONDS) if "roots" in call.can else None
-    uris = [urlsplit(str(root.get("uri"))) for root in (told or {}).get("roots") or ()]
-    return next((unquote(uri.path) for uri in uris if uri.scheme == "file"), None)

@@ -1,43 +1,44 @@
-"""`memory_store` as a client of MCP sees it: the person is asked about a rule, where the client can
-ask, and what only the user may do, the answers name as a command where no quote can vouch for it.
+"""`memory_store` over MCP: it asks the user before it pins, if the client can ask. Where no quote
+can count, its answer names the command.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from memory_hooks.display import quoted
+from memory_semantic import one_line
 from memory_semantic.check import clean_text
+from memory_semantic.errors import InputError
 from memory_semantic.masking import mask
 from memory_semantic.tools import MemoryStoreTool, read_arguments
 
 from .loop import Call, Fields
 
 if TYPE_CHECKING:
-    from memory_semantic import MemoryStorage, Stored
+    from memory_semantic import Stored
 
     from .host import Host
 
-# How long a person may take to answer, in seconds.
+# How long the user may take to answer, in seconds.
 PIN_SECONDS = 300
-_PIN = "Make this a rule for every session{where}? {what}"
+# The longest text about which the user is asked, as it is asked whole.
+MAX_RULE_CHARS = 600
+_PIN = 'Make this a rule for every session{where}{instead}? "{what}"'
 _WHERE = {False: " in this project", True: ", in every project"}
+# A form without a field, Codex accepts by itself where its user has allowed everything.
+_FORM = {
+    "type": "object",
+    "properties": {"rule": {"type": "boolean", "title": "Make it a rule", "default": True}},
+    "required": ["rule"],
+}
 
 
 class StoreTool(MemoryStoreTool):
-    """The tool in the session `host`, where the user has `agreed` to a rule, or not; None if nobody
-    was asked. Commands name the memory by the options `named`.
+    """The tool in the session `host`, where the user may have `agreed` to a rule. Commands name the
+    memory by the options `named`.
     """
 
-    def __init__(self, host: "Host", config: Fields, agreed: bool | None, named: str) -> None:
+    def __init__(self, host: "Host", config: Fields, agreed: bool, named: str) -> None:
         super().__init__(host, config)
         self._host, self._agreed, self._named = host, agreed, named
-
-    async def _run(self, storage: "MemoryStorage", *arguments: Any) -> tuple[Fields, int]:
-        *others, pin, everywhere = arguments
-        pin = pin if self._agreed is not False else None
-        output, masked = await super()._run(storage, *others, pin, everywhere)
-        if self._agreed is False:
-            output["status"] += ". Not pinned: the user did not agree"
-        return output, masked
 
     async def _said_by(self, content: Any, quote: Any) -> tuple[Any, str]:
         said_by, words = await super()._said_by(content, quote)
@@ -57,16 +58,26 @@ class StoreTool(MemoryStoreTool):
         return said
 
 
-def agrees(call: Call, arguments: Fields) -> bool | None:
-    """Whether the person agrees that what a call stores is a rule; None if it is to be none, or
-    nobody can be asked. Raises InputError for what cannot be stored.
+def agrees(call: Call) -> bool | None:
+    """Whether the user agrees that what a call stores is a rule; None if it is to be none, or the
+    user cannot be asked. Raises InputError for what cannot be stored, or if nobody answers.
     """
-    given = read_arguments(MemoryStoreTool.input_schema, arguments)
+    given = read_arguments(MemoryStoreTool.input_schema, call.arguments)
     if given.get("pin") is not True or "elicitation" not in call.can:
         return None
-    what = quoted(mask(clean_text(given.get("content"), "content"))[0])
-    message = _PIN.format(where=_WHERE[given.get("everywhere") is True], what=what)
-    form = {"type": "object", "properties": {}}
-    asked = {"mode": "form", "message": message, "requestedSchema": form}
+    what = one_line(mask(clean_text(given.get("content"), "content"))[0])
+    if len(what) > MAX_RULE_CHARS:
+        return None
+    where, replaces = _WHERE[given.get("everywhere") is True], given.get("replaces")
+    instead = f", in place of {one_line(str(replaces))[:20]}" if replaces else ""
+    message = _PIN.format(where=where, instead=instead, what=what)
+    asked = {"mode": "form", "message": message, "requestedSchema": _FORM}
     answer = call.ask("elicitation/create", asked, PIN_SECONDS)
-    return None if answer is None else answer.get("action") == "accept"
+    if answer is None:
+        raise InputError("The user did not answer whether this is a rule. Nothing was stored.")
+    content = answer.get("content")
+    return (
+        answer.get("action") == "accept"
+        and isinstance(content, dict)
+        and content.get("rule") is True
+    )

@@ -1,7 +1,7 @@
-"""What a store's files say at a glance: without its lock, its engine, and what takes long to load.
+"""Where stores are, and what their files say without being opened: no lock, no engine, nothing
+that takes long to load.
 
-A program that starts a session cannot wait for these. What it reads here may be a moment old; what
-was forgotten is not in it.
+What it reads may be a moment old; what was forgotten is not in it.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from .errors import InputError
 from .identity import validate_agent_id
 from .limits import HERE, SERVER_VARIABLE, STORAGE_ROOT
 from .remembered import MEMORY_ID, Remembered, as_utc
@@ -72,6 +73,30 @@ def _last_of_each(lines: Iterable[bytes]) -> Iterable[Glanced]:
     return found.values()
 
 
+def clean_root(path: str) -> str:
+    """The storage root `path` with `~` expanded. Raises InputError for an impossible one, and for
+    one that is another folder wherever it is used.
+    """
+    home = os.environ.get("HOME")
+    if path.startswith("~") and home is not None and not Path(home).is_absolute():
+        raise InputError(f"HOME is {home!r:.80}, not a folder. Set it to your home folder.")
+    if "\0" in path or "${" in path:
+        raise InputError("storage_root cannot be a folder, or a variable in it was not expanded.")
+    try:
+        root = Path(path).expanduser()
+        here = os.path.realpath(root)
+    except (RuntimeError, FileNotFoundError):
+        raise InputError(
+            "storage_root is in a home or current folder that does not exist."
+        ) from None
+    if not root.is_absolute():
+        raise InputError(
+            f"storage_root {path!r:.80} is not an absolute path, so each folder that you work in "
+            f"would have a memory of its own. Write {here} instead."
+        )
+    return str(root)
+
+
 def is_here(config: Mapping[str, Any]) -> bool:
     """Whether the settings in `config` keep the stores on this machine, and not on a server."""
     server = config.get("qdrant_url") or os.environ.get(SERVER_VARIABLE, "")
@@ -79,8 +104,8 @@ def is_here(config: Mapping[str, Any]) -> bool:
 
 
 def root_of(config: Mapping[str, Any]) -> Path:
-    """The folder of all stores by the settings in `config`, if they are here."""
-    return Path(str(config.get("storage_root") or STORAGE_ROOT)).expanduser()
+    """The folder of all stores by the settings in `config`, if they are here. Raises InputError."""
+    return Path(clean_root(str(config.get("storage_root") or STORAGE_ROOT)))
 
 
 def agents(root: Path) -> list[str]:

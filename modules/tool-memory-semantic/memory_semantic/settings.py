@@ -1,15 +1,14 @@
 """The settings, by their names in a bundle or in settings.yaml. A misspelt one is refused."""
 
-import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from .check import Settings, clean_base_url, clean_local, variable
 from .errors import UNCHANGED, InputError
+from .glance import clean_root
 from .limits import HERE, LOCK_SECONDS, MAX_RESULTS, SERVER_VARIABLE, STORAGE_ROOT
 
 # The variable with the server's key if the settings have none.
@@ -27,30 +26,6 @@ def clean_place(url: str) -> str:
     if place != HERE:
         clean_base_url(place, "qdrant_url", "http://localhost:6333")
     return place.rstrip("/")
-
-
-def clean_root(path: str) -> str:
-    """The storage root `path` with `~` expanded. Raises InputError for an impossible one, and for
-    one that is another folder wherever it is used.
-    """
-    home = os.environ.get("HOME")
-    if path.startswith("~") and home is not None and not Path(home).is_absolute():
-        raise InputError(f"HOME is {home!r:.80}, not a folder. Set it to your home folder.")
-    if "\0" in path or "${" in path:
-        raise InputError("storage_root cannot be a folder, or a variable in it was not expanded.")
-    try:
-        root = Path(path).expanduser()
-        here = os.path.realpath(root)
-    except (RuntimeError, FileNotFoundError):
-        raise InputError(
-            "storage_root is in a home or current folder that does not exist."
-        ) from None
-    if not root.is_absolute():
-        raise InputError(
-            f"storage_root {path!r:.80} is not an absolute path, so each folder that you work in "
-            f"would have a memory of its own. Write {here} instead."
-        )
-    return str(root)
 
 
 class StorageConfig(Settings):

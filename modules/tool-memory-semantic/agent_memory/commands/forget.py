@@ -87,9 +87,8 @@ def _forget(session: Session, doomed: Sequence["Memory"], yes: bool) -> None:
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good, and what the user typed in other programs, where it may stand,
-    too; returns the ids of those that hold again. The first Ctrl-C has no effect: a deletion that
-    has begun is completed, and told.
+    """Delete the memories for good; returns the ids of those that hold again. The first Ctrl-C has
+    no effect: a deletion that has begun is completed, and told.
     """
     from memory_mcp import sessions
     from memory_semantic import upkeep
@@ -98,8 +97,9 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
     signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
     try:
         linked = [memory.id for memory in run(storage.replaced(doomed))]
-        sessions.forget(sessions.folder_of(session.settings.config, session.agent))
-        run(storage.delete([memory.id for memory in doomed]))
+        ids = [memory.id for memory in doomed]
+        sessions.forget(session.settings.config, session.agent, ids)
+        run(storage.delete(ids))
     finally:
         signal.signal(signal.SIGINT, before)
     if remove := upkeep.removal_of_damaged(session.place):

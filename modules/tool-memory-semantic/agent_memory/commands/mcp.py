@@ -18,7 +18,7 @@ def mcp(session: Session, read_only: bool) -> None:
     """
     import signal
 
-    from memory_mcp.handlers import Answers, offered
+    from memory_mcp.handlers import Handlers
     from memory_mcp.loop import serve
 
     config = {**session.settings.config, "agent_identity": None}
@@ -31,4 +31,4 @@ def mcp(session: Session, read_only: bool) -> None:
     # Whatever was acknowledged is on disk, and a thread that reads standard input cannot be
     # interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serve(offered(config, whose, session.named), lambda: Answers(config, whose, session.named))
+    serve(Handlers(config, whose, session.named))

@@ -9,8 +9,9 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import plain
+from memory_semantic import mask, plain
 
+from .. import interrupt
 from ..options import command, yes_option
 from ..session import Session, confirm, fail
 
@@ -21,6 +22,7 @@ _NOT_FOUND = (
     "agent-memory is not on the PATH, so no program could start it. Run: uv tool update-shell, "
     "open a new terminal, run this again. Nothing was changed."
 )
+_NOW = "Open sessions get it when they start anew. To take it back: agent-memory setup --undo"
 _NAMES = ("claude", "codex", "gemini", "copilot", "vscode", "cursor")
 
 
@@ -71,9 +73,9 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
         session.out.line("There is nothing to do.")
     elif not dry_run:
         confirm("Go on?", yes)
+        interrupt.raise_again()
         failed |= not all([_apply(session, client, plan) for client, plan in plans])
-        if undo:
-            session.out.line("The memories are untouched.")
+        session.out.note("The memories are untouched." if undo else _NOW)
     if failed:
         sys.exit(1)
 
@@ -88,7 +90,7 @@ def _show(session: Session, title: str, plan: "Plan") -> None:
     for file, before, after in plan.edits:
         old, new = (before or "").splitlines(), (after or "").splitlines()
         for line in unified_diff(old, new, str(file), str(file), n=1, lineterm=""):
-            session.out.line(f"  {plain(line)}")
+            session.out.line(f"  {plain(mask(line)[0])}")
     for problem in plan.problems:
         session.out.warn(problem)
 
