@@ -111,8 +111,9 @@ class TestAQuote:
     def test_of_a_program_or_a_sub_agent_does_not(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for entry in ("sdk-cli", "mcp", ""):
+        for entry, nested in (("sdk-cli", ""), ("mcp", ""), ("", ""), ("cli", "1")):
             monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+            monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", nested)
             with Raw(root) as server:
                 server.hook("before_prompt", prompt=RULE, session="a")
                 assert "said_by" not in self.stored(server)

@@ -58,7 +58,7 @@ def test_what_the_readme_tries(tmp_path: Path) -> None:
 def test_what_the_pages_show_of_setup(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, title in (("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.169.0")):
+    for name, title in (("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.171.0")):
         program = tmp_path / name
         program.write_text(f"#!/bin/sh\necho '{title}'\n")
         program.chmod(0o755)

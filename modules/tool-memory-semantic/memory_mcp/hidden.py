@@ -42,7 +42,10 @@ class Hooks:
 
     def __init__(self, config: Fields) -> None:
         self._config, self._agent = config, config["agent_identity"]
-        self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
+        entry, nested = (
+            os.environ.get(f"CLAUDE_CODE_{n}") for n in ("ENTRYPOINT", "CHILD_SESSION")
+        )
+        self._attended = entry in _ATTENDED and not nested  # a model began what runs in its shell
         self._typed = deque[str](maxlen=MAX_PROMPTS)
         self._receipts, self._skill = Receipts(), ""
         self._session, self._read = "", set[str]()  # the last one, and the ids that tools told it
