@@ -1,45 +1,31 @@
-"""The clients themselves, from npm, in a home of their own, with scripted models.
+"""The clients themselves, in a home of their own, with scripted models."""
 
-`PYTHONPATH=tests python tests/clients/real_clients.py` installs these versions and prints where.
-"""
-
+import fcntl
+import json
 import os
+import pty
 import re
+import select
 import shutil
+import signal
+import struct
 import subprocess
-import sys
-from collections.abc import Iterable
+import termios
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
+import pyte
+from client_programs import PACKAGES
 from command import EXECUTABLE
 from scripted_models import Request, Turn, serving
 
-# The packages on npm, and the versions with which all this was seen to work.
-PACKAGES = {
-    "claude": ("@anthropic-ai/claude-code", "2.1.332"),
-    "codex": ("@openai/codex", "0.171.0"),
-    "gemini": ("@google/gemini-cli", "0.61.0"),
-    "copilot": ("@github/copilot", "1.0.102"),
-}
 # Where the programs are; without it, nothing here runs.
 VARIABLE = "AGENT_MEMORY_TEST_CLIENTS"
-# Seconds. A session takes about two, a download of 300 MB minutes.
-SESSION, DOWNLOAD = 60, 600
+SESSION = 60  # seconds; it takes about two
 OWN = re.compile("ANTHROPIC|CLAUDE|OPENAI|CODEX|GEMINI|COPILOT|AMPLIFIER|AGENT_MEMORY")
-
-
-def install() -> Path:
-    """The folder of the programs, which are fetched once for each set of versions."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    packages = [f"{package}@{version}" for package, version in PACKAGES.values()]
-    folder = cache / "agent-memory-clients" / sha256(" ".join(packages).encode()).hexdigest()[:16]
-    programs = folder / "node_modules/.bin"
-    if not all((programs / each).exists() for each in PACKAGES):
-        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-        subprocess.run(npm, check=True, timeout=DOWNLOAD, stdout=sys.stderr)
-    return programs
 
 
 @dataclass
@@ -133,9 +119,58 @@ class Clients:
             printed = self.run(*command, **access)
         return Session(f"{client} {PACKAGES[client][1]}", printed, model.requests)
 
+    @contextmanager
+    def screen(self, *turns: Turn) -> Iterator["Screen"]:
+        """Claude Code on its own screen, in a project that the person trusts."""
+        project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        known = {"hasCompletedOnboarding": True, "projects": {str(self.project): project}}
+        file = self.home / ".claude.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), **known}))
+        with serving([*turns]) as model:
+            access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_AUTH_TOKEN": "none"}
+            command = ["claude", "--allowedTools", "mcp__plugin_agent-memory_memory"]
+            process, terminal = pty.fork()
+            if not process:
+                os.chdir(self.project)
+                environment = {**self.environment, **access, "TERM": "xterm-256color"}
+                os.execvpe(command[0], command, environment)
+            try:
+                yield Screen(terminal)
+            finally:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                os.close(terminal)
 
-if __name__ == "__main__":
-    try:
-        print(install())
-    except (OSError, subprocess.SubprocessError) as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+
+class Screen:
+    """What a program shows on this terminal."""
+
+    def __init__(self, terminal: int) -> None:
+        rows, columns = 50, 200
+        self._terminal, self._screen = terminal, pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def waits_for(self, words: str, *, pressing: bytes = b"") -> None:
+        """Until it shows them, on one line or several, `pressing` a key each second: a question
+        takes none in its first moment.
+        """
+        end, next_press = time.monotonic() + SESSION, 0.0
+        while "".join(words.split()) not in "".join(self._text.split()):
+            now = time.monotonic()
+            assert now < end, f"{words!r} is not shown, but:\n{self._text}"
+            if now > next_press:
+                os.write(self._terminal, pressing)
+                next_press = now + 1
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self._stream.feed(os.read(self._terminal, 65536))
+
+    def type(self, text: str) -> None:
+        """Type this, and then Enter."""
+        os.write(self._terminal, text.encode())
+        self.waits_for(text)
+        os.write(self._terminal, b"\r")
+
+    @property
+    def _text(self) -> str:
+        return "\n".join(line.rstrip() for line in self._screen.display)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_clients import PACKAGES
+from client_programs import PACKAGES
 from scripted import MEMORY_MODULE, REPOSITORY
 
 PLUGINS = MEMORY_MODULE / "agent_memory/plugins"

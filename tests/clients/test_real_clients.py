@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]  # programs start s
 PEAR = "Our staging database is called pear."
 QUINCE = "Our staging database is called quince now."
 TABS = "We indent with tabs."
+RULE = "From now on, always write commit messages in German."
 HIDDEN = ("before_prompt", "receipt")
 # What an endpoint calls a tool's schema.
 SCHEMAS = ("input_schema", "parameters", "parametersJsonSchema")
@@ -103,6 +104,22 @@ def test_told_in_one_corrected_in_the_other_and_gone_in_the_next(clients: Client
         session = clients.talk(client, "Good morning.")
         session.expects(QUINCE in session.first().said, "what holds now, in the first request")
         assert PEAR not in session.first().said
+
+
+def test_what_a_person_types_is_the_persons_and_a_rule_is_agreed_to(clients: Clients) -> None:
+    pinned = Call("memory_store", {"content": RULE, "pin": True})
+    with clients.screen(stores(PEAR), "Noted.", pinned, "Noted.") as screen:
+        screen.waits_for("shift+tab")
+        screen.type(PEAR)
+        screen.waits_for(f'"{PEAR}" (said by you; undo: agent-memory forget mem-')
+        screen.type(RULE)
+        screen.waits_for("Make this a rule for every session in this project?")
+        screen.waits_for(f'"{RULE}" (said by you', pressing=b"\r")
+    [rule] = json.loads(clients.run("agent-memory", "list", "--pinned", "--json"))
+    assert rule["content"] == RULE
+    clients.talk("claude", TABS, stores(TABS))
+    [last] = json.loads(clients.run("agent-memory", "list", "--limit", "1", "--json"))
+    assert last["content"] == TABS and last["said_by"] == "agent"  # a script's
 
 
 def test_what_is_stored_elsewhere_meanwhile_comes_before_the_next_prompt_and_once(
