@@ -1,4 +1,4 @@
-"""What clients install: one folder for Claude Code, Codex and Copilot, one for Gemini."""
+"""What clients install: one folder for Claude Code, Codex and Copilot CLI."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_the_files_that_a_client_is_told_of_are_there(client: str) -> None:
 
 def test_a_hook_runs_the_one_command_or_a_tool_and_tells_what_every_client_knows() -> None:
     files = [*PLUGINS.rglob("hooks/*.json")]
-    assert len(files) == 4
+    assert len(files) == 3
     for file in files:
         for hook in hooks(file):
             if hook["type"] == "command":

@@ -135,8 +135,6 @@ def test_everything_has_the_version_of_its_module() -> None:
     bundles = [BUNDLE, *(yaml.safe_load(path.read_text()) for path in BEHAVIORS)]
     latest = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
     named = {latest, *(each["bundle"]["version"] for each in bundles)}
-    gemini = MEMORY_MODULE / "agent_memory/plugins/gemini/gemini-extension.json"
-    named.add(json.loads(gemini.read_text())["version"])  # of all clients, only Gemini asks for one
     assert named == {version("modules/tool-memory-semantic")}
     assert version("modules/hooks-memory-daemon") == version("packages/memory-daemon")
 

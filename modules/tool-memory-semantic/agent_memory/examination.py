@@ -77,7 +77,7 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("problem", "identity", str(error))
         return
-    if name is None and agent:
+    if name is None and agent and read:  # else there may be no Amplifier
         text = (
             "Amplifier's settings name no agent; sessions have a store only if a bundle names one"
         )

@@ -49,9 +49,8 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     storage, unknown = None, []
     try:
         storage = session.storage
-    except (click.UsageError, InputError) as error:  # it is unknown whose store, or where
-        mend = examination.SET_IDENTITY if isinstance(error, click.UsageError) else ""
-        unknown = [Finding("problem", "store", str(error), mend)]
+    except InputError as error:  # it is unknown whose store, or where
+        unknown = [Finding("problem", "store", str(error))]
 
     async def look() -> list[Finding]:
         progress = session.out.progress
