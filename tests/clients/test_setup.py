@@ -269,9 +269,7 @@ def test_what_clients_without_plugins_get(everyone: Machine) -> None:
     assert servers["x"] == {"url": "http://x"}
     cursor = everyone.json(".cursor/hooks.json")
     hooks = [{"command": f"{link} hook"}]
-    assert cursor["hooks"] == dict.fromkeys(
-        ("sessionStart", "beforeSubmitPrompt", "sessionEnd"), hooks
-    )
+    assert cursor["hooks"] == dict.fromkeys(("sessionStart", "beforeSubmitPrompt"), hooks)
     assert not [file for file, text in everyone.files().items() if b"agent_id" in text]
 
 

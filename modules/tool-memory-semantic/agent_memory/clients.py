@@ -198,7 +198,7 @@ def clients() -> list[Plugin | Files]:
     server, hook = {"command": path, "args": ["mcp"]}, f"{shlex.quote(path)} hook"
     gemini = [
         (["mcpServers", "memory"], {"command": "agent-memory", "args": ["mcp"], "trust": True}),
-        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent", "SessionEnd"),
+        *_hooks(_group("agent-memory hook", 5000), "SessionStart", "BeforeAgent"),
     ]
     # Copilot CLI reads the file of VS Code's hooks, too, but has them from the plugin.
     code_hook = _group(f'[ -n "$COPILOT_PROJECT_DIR" ] || {hook}', 5)
@@ -207,7 +207,7 @@ def clients() -> list[Plugin | Files]:
         Part(code / "mcp.json", [(["servers", "memory"], {"type": "stdio", **server})]),
         Part(copilot / "hooks/agent-memory.json", code_hooks),
     ]
-    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt", "sessionEnd")
+    cursor_hooks = _hooks({"command": hook}, "sessionStart", "beforeSubmitPrompt")
     cursor_parts = [
         Part(cursor / "mcp.json", [(["mcpServers", "memory"], server)]),
         Part(cursor / "hooks.json", cursor_hooks, '{\n  "version": 1\n}\n'),
