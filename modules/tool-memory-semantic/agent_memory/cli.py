@@ -27,6 +27,7 @@ COMMANDS = {
     "setup": "setup",
     "doctor": "doctor",
     "mcp": "mcp",
+    "hook": "hook",
 }
 
 
