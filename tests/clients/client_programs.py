@@ -17,10 +17,13 @@ PACKAGES = {
 }
 # Seconds that a download of 300 MB may take.
 DOWNLOAD = 600
+START = 60  # and that a program may take to say its version
 
 
 def install() -> Path:
-    """The folder of the programs, which are fetched once for each set of versions."""
+    """The folder of the programs, which are fetched once for each set of versions. Raises OSError or
+    SubprocessError where they cannot be had, or do not run.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     packages = [f"{package}@{version}" for package, version in PACKAGES.values()]
     folder = cache / "agent-memory-clients" / sha256(" ".join(packages).encode()).hexdigest()[:16]
@@ -28,6 +31,11 @@ def install() -> Path:
     if not all((programs / each).exists() for each in PACKAGES):
         npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
         subprocess.run(npm, check=True, timeout=DOWNLOAD, stdout=sys.stderr)
+    for each in PACKAGES:  # such as a Node that is too old for one
+        asked = [str(programs / each), "--version"]
+        subprocess.run(
+            asked, check=True, timeout=START, stdout=sys.stderr, stdin=subprocess.DEVNULL
+        )
     return programs
 
 
