@@ -21,8 +21,8 @@ START = 60  # and that a program may take to say its version
 
 
 def install() -> Path:
-    """The folder of the programs, which are fetched once for each set of versions. Raises OSError or
-    SubprocessError where they cannot be had, or do not run.
+    """The folder of the programs, which are fetched once for each set of versions. Raises OSError
+    or SubprocessError where they cannot be had, or do not run.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     packages = [f"{package}@{version}" for package, version in PACKAGES.values()]
