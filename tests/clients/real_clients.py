@@ -4,9 +4,7 @@ import fcntl
 import json
 import os
 import pty
-import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -18,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyte
-from client_programs import PACKAGES
+from client_programs import PACKAGES, environment
 from command import EXECUTABLE
 from scripted_models import Request, Turn, serving
 
 # Where the programs are; without it, nothing here runs.
 VARIABLE = "AGENT_MEMORY_TEST_CLIENTS"
 SESSION = 60  # seconds; it takes about two
-OWN = re.compile("ANTHROPIC|CLAUDE|OPENAI|CODEX|GEMINI|COPILOT|AMPLIFIER|AGENT_MEMORY")
 
 
 @dataclass
@@ -61,17 +58,13 @@ class Clients:
         path.mkdir()
         for name in names:
             (path / name).symlink_to(programs / name)
-        (path / "node").symlink_to(shutil.which("node") or "/usr/bin/node")
+        node = ["node", "-p", "process.execPath"]  # a `node` on the path may be a script
+        (path / "node").symlink_to(subprocess.check_output(node, text=True).strip())
         (path / EXECUTABLE.name).symlink_to(EXECUTABLE)
         settings = home / ".gemini/settings.json"
         settings.parent.mkdir()
         settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
-        own = {name: value for name, value in os.environ.items() if not OWN.match(name)}
-        self.environment = {**own, "HOME": str(home), "PATH": f"{path}:/usr/bin:/bin"}
-        self.environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}
-        # Copilot CLI unpacks 200 MB there, which may serve all homes.
-        self.environment["XDG_CACHE_HOME"] = str(programs.parents[1] / "unpacked")
-        self.environment |= {"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"}
+        self.environment = environment(home, programs, f"{path}:/usr/bin:/bin")
 
     def run(self, *command: str, **more: str) -> str:
         """What it printed; it must end well."""
@@ -163,7 +156,10 @@ class Screen:
                 os.write(self._terminal, pressing)
                 next_press = now + 1
             if select.select([self._terminal], [], [], 0.1)[0]:
-                self._stream.feed(os.read(self._terminal, 65536))
+                try:
+                    self._stream.feed(os.read(self._terminal, 65536))
+                except OSError:  # it has ended
+                    raise AssertionError(f"it ended before {words!r}:\n{self._text}") from None
 
     def type(self, text: str) -> None:
         """Type this, and then Enter."""

@@ -111,9 +111,8 @@ class TestAQuote:
     def test_of_a_program_or_a_sub_agent_does_not(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for entry, nested in (("sdk-cli", ""), ("mcp", ""), ("", ""), ("cli", "1")):
+        for entry in ("sdk-cli", "mcp", ""):
             monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
-            monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", nested)
             with Raw(root) as server:
                 server.hook("before_prompt", prompt=RULE, session="a")
                 assert "said_by" not in self.stored(server)
@@ -150,11 +149,25 @@ class TestAQuote:
             server.call("memory_store", content=CHOSEN)
             assert CHOSEN in server.hook("receipt", session="a")["systemMessage"]
 
-    def test_of_what_a_sub_agent_reports_does_not(self, root: Path) -> None:
-        report = f"<task-notification><result></result></task-notification>\n\n{RULE}"
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"prompt": f"<task-notification><result></result></task-notification>\n\n{RULE}"},
+            {"prompt": f'See: <channel source="x">y</channel> {RULE}'},
+            {"prompt": RULE, "source": "schedule_wakeup"},
+        ],
+    )
+    def test_of_what_a_sub_agent_or_a_schedule_puts_there_does_not(
+        self, root: Path, given: dict[str, str]
+    ) -> None:
         with Raw(root) as server:
-            assert server.hook("before_prompt", prompt=report, session="a") == {}
+            assert server.hook("before_prompt", **given, session="a") == {}
             assert "said_by" not in self.stored(server)
+
+    def test_of_what_its_source_says_was_typed_counts(self, root: Path) -> None:
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, source="user", session="a")
+            assert self.stored(server)["said_by"] == "user"
 
     def test_the_last_prompts_count(self, root: Path) -> None:
         with Raw(root) as server:
@@ -211,7 +224,7 @@ class TestAPin:
         assert len(await told(command, "list", "--pinned")) == (2 if agreed else 0)
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_shows_the_whole_text_and_what_it_replaces_or_asks_nobody(
+    async def test_shows_the_whole_text_or_asks_nobody(
         self, root: Path, mode: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[str] = []
@@ -226,11 +239,13 @@ class TestAPin:
         both = {"elicitation_callback": answer, "list_roots_callback": roots, "mode": mode}
         async with connected(started(root), **both) as memory:
             old = (await memory.ask("memory_store", content=CHOSEN))["memory_id"]
-            given = {"content": RULE + " x" * 270, "replaces": old, "pin": True}
+            given = {"content": RULE + " x" * 270, "pin": True}
             assert ". Pinned" in (await memory.ask("memory_store", **given))["status"]
             assert (
                 "Not pinned" in (await memory.ask("memory_store", content="a", pin=True))["status"]
             )
+            given = {"content": "Users are in MySQL.", "replaces": old, "pin": True}
+            assert "agent-memory pin mem-" in (await memory.ask("memory_store", **given))["status"]
             long = await memory.ask("memory_store", content=RULE + " y" * 300, pin=True)
             assert "agent-memory pin mem-" in long["status"]
             assert "empty" in await memory.refused("memory_store", content=" ", pin=True)

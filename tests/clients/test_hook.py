@@ -1,5 +1,5 @@
-"""What the hooks of each program are told: what is remembered at a start, what is new before a
-prompt; what a human typed is kept for a day; and whatever fails, the program goes on.
+"""What the hooks of each client are told: what is remembered at a start, what is new before a
+prompt; and whatever fails, the client carries on.
 
 events.json holds what each program wrote to a hook, and the variables that tell them apart.
 Cursor's are from its documentation; the others were recorded.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ EVENTS = json.loads(Path(__file__).with_name("events.json").read_text())
 CHOSEN = "We chose PostgreSQL for the users table."
 RULE = "Never deploy on a Friday."
 TABS = "We indent with tabs."
+# The command, on a machine that may be busy.
+PATIENT = """
+from agent_memory import hook
+hook.MAX_SECONDS = 60
+hook.main()
+"""
 OURS = ("CLAUDE", "CODEX", "COPILOT", "CURSOR", "GEMINI")
 pytestmark = pytest.mark.timeout(120)
 
@@ -62,7 +69,7 @@ class Hook:
         self, text: str, env: dict[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [EXECUTABLE, "hook"], input=text, env=env, capture_output=True, text=True, timeout=30
+            [sys.executable, "-c", PATIENT], input=text, env=env, capture_output=True, text=True
         )
 
     def told(self, event: str, **given: Any) -> Any:
@@ -233,6 +240,11 @@ class TestBeforeAPrompt:
         assert CHOSEN not in hook.text("gemini_start")
         assert CHOSEN in hook.text("gemini_before_prompt", prompt="Which database did we pick?")
 
+    def test_where_nothing_may_be_stored_nothing_is_asked(self, hook: Hook) -> None:
+        assert "memory_store" in hook.text("gemini_before_prompt", prompt=TABS)
+        settings("~/.amplifier/settings.yaml", read_only="true")
+        assert hook.told("gemini_before_prompt", prompt=TABS) is None
+
     def test_a_sub_agent_is_told_nothing(self, hook: Hook, command: Command) -> None:
         command.json("store", CHOSEN)
         assert hook.told("codex_before_prompt_of_a_subagent") is None
@@ -276,6 +288,12 @@ class TestWhatIsKept:
 def test_what_it_does_not_know_is_no_error(hook: Hook, text: str) -> None:
     done = hook.run_raw(text)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_it_ends_in_time_whatever_it_waits_for(hook: Hook, command: Command) -> None:
+    command.json("store", CHOSEN)
+    with subprocess.Popen([EXECUTABLE, "hook"], stdin=PIPE, stdout=PIPE) as waits:
+        assert waits.wait(60) == 0 and waits.stdout and waits.stdout.read() == b""
 
 
 def test_a_start_loads_nothing_that_takes_long(hook: Hook, command: Command) -> None:

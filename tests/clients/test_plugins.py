@@ -14,6 +14,7 @@ PLUGINS = MEMORY_MODULE / "agent_memory/plugins"
 FOLDER = PLUGINS / "agent-memory"
 # Codex does not run a hook that names anything else.
 KNOWN = {"prompt", "session_id", "cwd"}
+OF_CLAUDE_CODE = {"source"}
 
 
 def hooks(file: Path) -> Iterator[dict[str, Any]]:
@@ -48,7 +49,8 @@ def test_a_hook_runs_the_one_command_or_a_tool_and_tells_what_every_client_knows
                 assert hook["command"] == "agent-memory hook"  # trusted as it is, to the letter
             else:
                 assert hook["tool"] in ("before_prompt", "receipt")
-                assert set(re.findall(r"\$\{(\w+)\}", str(hook["input"]))) <= KNOWN
+                known = KNOWN | (OF_CLAUDE_CODE if file.name == "hooks.json" else set())
+                assert set(re.findall(r"\$\{(\w+)\}", str(hook["input"]))) <= known
 
 
 def test_the_page_names_the_versions_that_are_run() -> None:

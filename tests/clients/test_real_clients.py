@@ -17,7 +17,7 @@ from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from real_clients import VARIABLE, Clients
 from scripted_models import Call, Request
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]  # programs start slowly when busy
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]  # programs start slowly when busy
 
 PEAR = "Our staging database is called pear."
 QUINCE = "Our staging database is called quince now."

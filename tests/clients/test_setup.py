@@ -140,6 +140,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(clients, "PLUGINS", tmp_path / "plugins")
+    monkeypatch.setattr(clients, "_ANSWER_SECONDS", 60)  # stand-ins start slowly when busy
     (tmp_path / "plugins").mkdir()
     return made
 
@@ -344,6 +345,18 @@ def test_undo_takes_only_what_is_ours_where_other_things_changed_meanwhile(
     assert not [file for file in everyone.files() if "before-agent-memory" in file]
     comment = (everyone.home / ".gemini/settings.json").read_text()
     assert "// mine" in comment
+
+
+def test_undo_keeps_a_comment_that_the_person_wrote_meanwhile(everyone: Machine) -> None:
+    invoke("setup", "--yes")
+    noted = {file: text for file, text in THEIRS.items() if file.endswith("toml")}
+    assert noted
+    for file in noted:
+        path = everyone.home / file
+        path.write_text(path.read_text() + "# why\n")
+    invoke("setup", "--undo", "--yes")
+    for file in noted:
+        assert "# why" in (everyone.home / file).read_text()
 
 
 def test_undo_without_anything_to_undo(everyone: Machine) -> None:

@@ -314,8 +314,14 @@ def _taken_out(
         text = json_edit.without(text, keys, ours, before)
     emptied = {keys[0] for keys in all_keys} - before.keys()
     left = {k: v for k, v in _parsed(file, text).items() if v != {} or k not in emptied}
-    commented = kept is None and re.search("#|//|/[*]", text)
-    return kept if left == before and not commented else text
+    noted = _comments(file, text) != _comments(file, kept or new)
+    return kept if left == before and not noted else text
+
+
+def _comments(file: Path, text: str) -> list[str]:
+    if file.suffix == ".json":
+        return json_edit.comments(text)
+    return re.findall("#.*", text)
 
 
 def _parsed(file: Path, text: str | None) -> dict[str, Any]:
@@ -336,7 +342,7 @@ def _read(file: Path) -> str | None:
 
 def _write(file: Path, text: str | None) -> None:
     if text is None:
-        file.unlink(missing_ok=True)
+        Path(os.path.realpath(file)).unlink(missing_ok=True)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     mode = file.stat().st_mode if file.exists() else 0o600

@@ -16,7 +16,7 @@ from typing import Any
 
 from memory_hooks.block import Block
 from memory_hooks.held import Held
-from memory_mcp.host import MAX_BYTES, Host, working_folder
+from memory_mcp.host import MAX_BYTES, MAX_PROMPT_CHARS, Host, asked_to_store, working_folder
 from memory_mcp.sessions import Session
 from memory_semantic import AgentMemoryError, glance, limits
 
@@ -29,8 +29,7 @@ PROMPTS = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
 MAX_SECONDS = 2
 # What a start may take of a context. By estimate, 9,000 bytes of English are some 2,500 tokens.
 MAX_TOKENS = 3_000
-# How much of a prompt is read: its end. Gemini CLI puts what the start told before the first one.
-MAX_PROMPT_CHARS = 20_000
+# Gemini CLI puts what the start told before the first prompt.
 _TOLD = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 
 
@@ -90,9 +89,7 @@ def _text(given: Mapping[str, Any], event: str) -> str:
     told = block.body() if block else ""
     if event in STARTS:
         return told
-    from memory_hooks.reminder import reminder
-
-    return told + reminder(prompt)
+    return told + asked_to_store(settings.config, prompt)
 
 
 def _block(

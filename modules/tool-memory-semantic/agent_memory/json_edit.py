@@ -36,6 +36,11 @@ def load(text: str) -> dict[str, Any]:
     return data
 
 
+def comments(text: str) -> list[str]:
+    """The comments in a text, in their order."""
+    return [each for each in _COMMENT.findall(text) if each[0] != '"']
+
+
 def with_value(text: str, keys: Keys, value: Any) -> str:
     """`text`, which `load` reads, with this value there. Raises ValueError if something else is."""
     text = text if text.strip() else "{}\n"

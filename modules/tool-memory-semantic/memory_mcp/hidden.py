@@ -10,11 +10,9 @@ from typing import Any
 
 from memory_hooks.recall import MAX_SECONDS, recalled
 from memory_hooks.receipts import Receipts
-from memory_hooks.reminder import reminder
 from memory_hooks.settings import CaptureConfig
-from memory_semantic.tools import may_write
 
-from .host import Host, working_folder
+from .host import MAX_PROMPT_CHARS, Host, asked_to_store, working_folder
 from .loop import Call, Fields, fields
 from .sessions import Session
 
@@ -27,11 +25,15 @@ _OF_USER = {"turn_trigger": "user", "thread_source": "user"}
 _TURN = "x-codex-turn-metadata"
 # What the clients say of a call by a model.
 _OF_MODEL = ("claudecode/toolUseId", "callId", _TURN)
-# How many prompts count as what the user typed, and how much of a prompt is read: its end.
+# How many prompts count as what the user typed.
 MAX_PROMPTS = 50
-MAX_PROMPT_CHARS = 20_000
-# Claude Code tells so what a sub-agent has said, and a skill is called so in both.
-_TASK = "<task-notification"
+# In these, Claude Code tells what sub-agents and other sessions say. It is to say, too, what a
+# prompt's source is; this version leaves it out.
+_OTHERS = re.compile(
+    r"<(?:task-notification|channel|teammate-message|cross-session-message|agent-message)\b"
+)
+_TYPED = ("", "user")
+# How a skill is called in both.
 _SKILL = re.compile(r"\s*[/$](?:agent-memory:)?(\w[\w:-]*)\s+")
 
 
@@ -42,10 +44,7 @@ class Hooks:
 
     def __init__(self, config: Fields) -> None:
         self._config, self._agent = config, config["agent_identity"]
-        entry, nested = (
-            os.environ.get(f"CLAUDE_CODE_{n}") for n in ("ENTRYPOINT", "CHILD_SESSION")
-        )
-        self._attended = entry in _ATTENDED and not nested  # a model began what runs in its shell
+        self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
         self._typed = deque[str](maxlen=MAX_PROMPTS)
         self._receipts, self._skill = Receipts(), ""
         self._session, self._read = "", set[str]()  # the last one, and the ids that tools told it
@@ -76,12 +75,14 @@ class Hooks:
         prompt, key = (str(given.get(name) or "") for name in ("prompt", "session"))
         prompt, thread = prompt[-MAX_PROMPT_CHARS:], call.meta.get("threadId")
         # A sub-agent of Codex has its parent's session, and is told by it what to do.
-        if thread not in (None, key) or prompt.lstrip().startswith(_TASK):
+        if thread not in (None, key):
             return {}
         skill = _SKILL.match(prompt)
         self._skill = skill[1] if skill else ""
-        attended = self._attended or thread is not None
-        if attended:
+        may_be_typed = self._attended or thread is not None
+        if given.get("source", "") not in _TYPED or _OTHERS.search(prompt):
+            may_be_typed = False
+        if may_be_typed:
             self._typed.append(prompt[skill.end() :] if skill else prompt)
         text = ""
         try:
@@ -89,8 +90,8 @@ class Hooks:
         except Exception as error:  # the prompt goes on
             logger.warning("Recall failed: %s", type(error).__name__)
         few = len(self._receipts.new) < CaptureConfig().max_per_session
-        if attended and few and not skill and may_write(self._config):
-            text += reminder(prompt)
+        if may_be_typed and few and not skill:
+            text += asked_to_store(self._config, prompt)
         told = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
         return {"hookSpecificOutput": told} if text else {}
 

@@ -1,13 +1,15 @@
 """What the tools and recall ask of a session, answered for a client of MCP and its hooks."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_semantic.identity import RECALL_MODULE, project_of
 
 # Claude Code and Codex show a model 10,000 bytes of what a hook tells it.
 MAX_BYTES = 9_000
+# How much of a prompt is read: its end, where the question stands.
+MAX_PROMPT_CHARS = 20_000
 
 
 class Host:
@@ -46,6 +48,16 @@ class Host:
     def project_id(self) -> str:
         """The id of the project in its folder."""
         return project_of(self)["project_id"]
+
+
+def asked_to_store(config: Mapping[str, Any], prompt: str) -> str:
+    """What the model reads before it answers `prompt`, if its user states something, and the
+    settings let it store that; else "".
+    """
+    from memory_hooks.reminder import reminder
+    from memory_semantic.tools import may_write
+
+    return reminder(prompt) if may_write(config) else ""
 
 
 def working_folder(given: object = None) -> str | None:

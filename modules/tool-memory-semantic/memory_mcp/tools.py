@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PIN_SECONDS = 300
 # The longest text about which the user is asked, as it is asked whole.
 MAX_RULE_CHARS = 600
-_PIN = 'Make this a rule for every session{where}{instead}? "{what}"'
+_PIN = 'Make this a rule for every session{where}? "{what}"'
 _WHERE = {False: " in this project", True: ", in every project"}
 # A form without a field, Codex accepts by itself where its user has allowed everything.
 _FORM = {
@@ -60,17 +60,16 @@ class StoreTool(MemoryStoreTool):
 
 def agrees(call: Call) -> bool | None:
     """Whether the user agrees that what a call stores is a rule; None if it is to be none, or the
-    user cannot be asked. Raises InputError for what cannot be stored, or if nobody answers.
+    user cannot be asked. Nor is the user asked about what is to replace another memory, which a
+    quote decides. Raises InputError for what cannot be stored, or if nobody answers.
     """
     given = read_arguments(MemoryStoreTool.input_schema, call.arguments)
-    if given.get("pin") is not True or "elicitation" not in call.can:
+    if given.get("pin") is not True or given.get("replaces") or "elicitation" not in call.can:
         return None
     what = one_line(mask(clean_text(given.get("content"), "content"))[0])
     if len(what) > MAX_RULE_CHARS:
         return None
-    where, replaces = _WHERE[given.get("everywhere") is True], given.get("replaces")
-    instead = f", in place of {one_line(str(replaces))[:20]}" if replaces else ""
-    message = _PIN.format(where=where, instead=instead, what=what)
+    message = _PIN.format(where=_WHERE[given.get("everywhere") is True], what=what)
     asked = {"mode": "form", "message": message, "requestedSchema": _FORM}
     answer = call.ask("elicitation/create", asked, PIN_SECONDS)
     if answer is None:

@@ -14,7 +14,7 @@ def mcp(session: Session, read_only: bool) -> None:
 
     Such a program starts this by itself and speaks with it over standard input and output, until it
     goes away; docs/clients.md says what to write in its settings. It gets the tools memory_store
-    and memory_search, and recall as a prompt and as a resource.
+    and memory_search, and recall as a prompt.
     """
     import signal
 
