@@ -52,7 +52,7 @@ time.sleep(0.1)
 # What a program with hooks and a server waits for.
 SERVED = (
     "`agent-memory mcp`, its first answer",
-    "… to its first search, 1,000 memories",
+    "… to its first search",
     "… a hook before a later prompt",
 )
 HELD = 60  # memories of a person who has begun

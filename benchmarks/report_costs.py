@@ -8,7 +8,7 @@ FIRST = {  # milliseconds on the clock
     "a search, 10,000 memories": 250,
     "`agent-memory search`, 1,000 memories": 200,
     "`agent-memory mcp`, its first answer": 150,
-    "… to its first search, 1,000 memories": 1_100,
+    "… to its first search": 1_100,
     "… a hook before a later prompt": 50,
     "`agent-memory hook` at a start, 60 memories": 60,
     "mounting, after amplifier_core": 30,
