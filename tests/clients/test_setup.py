@@ -359,6 +359,16 @@ def test_undo_keeps_a_comment_that_the_person_wrote_meanwhile(everyone: Machine)
         assert "# why" in (everyone.home / file).read_text()
 
 
+def test_a_file_is_kept_though_the_person_has_set_up_another_by_hand(machine: Machine) -> None:
+    machine.install("cursor")
+    by_hand = json.dumps({"mcpServers": {"memory": {"command": "agent-memory", "args": ["mcp"]}}})
+    machine.write(".cursor/mcp.json", by_hand)
+    machine.write(".cursor/hooks.json", '{"version": 1, "hooks": {}}')
+    invoke("setup", "--yes")
+    assert (machine.home / ".cursor/hooks.json.before-agent-memory").exists()
+    assert not (machine.home / ".cursor/mcp.json.before-agent-memory").exists()
+
+
 def test_undo_without_anything_to_undo(everyone: Machine) -> None:
     before = everyone.files()
     assert "There is nothing to do." in invoke("setup", "--undo", "--yes").output
@@ -453,7 +463,7 @@ def test_clients_are_named_in_the_help() -> None:
 def test_a_client_that_is_not_here(machine: Machine) -> None:
     shown = invoke("setup", "codex", "--yes", code=1).output
     assert "Not on this machine: Codex. Nothing was changed." in shown
-    assert "There is nothing to do." in invoke("setup", "--yes").output
+    assert "None of these programs is on this machine" in invoke("setup", "--yes").output
 
 
 def test_without_the_command_on_the_path_nothing_is_set_up(everyone: Machine) -> None:

@@ -36,11 +36,11 @@ _OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
 class Plan:
     """What is to be done: commands of the client, which change the files `kept`; then edits, each a
     file, its text before and after, None for no file. `problems` say what is left to the person.
-    `known` says that something of ours is there.
+    In the files `known`, something of ours is there already.
     """
 
     undo: bool
-    known: bool = False
+    known: list[Path] = field(default_factory=list)
     commands: list[list[str]] = field(default_factory=list)
     kept: list[Path] = field(default_factory=list)
     edits: list[tuple[Path, str | None, str | None]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Plan:
         """Do it. Raises OSError, or ValueError with what the client said."""
         files = [*self.kept, *(file for file, _, _ in self.edits)]
         for file in files:
-            if not (self.undo or self.known or _kept(file).exists()) and file.exists():
+            if not (self.undo or file in self.known or _kept(file).exists()) and file.exists():
                 shutil.copy2(file, _kept(file))
         for command in self.commands:
             done = _run(command, _CHANGE_SECONDS)
@@ -129,7 +129,8 @@ class Plugin(Client):
         if not undo and not moved and enabled and self.update:
             steps.append([self.update, _PLUGIN])
         commands = [[self.command, "plugin", *step] for step in steps]
-        return Plan(undo, bool(source or enabled), commands, [self.config] if steps else [])
+        known = [self.config] if source or enabled else []
+        return Plan(undo, known, commands, [self.config] if steps else [])
 
     def _noted(self) -> tuple[str | None, bool | None]:
         """The folder or address of our marketplace, and if the plugin is enabled; None: unknown."""
@@ -174,7 +175,8 @@ class Files(Client):
         for part in self.parts:
             before = _read(part.file)
             try:
-                plan.known |= any(_held(before, keys) for keys, _ in part.values)
+                if any(_held(before, keys) for keys, _ in part.values):
+                    plan.known.append(part.file)
                 after = _without(before, part) if undo else _with(before, part)
             except ValueError as error:
                 plan.problems.append(f"{part.file} stays as it is: {error}.")

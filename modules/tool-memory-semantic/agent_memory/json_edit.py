@@ -1,4 +1,4 @@
-"""Adds a value to JSON that somebody wrote, or takes it out: all else, comments too, stays."""
+"""Adds a value to hand-written JSON, or removes it; all else, comments too, stays as it was."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""The memory tools and recall for clients of MCP, such as Claude Code, VS Code, Cursor and Codex.
+"""The memory tools and recall for clients of MCP and their hooks, such as Claude Code and Codex.
 
-The command `agent-memory mcp` starts it; `memory_semantic` knows nothing of it. Importing this
-loads nothing heavy: the SDK is imported by `server`.
+The commands `agent-memory mcp` and `agent-memory hook` start it; `memory_semantic` knows nothing of
+it. Importing this loads nothing heavy; `Handlers.load` imports the engine.
 """

@@ -1,4 +1,4 @@
-"""Two tools that are not listed: the hooks of a client call them, and models cannot."""
+"""Two tools that are not listed: the hooks of a client call them; a model's call does nothing."""
 
 import asyncio
 import logging

@@ -1,5 +1,5 @@
-"""Where stores are, and what their files say without being opened: no lock, no engine, nothing
-that takes long to load.
+"""Where stores are, and what can be read from their files without opening a store: no lock, no
+engine, nothing that takes long to load.
 
 What it reads may be a moment old; what was forgotten is not in it.
 """

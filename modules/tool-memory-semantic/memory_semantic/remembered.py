@@ -1,5 +1,5 @@
-"""What is known of every remembered text, whatever holds it: its id and key, its times, who said
-it, and what follows from these. Loads nothing that takes long.
+"""What every memory has, whatever holds it: its id and key, its times, who said it, and what
+follows from these. Loads nothing that takes long.
 """
 
 import re

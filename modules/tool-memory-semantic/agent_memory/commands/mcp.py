@@ -13,8 +13,8 @@ def mcp(session: Session, read_only: bool) -> None:
     """Serve the memory to Claude Code, VS Code, Cursor, Codex or any client of MCP.
 
     Such a program starts this by itself and speaks with it over standard input and output, until it
-    goes away; docs/clients.md says what to write in its settings. It gets the tools memory_store
-    and memory_search, and recall as a prompt.
+    disconnects: `agent-memory setup` tells those that it knows, and docs/clients.md how to tell
+    others. It gets the tools memory_store and memory_search, and recall as a prompt.
     """
     import signal
 

@@ -22,6 +22,7 @@ _NOT_FOUND = (
     "agent-memory is not on the PATH, so no program could start it. Run: uv tool update-shell, "
     "open a new terminal, run this again. Nothing was changed."
 )
+_NOBODY = "None of these programs is on this machine. By hand: docs/clients.md"
 _NOW = "Open sessions get it when they start anew. To take it back: agent-memory setup --undo"
 _NAMES = ("claude", "codex", "gemini", "copilot", "vscode", "cursor")
 
@@ -42,9 +43,10 @@ _NAMES = ("claude", "codex", "gemini", "copilot", "vscode", "cursor")
 def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes: bool) -> None:
     """Give the memory to Claude Code, Codex, Gemini, Copilot, VS Code and Cursor.
 
-    To those that are on this machine, or that are named: claude, codex, gemini, copilot, vscode,
-    cursor. Shows every command that it will run and every line that it will write, and asks. A file
-    that it changes is kept beside it, as FILE.before-agent-memory. Run it again after an update.
+    Sets up those that it finds on this machine, or those that you name: claude, codex, gemini,
+    copilot, vscode, cursor. Shows every command that it will run and every line that it will write,
+    and asks. A file that it changes is kept beside it, as FILE.before-agent-memory. Run it again
+    after an update.
     """
     from ..clients import clients
 
@@ -70,7 +72,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
             _show(session, title, plan)
             plans.append((client, plan))
     if not any(plan.commands or plan.edits for _, plan in plans):
-        session.out.line("There is nothing to do.")
+        session.out.line("There is nothing to do." if chosen else _NOBODY)
     elif not dry_run:
         confirm("Go on?", yes)
         interrupt.raise_again()
