@@ -272,6 +272,13 @@ class TestWhatIsKept:
         assert json.loads(file.read_text()) == [stays.removeprefix("mem-")]
         assert hook.text("gemini_before_prompt", prompt="Hello?") == ""
 
+    def test_where_it_cannot_be_kept_the_model_is_told_all_the_same(
+        self, hook: Hook, command: Command
+    ) -> None:
+        command.json("store", CHOSEN)
+        (hook.root / ".hooks").write_text("")
+        assert CHOSEN in hook.text("claude_start")
+
     def test_what_is_old_goes(self, hook: Hook, command: Command) -> None:
         command.json("store", CHOSEN)
         hook.run("claude_start", session_id="old")

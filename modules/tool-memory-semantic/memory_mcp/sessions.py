@@ -36,16 +36,17 @@ class Session:
         self.shown.update(id.removeprefix("mem-") for id in ids)
 
     def save(self) -> None:
-        """Write down what was noted, and remove what is old of others. Raises OSError."""
+        """Write down what was noted, and remove what is old of others. Where that cannot be done, the
+        session is told the same again.
+        """
         if not (self.shown or self._file.exists()):
             return
-        root = self._folder.parents[1]
-        root.mkdir(0o700, parents=True, exist_ok=True)
-        self._folder.parent.mkdir(0o700, exist_ok=True)
-        self._folder.mkdir(0o700, exist_ok=True)
-        _write(self._file, self.shown)
-        for file in self._folder.glob("*.json"):
-            with suppress(FileNotFoundError):
+        with suppress(OSError):
+            self._folder.parents[1].mkdir(0o700, parents=True, exist_ok=True)
+            self._folder.parent.mkdir(0o700, exist_ok=True)
+            self._folder.mkdir(0o700, exist_ok=True)
+            _write(self._file, self.shown)
+            for file in self._folder.glob("*.json"):
                 if time.time() - file.stat().st_mtime > KEPT_SECONDS:
                     file.unlink()
 
