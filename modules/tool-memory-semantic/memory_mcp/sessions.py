@@ -36,8 +36,8 @@ class Session:
         self.shown.update(id.removeprefix("mem-") for id in ids)
 
     def save(self) -> None:
-        """Write down what was noted, and remove what is old of others. Where that cannot be done, the
-        session is told the same again.
+        """Write down what was noted, and remove what is old of others. Where that cannot be done,
+        the session is told the same again.
         """
         if not (self.shown or self._file.exists()):
             return
