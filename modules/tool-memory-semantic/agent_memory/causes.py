@@ -15,8 +15,7 @@ def cause(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0].replace("yaml", "pyyaml")
         line = f"uv pip install --python {shlex.quote(sys.executable)} {package}"
-        extra = "[mcp]" if package == "mcp" else "[cli]"
-        why = f"This needs the package {package}, a part of the extra {extra}. Nothing was changed."
+        why = f"This needs the package {package}, a part of the extra [cli]. Nothing was changed."
         return f"{why} To install it alone: {line}"
     frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
     if isinstance(error, OSError) and any(code.co_name == "echo" for code in frames):
