@@ -13,7 +13,7 @@ from command import EXECUTABLE, Command
 from mcp_client import CHOSEN, Raw, connected, started, told
 from mcp_types import ElicitRequestParams, ElicitResult, ListRootsResult, Root
 from memory_mcp.hidden import MAX_PROMPTS
-from memory_mcp.sessions import Session
+from memory_mcp.sessions import ClientSession
 from memory_semantic import MemoryStorage
 
 KEY = "io.modelcontextprotocol/"
@@ -46,7 +46,7 @@ class TestBeforeAPrompt:
 
     def test_what_the_start_has_shown_is_not_told_again(self, root: Path, command: Command) -> None:
         stored = command.json("store", CHOSEN)["memory_id"]
-        session = Session({"storage_root": str(root)}, "sam", "a")
+        session = ClientSession({"storage_root": str(root)}, "sam", "a")
         session.show([stored])
         session.save()
         with Raw(root) as server:

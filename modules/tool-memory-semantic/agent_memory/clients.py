@@ -16,7 +16,7 @@ from threading import Timer
 from typing import Any, NamedTuple
 
 from . import json_edit
-from .files import write
+from .files import rewrite
 
 PLUGINS = Path(__file__).parent / "plugins"
 TRUST = 'open it once; at "Hooks need review" choose 2, "Trust all and continue"'
@@ -346,10 +346,7 @@ def _write(file: Path, text: str | None) -> None:
     if text is None:
         Path(os.path.realpath(file)).unlink(missing_ok=True)
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode if file.exists() else 0o600
-    write(str(file), text.encode())
-    file.chmod(mode)
+    rewrite(file, text)
 
 
 def _folder(variable: str, usual: str) -> Path:

@@ -33,6 +33,16 @@ def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
     return b"".join(pieces)
 
 
+def rewrite(file: Path, text: str) -> None:
+    """Write `text` to `file`, with the mode that it has, 0600 if it is new; if that fails, what was
+    there stays. Makes the folders above it. Raises OSError.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = file.stat().st_mode if file.exists() else 0o600
+    write(str(file), text.encode())
+    file.chmod(mode)
+
+
 def write(file: str, content: bytes) -> None:
     """Write `content` to `file`, mode 0600; if that fails, what was there stays. A pipe or a device
     is written to directly. Raises OSError, naming `file`.

@@ -17,7 +17,7 @@ from typing import Any
 from memory_hooks.block import Block
 from memory_hooks.held import Held
 from memory_mcp.host import MAX_BYTES, MAX_PROMPT_CHARS, Host, asked_to_store, working_folder
-from memory_mcp.sessions import Session
+from memory_mcp.sessions import ClientSession
 from memory_semantic import AgentMemoryError, glance, limits
 
 from . import settings as amplifier
@@ -78,7 +78,7 @@ def _text(given: Mapping[str, Any], event: str) -> str:
     if event in STARTS and not glance.is_here(settings.config):
         return ""
     agent, _ = settings.agent()
-    session = Session(settings.config, agent, str(next(filter(None, named), "")))
+    session = ClientSession(settings.config, agent, str(next(filter(None, named), "")))
     if event in STARTS:
         session.shown = set()
     text = str(given.get("prompt") or "")[-MAX_PROMPT_CHARS:]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from memory_semantic import InputError, configured_agent, glance, limits
 
 from . import yaml_edit
-from .files import write
+from .files import rewrite
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage, Place
@@ -104,10 +104,7 @@ class Settings:
         if text is None:
             return None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            mode = path.stat().st_mode if path.exists() else 0o600
-            write(str(path), text.encode())
-            path.chmod(mode)
+            rewrite(path, text)
         except OSError:
             return None
         return path if load(None).config.items() >= values.items() else None

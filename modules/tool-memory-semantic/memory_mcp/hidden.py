@@ -14,7 +14,7 @@ from memory_hooks.settings import CaptureConfig
 
 from .host import MAX_PROMPT_CHARS, Host, asked_to_store, working_folder
 from .loop import Call, Fields, fields
-from .sessions import Session
+from .sessions import ClientSession
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Hooks:
 
     async def _new(self, prompt: str, key: str, folder: str | None) -> str:
         """What the session of this key is told that it was not shown yet."""
-        session = Session(self._config, self._agent, key)
+        session = ClientSession(self._config, self._agent, key)
         read, self._read = self._read, set()
         session.show(read if key == self._session else ())
         self._session = key

@@ -20,7 +20,7 @@ from memory_semantic.glance import root_of
 KEPT_SECONDS = 30 * 24 * 3600
 
 
-class Session:
+class ClientSession:
     """The session that its client calls `key`, with the memory of `agent` that `config` names.
     `shown` has the ids of memories without `mem-`.
     """

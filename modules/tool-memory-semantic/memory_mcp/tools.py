@@ -10,7 +10,7 @@ from memory_semantic.errors import InputError
 from memory_semantic.masking import mask
 from memory_semantic.tools import MemoryStoreTool, read_arguments
 
-from .loop import Call, Fields
+from .loop import Call, Fields, fields
 
 if TYPE_CHECKING:
     from memory_semantic import Stored
@@ -74,9 +74,5 @@ def agrees(call: Call) -> bool | None:
     answer = call.ask("elicitation/create", asked, PIN_SECONDS)
     if answer is None:
         raise InputError("The user did not answer whether this is a rule. Nothing was stored.")
-    content = answer.get("content")
-    return (
-        answer.get("action") == "accept"
-        and isinstance(content, dict)
-        and content.get("rule") is True
-    )
+    is_rule = fields(answer.get("content")).get("rule") is True
+    return answer.get("action") == "accept" and is_rule
