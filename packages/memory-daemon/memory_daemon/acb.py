@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from memory_semantic import mask
+from memory_semantic import estimate_tokens, mask
 from psycopg import errors
 from pydantic import Field
 
@@ -48,8 +48,8 @@ _NOW = """
     SELECT 'superseded by ' || superseded_by AS note, NULL AS title, superseded_by IS NOT NULL AS old
     FROM decisions WHERE c.kind = 'decision' AND decision_id = c.event_id
     UNION ALL
-    SELECT 'now ' || t.status, t.title, false FROM events e
-    JOIN tasks t ON task_id = e.content->'task'->>'task_id'
+    SELECT CASE WHEN t.event_id <> e.event_id THEN 'now ' || t.status END, t.title, false
+    FROM events e JOIN tasks t USING (task_id)
     WHERE c.kind = 'task_update' AND e.event_id = c.event_id) now ON true"""
 _IN_FORCE = f"""
   FROM decisions d JOIN chunks c ON chunk_id = decision_id || '.0'
@@ -218,7 +218,10 @@ class CreateHandoffPacket(Asked):
             tasks = await _rows(connection, _TASKS, asked)
             decisions = await _rows(connection, _FOUND, asked)
             recent = await _rows(connection, _RECENT, asked)
+            said = {"event_id": "", "heading": "note", "text": self.note or "(no note)", "refs": []}
+            said |= {"token_est": estimate_tokens(said["text"]) + 10, "note": "", "title": ""}
             sections = [
+                Section("note", [said]),
                 Section("tasks", tasks, SHARES["tasks"] * self.max_tokens),
                 Section("decisions", decisions, 2 * SHARES["decisions"] * self.max_tokens),
                 Section("recent", recent),

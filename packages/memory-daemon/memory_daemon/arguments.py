@@ -52,12 +52,16 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 class Decision(_Arguments):
     """Why it was decided."""
 
-    scope: Scope = Field(default="project", description="user and global: a rule, for you or for all")
+    scope: Scope = Field(
+        default="project", description="user and global: a rule, for you or for all"
+    )
     rationale: Reasons = []
     constraints: Reasons = []
     alternatives: Reasons = []
     consequences: Reasons = []
-    supersedes: Id | None = Field(default=None, description="event_id of the decision this one replaces")
+    supersedes: Id | None = Field(
+        default=None, description="event_id of the decision this one replaces"
+    )
 
 
 class Task(_Arguments):
@@ -79,7 +83,8 @@ class Event(_Arguments):
     actor_type: Literal["human", "agent", "tool"] = "agent"
     actor_id: Name | None = Field(default=None, description="who of several people, or which tool")
     channel: Channel | None = Field(
-        default=None, description="who may see it: private (only you), agent, team, public. Default: team"
+        default=None,
+        description="who may see it: private (only you), agent, team, public. Default: team",
     )
     sensitivity: Literal["none", "low", "high", "secret"] | None = None
     tags: Tags = []
@@ -90,8 +95,12 @@ class Event(_Arguments):
         pattern=_ONE_LINE,
         description="of an artifact: it is found by it, and kept whole",
     )
-    importance: float | None = Field(default=None, ge=0, le=1, description="less than is usual for a kind")
-    event_id: Id | None = Field(default=None, description="an id of your own: sent twice, recorded once")
+    importance: float | None = Field(
+        default=None, ge=0, le=1, description="less than is usual for a kind"
+    )
+    event_id: Id | None = Field(
+        default=None, description="an id of your own: sent twice, recorded once"
+    )
     decision: Decision | None = None
     task: Task | None = None
 
@@ -139,7 +148,9 @@ class Asked(_Arguments):
 
     tenant_id: Name | None = Field(default=None, description="not needed: your token says it")
     agent_id: Name | None = Field(default=None, description="not needed: your token says it")
-    channel: Channel | None = Field(default=None, description="see what this channel sees; default: all")
+    channel: Channel | None = Field(
+        default=None, description="see what this channel sees; default: all"
+    )
 
     async def answer(self, call: Call) -> str:
         """The text of the answer. Raises Refused."""

@@ -101,7 +101,7 @@ def pack(
     used = estimate_tokens(longest) + estimate_tokens(END)
     counts: dict[str, int] = {}
     parts: list[str] = []
-    events: set[str] = set()
+    events: dict[str, None] = {}  # in order
     texts: set[str] = set()
     for section in sections:
         heading = f"\n# {section.name.capitalize()}\n{section.intro}"
@@ -119,7 +119,7 @@ def pack(
                 room, used = room - block.tokens, used + block.tokens
                 chosen.append(block)
                 texts.add(row["text"])
-        events.update(block.event_id for block in chosen)
+        events |= dict.fromkeys(block.event_id for block in chosen if block.event_id)
         counts[section.name] = len(chosen)
         if chosen or section.intro:
             shown = reversed(chosen) if section.name == "recent" else chosen  # the newest last

@@ -34,24 +34,6 @@ _REACTIVATE = """
   UPDATE decisions d SET superseded_by = next.superseded_by FROM next
   WHERE (d.tenant_id, d.decision_id) = (next.tenant_id, next.decision_id)
     AND (next.superseded_by IS NULL OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
-_TOUCHED_TASKS = """
-  CREATE TEMP TABLE touched ON COMMIT DROP AS
-  SELECT DISTINCT tenant_id, content->'task'->>'task_id' AS task_id FROM events
-  WHERE kind = 'task_update' AND (tenant_id, event_id) IN (TABLE forgotten)"""
-# A task is as the updates that are left say.
-_RESTORE_TASKS = """
-  WITH updates AS (
-    SELECT *, content->'task'->>'task_id' AS task_id, nullif(content->'task'->>'title', '') AS title,
-      coalesce(content->>'text', content->>'excerpt_text') AS said
-    FROM events WHERE kind = 'task_update' AND (tenant_id, content->'task'->>'task_id') IN (TABLE touched)),
-  last AS (
-    SELECT tenant_id, (array_agg(event_id ORDER BY recorded_at DESC))[1] AS event_id, coalesce(
-      (array_agg(title ORDER BY recorded_at DESC) FILTER (WHERE title IS NOT NULL))[1],
-      left(split_part(ltrim((array_agg(said ORDER BY recorded_at))[1], E' \\n\\t'), E'\\n', 1), 200)) AS known_as
-    FROM updates GROUP BY tenant_id, task_id)
-  INSERT INTO tasks (tenant_id, task_id, event_id, ts, status, title, details, refs)
-  SELECT tenant_id, task_id, event_id, ts, content->'task'->>'status', known_as, left(said, 3000), refs
-  FROM last JOIN updates USING (tenant_id, event_id)"""
 
 
 async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> dict[str, int]:
@@ -76,14 +58,9 @@ async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) 
         gone = await (await connection.execute(f"SELECT {counts}".encode())).fetchone()
         if really:
             await connection.execute(_REACTIVATE.encode())
-            await connection.execute(_TOUCHED_TASKS)
-            await connection.execute(
-                "DELETE FROM tasks WHERE (tenant_id, task_id) IN (TABLE touched)"
-            )
             await connection.execute(
                 "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
             )
-            await connection.execute(_RESTORE_TASKS.encode())
     return gone or {}
 
 

@@ -29,7 +29,6 @@ HUMAN_IMPORTANCE = 0.6  # of a human's message
 OTHER_IMPORTANCE = 0.2
 SENSITIVITIES = ("none", "low", "high", "secret")
 SHARED_WORDS = 0.5  # of the shorter of two decisions that may contradict each other, by words alone
-TITLE_CHARS = 200
 NEAR_CHARS = 300  # of a decision that the answer shows
 
 Row = dict[str, Any]
@@ -43,8 +42,8 @@ def _insert(table: str, columns: str) -> bytes:
 
 _EVENT = _insert(
     "events",
-    "event_id session_id channel actor_type actor_id said_by to_agent kind sensitivity tags content"
-    " refs digest",
+    "event_id session_id channel actor_type actor_id said_by to_agent task_id kind sensitivity tags"
+    " content refs digest",
 )
 _CHUNK = (
     "chunk_id event_id session_id kind channel sensitivity actor_id tags refs heading text"
@@ -54,13 +53,6 @@ _CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", 
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta refs")
 _DECISION = _insert(
     "decisions", "decision_id scope decision rationale constraints alternatives consequences refs"
-)
-_TASK = (
-    _insert("tasks", "task_id event_id status title details refs")
-    + b"""
-  ON CONFLICT (tenant_id, task_id) DO UPDATE SET event_id = excluded.event_id, ts = excluded.ts,
-    status = excluded.status, details = excluded.details, refs = excluded.refs,
-    title = coalesce(nullif(%(given_title)s, ''), tasks.title)"""
 )
 # Calls that touch the same ids go one after the other, and lock them in the same order, so that
 # they do not block each other.
@@ -75,7 +67,7 @@ _FORMER_DECISION = f"""
   WHERE decision_id = %(supersedes)s AND status = 'active'"""
 _FORMER_TASK = f"""
   SELECT e.channel, e.sensitivity, e.actor_id, 'project' AS scope, {_SEEN} FROM tasks
-  JOIN events e USING (event_id) WHERE task_id = %(task_id)s"""
+  JOIN events e USING (event_id) WHERE tasks.task_id = %(task_id)s"""
 _SUPERSEDE = "UPDATE decisions SET superseded_by = %(event_id)s WHERE decision_id = %(supersedes)s"
 _NEAR = f"""
   SELECT decision_id AS event_id, left(decision, {NEAR_CHARS}) AS text FROM (
@@ -103,7 +95,9 @@ class RecordEvent(Asked):
         rows: list[Row] = []
         for number, event in enumerate(self.events, start=1):
             with _named(event, number, len(self.events)):
-                rows.append(await asyncio.to_thread(_row, event, call.access, self.session_id, self.channel))
+                rows.append(
+                    await asyncio.to_thread(_row, event, call.access, self.session_id, self.channel)
+                )
         async with call.database.transaction(call.access.tenant) as connection:
             return await record(connection, call, self.events, rows)
 
@@ -173,8 +167,6 @@ def _row(event: Event, access: Access, session: str, usual_channel: Channel | No
     said = text
     if reasons := rest["decision"]:
         said = "\n".join([text, *_reasons(reasons)])
-    if rest["task"] and rest["task"]["title"]:
-        said = f"{rest['task']['title']}\n{text}"
     pieces, whole = excerpt(said, event.kind, event_id)
     usual = USUAL_IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
@@ -266,10 +258,6 @@ async def _record(connection: Connection, call: Call, event: Event, row: Row) ->
         meta = Jsonb({"name": row["name"]})
         artifact = {"artifact_id": row["event_id"], "kind": kind, "meta": meta}
         await connection.execute(_ARTIFACT, row | artifact)
-    if row["task"]:
-        title = row["task"]["title"] or row["text"].strip().splitlines()[0][:TITLE_CHARS]
-        task = row | row["task"] | {"title": title, "given_title": row["task"]["title"]}
-        await connection.execute(_TASK, task | {"details": row["text"][:CHUNK_CHARS]})
     if not decision:
         return None
     decided = row | decision | {"decision_id": row["event_id"], "decision": row["text"]}

@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS events (
   ts timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it happened; was told
   session_id text NOT NULL, channel text NOT NULL, actor_type text NOT NULL,
   actor_id text NOT NULL, said_by text NOT NULL, -- the agent that recorded it; who said it, or which tool
-  to_agent text, -- whom a handoff is for
+  to_agent text, task_id text COLLATE "C", -- whom a handoff is for; which task an update is about
   kind text NOT NULL, sensitivity text NOT NULL, tags text[] NOT NULL, content jsonb NOT NULL, refs text[] NOT NULL,
   digest bytea NOT NULL, -- tells an event sent again from another with the same id
   PRIMARY KEY (tenant_id, event_id)); -- so that no tenant can take another's ids
@@ -45,6 +45,7 @@ CREATE INDEX IF NOT EXISTS events_session ON events (tenant_id, session_id, ts);
 CREATE INDEX IF NOT EXISTS events_tags ON events USING gin (tags);
 CREATE INDEX IF NOT EXISTS events_content ON events USING gin (content jsonb_path_ops);
 CREATE INDEX IF NOT EXISTS events_handoffs ON events (tenant_id, to_agent, ts) WHERE to_agent IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_tasks ON events (tenant_id, task_id, recorded_at DESC) WHERE task_id IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS chunks (
   tenant_id text NOT NULL, chunk_id text COLLATE "C" NOT NULL, event_id text COLLATE "C" NOT NULL,
@@ -72,11 +73,13 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE INDEX IF NOT EXISTS decisions_status ON decisions (tenant_id, status, ts DESC);
 CREATE INDEX IF NOT EXISTS decisions_refs ON decisions USING gin (refs);
 
-CREATE TABLE IF NOT EXISTS tasks ( -- as its latest update says
-  tenant_id text NOT NULL, task_id text COLLATE "C" NOT NULL, event_id text COLLATE "C" NOT NULL, ts timestamptz NOT NULL,
-  status text NOT NULL, title text NOT NULL, details text NOT NULL, refs text[] NOT NULL,
-  PRIMARY KEY (tenant_id, task_id), FOREIGN KEY (tenant_id, event_id) REFERENCES events ON DELETE CASCADE);
-CREATE INDEX IF NOT EXISTS tasks_event ON tasks (tenant_id, event_id);
+-- A task is as its latest update says; its title is the last that was given, or how the update begins.
+CREATE OR REPLACE VIEW tasks WITH (security_invoker = true) AS
+  SELECT tenant_id, task_id, event_id, ts, content->'task'->>'status' AS status, coalesce(
+    (SELECT content->'task'->>'title' FROM events t WHERE (t.tenant_id, t.task_id) = (last.tenant_id, last.task_id)
+       AND content->'task'->>'title' <> '' ORDER BY recorded_at DESC LIMIT 1), left(split_part(details, E'\n', 1), 200)) AS title, details, refs
+  FROM (SELECT DISTINCT ON (tenant_id, task_id) *, ltrim(coalesce(content->>'text', content->>'excerpt_text')) AS details
+        FROM events WHERE task_id IS NOT NULL ORDER BY tenant_id, task_id, recorded_at DESC) last;
 
 CREATE TABLE IF NOT EXISTS artifacts ( -- what is shown as an excerpt, or has a name
   tenant_id text NOT NULL, artifact_id text COLLATE "C" NOT NULL, ts timestamptz NOT NULL, kind text NOT NULL,
@@ -86,14 +89,14 @@ CREATE TABLE IF NOT EXISTS artifacts ( -- what is shown as an excerpt, or has a 
 -- The second wall between tenants. Not FORCE: the owner, who searches on behalf of the serving role,
 -- could then use neither the index on words nor the statistics.
 DO $$ DECLARE name text; BEGIN
-  FOREACH name IN ARRAY ARRAY['events', 'chunks', 'decisions', 'tasks', 'artifacts'] LOOP
+  FOREACH name IN ARRAY ARRAY['events', 'chunks', 'decisions', 'artifacts'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('DROP POLICY IF EXISTS one_tenant ON %I', name);
     EXECUTE format('CREATE POLICY one_tenant ON %I USING (tenant_id = current_setting(''app.tenant'', true))', name);
     EXECUTE format('GRANT SELECT, INSERT ON %I TO memory_daemon', name);
   END LOOP; END $$;
 GRANT UPDATE (superseded_by) ON decisions TO memory_daemon;
-GRANT UPDATE ON tasks TO memory_daemon;
+GRANT SELECT ON tasks TO memory_daemon;
 GRANT USAGE ON SCHEMA memory TO memory_daemon;
 
 -- Meaning, where there is pgvector; elsewhere nothing is near to anything.
