@@ -35,14 +35,17 @@ def embedded(home: Path) -> Iterator[str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         raise Refused(_CANNOT.format(home, error.strerror)) from error
-    with lock, subprocess.Popen(
-        ["/bin/sh", _SCRIPT, home, Path(package.origin).parent],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        pass_fds=[lock.fileno()],  # until it runs, or until what a killed process began is over
-        start_new_session=True,  # Ctrl-C goes to the daemon
-    ) as script:
+    with (
+        lock,
+        subprocess.Popen(
+            ["/bin/sh", _SCRIPT, home, Path(package.origin).parent],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=[lock.fileno()],  # until it runs, or until what a killed process began is over
+            start_new_session=True,  # Ctrl-C goes to the daemon
+        ) as script,
+    ):
         assert script.stdout
         if (said := script.stdout.readline().strip()) != "ready":
             raise Refused(_CANNOT.format(home, said))
