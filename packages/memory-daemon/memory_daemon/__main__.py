@@ -1,25 +1,22 @@
 """The command `agent-memory-daemon`."""
 
 import asyncio
+import functools
 import logging
+import os
+import secrets
 import signal
-import socket
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import astuple
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
-from memory_semantic import plain
 
-# By whole names: a process that masks a large event imports this file on its own.
-from memory_daemon import upkeep
-from memory_daemon.access import CHANNELS, Access, Channel, Tokens
-from memory_daemon.arguments import Call
-from memory_daemon.database import Database
-from memory_daemon.embedded import database_of
-from memory_daemon.settings import BUNDLE_TOKENS, MIN_BUNDLE_TOKENS, Refused, Settings
+from .database import CHANNELS, Access, Channel, Connection, Refused, owner, sha256
+from .embedded import embedded
+from .forget import forgotten
 
 _FIRST_TOKEN = """
 Here is a token for the tenant "default" and its agent "default". It will not be shown again:
@@ -30,34 +27,71 @@ For example, in Claude Code:
 
   claude mcp add --transport http memory {url} --header "Authorization: Bearer {token}"
 """
-_T = TypeVar("_T")
+# PostgreSQL refuses to run as root, and the user it runs as instead cannot enter root's home.
+_HOME = "~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemon"
+_TOKENS = """
+  SELECT left(encode(sha256, 'hex'), 8), tenant_id, agent, channel, made::date::text,
+    CASE WHEN may_rule THEN 'may rule' ELSE '' END FROM tokens ORDER BY made"""
+_REVOKE = "DELETE FROM tokens WHERE starts_with(encode(sha256, 'hex'), %s)"
 
 
 @click.group()
-def cli() -> None:
+@click.option("--dsn", envvar="MEMORY_DAEMON_DSN", help="Your PostgreSQL, 15 to 18.")
+@click.option(
+    "--home",
+    envvar="MEMORY_DAEMON_HOME",
+    type=click.Path(path_type=Path),
+    default=_HOME,
+    show_default=True,
+    help="Without --dsn: where the embedded PostgreSQL keeps its data.",
+)
+@click.pass_context
+def cli(context: click.Context, dsn: str | None, home: Path) -> None:
     """Record what agents do, and answer from it: an MCP server over PostgreSQL."""
-
-
-@cli.command("serve")
-def serve_command() -> None:
-    """Serve the tools over HTTP, with an embedded PostgreSQL unless MEMORY_DAEMON_DSN is set."""
-    from memory_daemon.server import serve  # loads the MCP SDK, which others do not need
-
-    settings = Settings()
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, lambda *_: sys.exit())  # so that the database stops too
+    logging.basicConfig(format="%(message)s")
+    context.obj = nullcontext(dsn) if dsn else embedded(home.expanduser().absolute())
+
+
+def _with_dsn(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    @click.pass_obj
+    @functools.wraps(work)
+    def run(database: Any, **options: Any) -> None:
+        async def working(dsn: str) -> None:
+            await work(dsn, **options)
+
+        with database as dsn:
+            asyncio.run(working(dsn))
+
+    return run
+
+
+@cli.command()
+@click.option("--host", envvar="MEMORY_DAEMON_HOST", default="127.0.0.1", show_default=True)
+@click.option("--port", envvar="MEMORY_DAEMON_PORT", default=8765, show_default=True)
+@click.option(
+    "--allow-host",
+    "hosts",
+    envvar="MEMORY_DAEMON_ALLOWED_HOSTS",
+    multiple=True,
+    help="A name by which other machines reach it.",
+)
+@_with_dsn
+async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
+    """Serve the tools over HTTP."""
+    from . import server  # loads the MCP SDK, which other commands do not need
+
+    async with owner(dsn) as connection:
+        known = (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount
+        first = "" if known else await _make(connection, Access())
 
     def ready(url: str) -> None:
-        tokens = Tokens(settings.tokens)
-        if not tokens.all():
-            print(
-                _FIRST_TOKEN.format(token=tokens.make(Access("default", agent="default")), url=url)
-            )
+        if first:
+            print(_FIRST_TOKEN.format(token=first, url=url))
         print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
 
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("memory_daemon").setLevel(logging.INFO)
-    asyncio.run(serve(settings, ready))
+    await server.serve(dsn, host, port, [*hosts], ready)
 
 
 @cli.command()
@@ -65,70 +99,18 @@ def serve_command() -> None:
 @click.option("--event", metavar="ID")
 @click.option("--session", metavar="ID")
 @click.option("--tag")
-@click.option("--before", metavar="TIME", help="A date, or 30d for older than 30 days.")
+@click.option("--before", metavar="TIME", help="Recorded before a date, or 30d: 30 days ago.")
+@click.option("--not-in-force", is_flag=True, help="Not active decisions, nor unfinished tasks.")
 @click.option("--yes", is_flag=True, help="Forget them. Without this, only count them.")
-def forget(yes: bool, **by: str | None) -> None:
+@_with_dsn
+async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> None:
     """Delete the events that match all options, and everything derived from them."""
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
-    counts = _with_database(lambda dsn: upkeep.forget(dsn, given, really=yes))
-    done, ask = "Forgotten, and verified to be gone: ", "With --yes, this would be forgotten: "
+    counts = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
     rows = ", ".join(f"{count} {table}" for table, count in counts.items())
-    print(f"{done if yes else ask}{rows}.")
-
-
-_TENANT = click.option("--tenant", default="default", show_default=True)
-_CHANNEL = click.option("--channel", type=click.Choice(CHANNELS), default="team", show_default=True)
-
-
-@cli.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--agent", help="Whose they are, instead of amplifier or claude-code.")
-@_TENANT
-@_CHANNEL
-def import_command(
-    paths: tuple[Path, ...], agent: str | None, tenant: str, channel: Channel
-) -> None:
-    """Record what Amplifier's events.jsonl and Claude Code's transcripts hold, with its times.
-
-    PATHS are files, or folders of them. What is recorded already is not recorded again.
-    """
-    from memory_daemon import transfer
-
-    files = transfer.files_in(paths)
-    done, left_out = _with_call(tenant, lambda call: transfer.bring_in(files, call, channel, agent))
-    counts = ", ".join(f"{done[each]:,} {each}" for each in ("recorded", "known", "secrets masked"))
-    print(f"{len(files):,} files: {counts}. Agents of {tenant} see them on channel {channel}.")
-    for name, count in left_out.most_common():
-        print(f"  left out {count:>9,}  {plain(str(name)[:200])}")  # a file's own words
-
-
-@cli.command()
-@click.option("--agent", default="", help="With --channel private: whose.")
-@_TENANT
-@_CHANNEL
-def export(agent: str, tenant: str, channel: Channel) -> None:
-    """Print decisions and tasks as Markdown: those that --channel may see."""
-    from memory_daemon import transfer
-
-    print(_with_call(tenant, lambda call: transfer.written_out(call, channel, agent)), end="")
-
-
-def _with_call(tenant: str, work: Callable[[Call], Awaitable[_T]]) -> _T:
-    async def run(dsn: str) -> _T:
-        async with Database(dsn) as database:
-            return await work(Call(database, Access(tenant)))
-
-    return _with_database(run)
-
-
-def _with_database(work: Callable[[str], Awaitable[_T]]) -> _T:
-    async def run() -> _T:
-        async with database_of(Settings()) as dsn:
-            return await work(dsn)
-
-    return asyncio.run(run())
+    print(f"{'Forgotten: ' if yes else 'With --yes, this would be forgotten: '}{rows}.")
 
 
 @cli.group()
@@ -136,59 +118,51 @@ def token() -> None:
     """Make, list and revoke the tokens of clients."""
 
 
-@token.command("make")
-@_TENANT
-@click.option(
-    "--agent", help="Whose private events it records and sees.  [default: the tenant's name]"
-)
+@token.command()
+@click.option("--tenant", default="default", show_default=True)
+@click.option("--agent", default="default", show_default=True, help="Who records and asks.")
 @click.option(
     "--channel",
     type=click.Choice(CHANNELS),
     default="private",
-    help="The widest channel it may use.",
+    show_default=True,
+    help="The widest channel that it may use.",
 )
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(MIN_BUNDLE_TOKENS, BUNDLE_TOKENS),
-    default=BUNDLE_TOKENS,
-    help="The largest bundle it may get.",
-)
-def token_make(tenant: str, agent: str | None, channel: Channel, max_tokens: int) -> None:
+@click.option("--may-rule", is_flag=True, help="It may make rules for all (scope global).")
+@_with_dsn
+async def make(dsn: str, tenant: str, agent: str, channel: Channel, may_rule: bool) -> None:
     """Make a token and print it. It will not be shown again."""
-    print(Tokens(Settings().tokens).make(Access(tenant, channel, max_tokens, agent or tenant)))
+    async with owner(dsn) as connection:
+        made = await _make(connection, Access(tenant, agent, channel, may_rule))
+    print(made)
+
+
+async def _make(connection: Connection, access: Access) -> str:
+    made = f"mem_{secrets.token_urlsafe(32)}"
+    insert = "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)"
+    await connection.execute(insert, [sha256(made), *access])
+    return made
 
 
 @token.command("list")
-def token_list() -> None:
-    """Print each token's id, tenant, widest channel, largest bundle and agent."""
-    for digest, access in Tokens(Settings().tokens).all().items():
-        print(digest[:8], *astuple(access))
+@_with_dsn
+async def list_(dsn: str) -> None:
+    """Print each token's id, tenant, agent, widest channel, day, and whether it may make rules."""
+    async with owner(dsn) as connection:
+        for row in await (await connection.execute(_TOKENS)).fetchall():
+            print(*row.values())
 
 
-@token.command("revoke")
+@token.command()
 @click.argument("id")
-def token_revoke(id: str) -> None:
+@_with_dsn
+async def revoke(dsn: str, id: str) -> None:
     """Revoke a token. A running daemon refuses it at once."""
-    Tokens(Settings().tokens).revoke(id)
+    async with owner(dsn) as connection:
+        gone = (await connection.execute(_REVOKE, [id])).rowcount
+        if gone != 1:
+            raise Refused(f"{gone} tokens begin with {id}. No token was revoked.")
     print(f"Revoked {id}.")
-
-
-@cli.command()
-def doctor() -> None:
-    """Check that all is well. The exit code is 1 if anything is not."""
-    settings = Settings()
-    where = f"{settings.host}, port {settings.port}"
-    try:
-        socket.create_connection((settings.host, settings.port), 1).close()
-        print(f"ok      something listens on {where}")
-    except OSError:
-        print(
-            f"note    no daemon listens on {where}: agent-memory-daemon serve starts it", flush=True
-        )
-    findings = _with_database(lambda dsn: upkeep.examine(settings, dsn))
-    for finding, well in findings.items():
-        print("ok     " if well else "PROBLEM", finding)
-    sys.exit(not all(findings.values()))
 
 
 def main() -> None:

@@ -1,205 +1,267 @@
 """The one write path: events become rows, in one transaction."""
 
+import asyncio
+import hashlib
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
-from memory_semantic import estimate_tokens
+from memory_semantic import estimate_tokens, mask, mask_all
 from psycopg.types.json import Jsonb
-from pydantic import Field
+from pydantic import Field, PrivateAttr
+from ulid import ULID
 
-from .arguments import Asked, Call, Decision, Event, Kind, Name
-from .database import Connection, retried
-from .prepare import CHUNK_CHARS, Row, large, small
-from .settings import UNCHANGED, Refused
+from .arguments import Asked, Call, Event, Session
+from .bundle import cost, name
+from .database import CHANNELS, Access, Connection, Refused, common
+from .meaning import gist, vector
+
+CHUNK_CHARS = 3_000
+# The chunks of one event, from its beginning and from its end, where a text tells the outcome; a
+# longer text is kept whole as an artifact.
+FIRST_CHUNKS, LAST_CHUNKS = 6, 2
+HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
+USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
+HUMAN_IMPORTANCE = 0.6  # of a human's message
+OTHER_IMPORTANCE = 0.2
+SENSITIVITIES = ("secret", "high", "low", "none")  # as CHANNELS, the most visible last
+REASONS = ("rationale", "constraints", "alternatives", "consequences")
+# Two decisions may contradict each other if their cosine is .35 or more, as in the personal memory;
+# or if one has half of the other's words, by rarity. Both as weighed by the search.
+ALIKE_BY_MEANING, ALIKE_BY_WORDS = 0.35 * 0.4, 0.5 * 0.6
+
+Row = dict[str, Any]
 
 
 def _insert(table: str, columns: str) -> bytes:
-    names = f"tenant_id ts channel sensitivity actor_id refs {columns}".split()
+    names = f"tenant_id ts {columns}".split()
     values = ", ".join(f"%({name})s" for name in names)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})".encode()
 
 
 _EVENT = _insert(
     "events",
-    "event_id session_id actor_type kind tags content request_hash said_by task to_agent",
+    "event_id session_id channel actor_type actor_id said_by to_agent task_id kind sensitivity tags"
+    " content refs digest",
 )
-_SAME = "SELECT FROM events WHERE event_id = %(event_id)s AND request_hash = %(request_hash)s"
-_CHUNK = "event_id session_id actor_type kind tags chunk_id token_est importance text said_by"
+_CHUNK = (
+    "chunk_id event_id session_id kind channel sensitivity actor_id tags refs heading text"
+    " token_est importance gist"
+)
 _CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", " embedding"))
-_ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta")
-_INHERITED = """
-  SELECT channel FROM decisions WHERE decision_id = %(supersedes)s
-    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)
-  UNION ALL SELECT channel FROM tasks WHERE task_id = %(task_id)s
-    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
+_ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta refs")
+_DECISION = _insert(
+    "decisions", "decision_id scope decision rationale constraints alternatives consequences refs"
+)
 # Calls that touch the same ids go one after the other, and lock them in the same order, so that
-# they do not block each other: PostgreSQL needs a second to notice that.
+# they do not block each other.
 _IN_TURN = """
   SELECT pg_advisory_xact_lock(id) FROM (
     SELECT DISTINCT hashtextextended(%s || ' ' || id, 0) AS id
     FROM unnest(%s::text[]) id ORDER BY 1) ids"""
-_DECISION = _insert(
-    "decisions",
-    "decision_id decision scope rationale constraints alternatives consequences",
-)
-_SUPERSEDE = """
-  UPDATE decisions SET status = 'superseded', superseded_by = %(event_id)s
-  WHERE decision_id = %(supersedes)s AND decision_id <> %(event_id)s AND status = 'active'
-    AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)"""
-_TASK = (
-    _insert("tasks", "task_id event_id status title details")
-    + b"""
-  ON CONFLICT (tenant_id, task_id) DO UPDATE SET event_id = excluded.event_id, ts = excluded.ts,
-    status = excluded.status, details = excluded.details, refs = excluded.refs,
-    title = coalesce(nullif(%(given_title)s, ''), tasks.title), channel = excluded.channel,
-    sensitivity = excluded.sensitivity, actor_id = excluded.actor_id
-  WHERE visible(tasks.channel, tasks.sensitivity, tasks.actor_id, %(reach)s, %(actor_id)s)"""
-)
+_KNOWN = "SELECT event_id, digest FROM events WHERE event_id = ANY(%s)"
+_FORMER = """
+  SELECT e.channel, e.sensitivity, e.actor_id, coalesce(d.scope, 'project') AS scope,
+    visible(e.channel, e.sensitivity, e.actor_id, %(reach)s, %(actor_id)s) AS seen
+  FROM events e LEFT JOIN decisions d ON decision_id = event_id
+  WHERE event_id = coalesce(
+    (SELECT decision_id FROM decisions WHERE decision_id = %(supersedes)s AND status = 'active'),
+    (SELECT event_id FROM tasks WHERE task_id = %(task_id)s))"""
+_SUPERSEDE = "UPDATE decisions SET superseded_by = %(event_id)s WHERE decision_id = %(supersedes)s"
+_NEAR = f"""
+  SELECT event_id, decision AS text FROM find(%(text)s, %(reach)s, %(actor_id)s, 0, %(vector)s, 0,
+    '{{}}', ARRAY(SELECT decision_id || '.0' FROM decisions WHERE status = 'active'
+      AND scope = %(scope)s ORDER BY ts DESC LIMIT 1000)) JOIN chunks USING (chunk_id)
+  JOIN decisions ON decision_id = event_id
+  WHERE by_meaning >= {ALIKE_BY_MEANING} OR by_words >= {ALIKE_BY_WORDS} ORDER BY nth LIMIT 1"""
 
 
-class RecordEvent(Event, Asked):
+class RecordEvent(Asked):
     """Record what happened, as it happens: messages, tool calls and results, decisions, task
-    updates. Answered once it is stored. What is long is kept whole and shown as an excerpt. Give
-    kind and text for one event, or up to 100 in events."""
+    updates. Answered once all of them are stored; if one is refused, none is. What is long is kept
+    whole and shown as an excerpt."""
 
-    session_id: Name = Field(description="the conversation; the same in all its calls")
-    kind: Kind = "message"
-    events: list[Event] = Field([], max_length=100)
-    _to_agent: str | None = None
-
-    def _check(self) -> None:
-        if not self.events:
-            super()._check()
-        elif self.text or self.content is not None:
-            raise ValueError("give text or events, not both")
+    session_id: Session
+    events: list[Event] = Field(min_length=1, max_length=100)
+    _to_agent: str | None = PrivateAttr(default=None)
 
     def to(self, agent: str) -> "RecordEvent":
-        """This event as a handoff for `agent`."""
+        """These events as a handoff for `agent`."""
         self._to_agent = agent
         return self
 
     async def answer(self, call: Call) -> str:
-        """A line of JSON for each event. All of them are recorded, or none. Raises Refused."""
-        events = self.events or [self]
-        told = [self._told(call, event) for event in events]
-        rows: list[Row] = []
-        prepared = zip(events, told, await small(events, told), strict=True)
-        for number, (event, about, row) in enumerate(prepared, start=1):
-            with _named(event, number, len(events)):
-                row = row or await large(event, about)
-                vectors = call.meaning and await call.meaning.vectors(row["chunks"])
-                rows.append(row | {"vectors": vectors or [None] * len(row["chunks"])})
-
-        @retried
-        async def record() -> list[Row]:
-            recorded, chunks = [], list[Row]()
-            async with call.database.transaction(call.access.tenant) as connection:
-                ids = [id for event in events for id in _ids(event)]
-                if ids:
-                    await connection.execute(_IN_TURN.encode(), [call.access.tenant, ids])
-                for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
-                    with _named(event, number, len(events)):
-                        recorded.append(await _record(connection, dict(row), chunks))
-                plain = [chunk for chunk in chunks if not chunk["embedding"]]
-                embedded = [chunk for chunk in chunks if chunk["embedding"]]
-                if plain:  # all in one go
-                    await connection.cursor().executemany(_CHUNK, plain)
-                if embedded:
-                    await connection.cursor().executemany(_CHUNK_WITH_VECTOR, embedded)
-            return recorded
-
-        return "\n".join(json.dumps(each) for each in await record())
-
-    def _told(self, call: Call, event: Event) -> Row:
-        given = event.channel or self.channel
-        return {
-            "tenant_id": call.access.tenant,
-            "session_id": self.session_id,
-            "actor_id": self.agent_id,
-            "to_agent": self._to_agent,
-            "channel": call.access.recorded_on(given),
-            "inherits": given is None,
-            "reach": call.access.channel,  # for what it supersedes or updates
-        }
+        """A line of JSON for each event. Raises Refused."""
+        rows = [await asyncio.to_thread(_row, event) for event in self.events]
+        told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
+        told |= {"session_id": self.session_id, "to_agent": self._to_agent}
+        answers: list[str] = []
+        async with call.database.transaction(call.access.tenant) as connection:
+            known = await _known(connection, call.access.tenant, rows)
+            async with connection.pipeline():
+                for number, (event, row) in enumerate(zip(self.events, rows, strict=True), start=1):
+                    row |= told | {"channel": event.channel or self.channel}
+                    try:
+                        answers.append(json.dumps(await _record(connection, call, row, known)))
+                    except Refused as error:
+                        given = f" ({event.event_id})" if event.event_id else ""
+                        which = f"Event {number} of {len(rows)}{given}: " if len(rows) > 1 else ""
+                        raise Refused(f"{which}{error}") from error
+        return "\n".join(answers)
 
 
-def _ids(event: Event) -> list[str]:
-    given = (
-        event.event_id,
-        event.task and event.task.task_id,
-        event.decision and event.decision.supersedes,
-    )
-    return [id for id in given if id]
+async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[str, bytes]:
+    # The digests of those of `rows` that are recorded already. No other call can add one meanwhile.
+    ids = [row[id] for row in rows for id in ("given_id", "supersedes", "task_id") if row[id]]
+    if not ids:
+        return {}
+    await connection.execute(_IN_TURN.encode(), [tenant, ids])
+    found = await (await connection.execute(_KNOWN.encode(), [ids])).fetchall()
+    return {row["event_id"]: row["digest"] for row in found}
 
 
-@contextmanager
-def _named(event: Event, number: int, of: int) -> Iterator[None]:
-    try:
-        yield
-    except Refused as error:
-        name = f" ({event.event_id})" if event.event_id else ""
-        if of == 1:
-            raise
-        about = str(error).removeprefix(UNCHANGED).strip()
-        raise Refused(f"{UNCHANGED} Event {number} of {of}{name}: {about}") from error
-
-
-async def _record(connection: Connection, row: Row, chunks: list[Row]) -> Row:
-    # Its chunks are added to `chunks`, which are inserted after all events.
-    event_id = row["event_id"]
-    task, supersedes = row["task"] or {}, (row["decision"] or {}).get("supersedes")
-    if row["inherits"] and (task or supersedes):
-        asked = row | {"supersedes": supersedes, "task_id": task.get("task_id")}
-        if found := await (await connection.execute(_INHERITED.encode(), asked)).fetchone():
-            row["channel"] = found["channel"]
-    row["task"] = Jsonb(task) if task else None
-    inserted = await connection.execute(_EVENT + b" ON CONFLICT DO NOTHING", row)
-    if inserted.rowcount:
-        chunks += _chunks(row)
-        await _record_parts(connection, row | {"task": task})
-    elif not (await connection.execute(_SAME, row)).rowcount:
-        raise Refused(
-            f"{UNCHANGED} Another event has the event_id {event_id}. Give this one a different id, "
-            "or none."
-        )
-    return {
+def _row(event: Event) -> Row:
+    """What is stored of an event, with its secrets masked."""
+    text, in_text = mask(event.text)
+    given = event.model_dump(include={"tags", "refs", "name", "actor_id", "decision", "task"})
+    rest, in_rest = mask_all(given)
+    decision, task = rest["decision"] or {}, rest["task"] or {}
+    row = event.model_dump(include={"kind", "actor_type", "sensitivity"}) | rest
+    digest = json.dumps([row, text, event.channel], sort_keys=True)
+    reasons = [f"{name}: {'; '.join(decision[name])}" for name in REASONS if decision.get(name)]
+    event_id = event.event_id or str(ULID())
+    pieces, whole = excerpt("\n".join([text, *reasons]), event.kind, event_id)
+    usual = USUAL_IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
+    if event.kind == "message" and event.actor_type == "human":
+        usual = HUMAN_IMPORTANCE
+    shown = [each for each in pieces if each.strip() and event.sensitivity != "secret"]
+    return row | {
         "event_id": event_id,
-        "status": "recorded" if inserted.rowcount else "known",
-        "chunks": len(row["chunks"]),
-        "artifact_id": event_id if row["bytes"] is not None else None,
-        "masked_secrets": row["masked"],
+        "given_id": event.event_id,
+        "supersedes": decision.get("supersedes"),
+        "task_id": task.get("task_id"),
+        "said_by": rest["actor_id"] or "",
+        "ts": event.ts or datetime.now(UTC),
+        "content": {"text" if whole else "excerpt_text": "\n\n".join(pieces)}
+        | ({"task": task} if task else {}),
+        "digest": hashlib.sha256(digest.encode()).digest(),
+        "text": text,
+        "bytes": text.encode() if rest["name"] or not whole else None,
+        "chunks": [(each, estimate_tokens(each), vector(each), gist(each)) for each in shown],
+        "importance": min(usual, usual if event.importance is None else event.importance),
+        "masked": in_text + in_rest,
     }
 
 
-def _chunks(row: Row) -> list[Row]:
-    return [
-        row
-        | {"chunk_id": f"{row['event_id']}.{number}", "text": text, "embedding": vector}
-        | {"token_est": math.ceil(estimate_tokens(text))}
-        for number, (text, vector) in enumerate(zip(row["chunks"], row["vectors"], strict=True))
-    ]
+def excerpt(text: str, kind: str, event_id: str) -> tuple[list[str], bool]:
+    """The chunks by which a text is found and shown, and whether they are all of it.
+
+    A decision is one chunk, and so is a tool result: up to 4,000 characters and a line that says
+    how much is left out. Other text is cut at blank lines into up to 8 chunks of 3,000 characters.
+    """
+    pieces, first, last = [text], 1, 1
+    if kind == "tool_result" and len(text) > HEAD_CHARS + TAIL_CHARS:
+        pieces = [text[:HEAD_CHARS], text[HEAD_CHARS:-TAIL_CHARS], text[-TAIL_CHARS:]]
+    elif kind not in ("tool_result", "decision"):
+        pieces, first, last = _cut(text), FIRST_CHUNKS, LAST_CHUNKS
+    if len(pieces) <= first + last:
+        return pieces, True
+    missing = sum(map(len, pieces[first:-last]))
+    pieces[first - 1] += f"\n[{missing:,} characters left out: get_artifact {event_id}]\n"
+    shown = pieces[:first] + pieces[-last:]
+    return ["".join(shown)] if kind == "tool_result" else shown, False
 
 
-async def _record_parts(connection: Connection, row: Row) -> None:
-    event_id = row["event_id"]
-    if row["bytes"] is not None:
-        artifact = {"artifact_id": event_id, "kind": row["artifact_kind"]}
-        await connection.execute(_ARTIFACT, row | artifact)
-    if row["kind"] == "decision":
-        decided = row | (row["decision"] or Decision.model_validate({}).model_dump())
-        decided |= {"decision_id": event_id, "decision": row["text"]}
-        await connection.execute(_DECISION, decided)
-        changed = await connection.execute(_SUPERSEDE, decided)
-        if decided["supersedes"] and not changed.rowcount:
-            raise Refused(
-                f"{UNCHANGED} There is no active decision {decided['supersedes']} that you can see."
-                " query_decisions lists them."
-            )
-    if row["task"]:
-        title = row["task"]["title"] or row["text"].strip().splitlines()[0][:200]
-        task = row | row["task"] | {"title": title, "given_title": row["task"]["title"]}
-        changed = await connection.execute(_TASK, {**task, "details": row["text"][:CHUNK_CHARS]})
-        if not changed.rowcount:
-            raise Refused(f"{UNCHANGED} Task {task['task_id']} is another agent's.")
+def _cut(text: str) -> list[str]:
+    chunks = []
+    while len(text) > CHUNK_CHARS:
+        # At a blank line, else at a line's end, else at a space; never in the first third.
+        ends = (text.rfind(gap, CHUNK_CHARS // 3, CHUNK_CHARS) for gap in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), CHUNK_CHARS)
+        chunks.append(text[:end])
+        text = text[end:].lstrip("\n")
+    return [*chunks, text]
+
+
+async def _record(connection: Connection, call: Call, row: Row, known: dict[str, bytes]) -> Row:
+    id, decision, artifact = row["event_id"], row["decision"], row["bytes"] is not None
+    answer: Row = {"event_id": id, "status": "known", "chunks": len(row["chunks"])}
+    answer |= {"artifact_id": id if artifact else None, "masked_secrets": row["masked"]}
+    if known.get(id, row["digest"]) != row["digest"]:
+        raise Refused(
+            f"Another event has the event_id {id}. Give this one a different id, or none."
+        )
+    if id in known:
+        return answer
+    await _check(connection, call.access, row)
+    heading = _heading(row)
+    if decision and not row["supersedes"] and row["chunks"]:
+        asked = row | decision | {"vector": row["chunks"][0][2], "reach": call.access.channel}
+        near = await (await connection.execute(_NEAR.encode(), asked)).fetchone()
+        answer |= {"near": near} if near else {}
+    await connection.execute(_EVENT, row | {"content": Jsonb(row["content"])})
+    for number, (text, tokens, embedding, likeness) in enumerate(row["chunks"]):
+        refs = [row["name"], *row["refs"]] if row["name"] else row["refs"]
+        chunk = {"chunk_id": f"{id}.{number}", "heading": heading, "text": text, "refs": refs}
+        chunk |= {"token_est": math.ceil(cost(heading, text, refs, tokens))}
+        chunk |= {"embedding": embedding, "gist": likeness}
+        insert = _CHUNK_WITH_VECTOR if call.database.meaning else _CHUNK
+        await connection.execute(insert, row | chunk)
+    if artifact:
+        kind = "tool_output" if row["kind"] == "tool_result" else "blob"
+        kept = {"artifact_id": id, "kind": kind, "meta": Jsonb({"name": row["name"]})}
+        await connection.execute(_ARTIFACT, row | kept)
+    if decision:
+        decided = {"decision_id": id, "decision": row["text"]}
+        await connection.execute(_DECISION, row | decision | decided)
+        await connection.execute(_SUPERSEDE, row)
+    known[id] = row["digest"]
+    return answer | {"status": "recorded"}
+
+
+async def _check(connection: Connection, access: Access, row: Row) -> None:
+    # Who may rule; and what replaces something is at least as visible, if need be by inheriting.
+    scope = row["decision"]["scope"] if row["decision"] else "project"
+    former: Row | None = None
+    if row["supersedes"] or row["task_id"]:
+        found = await connection.execute(_FORMER.encode(), row | {"reach": access.channel})
+        former = await found.fetchone()
+    if row["supersedes"] and not (former and former["seen"]):
+        raise Refused(
+            f"There is no active decision {row['supersedes']} that you can see. query_decisions "
+            "lists them."
+        )
+    if former and not former["seen"]:
+        raise Refused(f"You may not see the task {row['task_id']}. Give yours another task_id.")
+    if former:
+        row["channel"] = row["channel"] or former["channel"]
+        row["sensitivity"] = row["sensitivity"] or former["sensitivity"]
+    row["channel"] = access.reach(row["channel"] or common("team", access.channel))
+    row["sensitivity"] = row["sensitivity"] or "none"
+    for what, order in (("channel", CHANNELS), ("sensitivity", SENSITIVITIES)):
+        if former and order.index(row[what]) < order.index(former[what]):
+            raise Refused(f"It would hide what it replaces, which has {what} {former[what]}.")
+    rules = {scope, former["scope"]} if former else {scope}
+    if "global" in rules and not access.may_rule:
+        raise Refused("This token may neither make nor end rules for all (scope global).")
+    if rules != {"project"} and row["actor_type"] == "tool":
+        raise Refused("A tool makes no rules, and ends none.")
+    if former and former["scope"] == "user" and former["actor_id"] != access.agent:
+        raise Refused("It is a rule of another agent.")
+
+
+def _heading(row: Row) -> str:
+    """What stands above an event's texts. What a client named appears as a name only."""
+    who = name(row["actor_id"])
+    if row["actor_type"] != "agent" or row["said_by"]:
+        who = f"{row['actor_type']} {name(row['said_by'])}".strip() + f" (by {who})"
+    facts = [f"{row['kind']} {row['event_id']} {row['ts'].astimezone(UTC):%Y-%m-%d %H:%M}Z {who}"]
+    facts += [f"session {name(row['session_id'])}", row["channel"]]
+    facts += [f"sensitivity {row['sensitivity']}"] if row["sensitivity"] != "none" else []
+    facts += [f"tags {' '.join(map(name, row['tags']))}"] if row["tags"] else []
+    facts += [f"scope {row['decision']['scope']}"] if row["decision"] else []
+    facts += [f"task {row['task_id']}, {row['task']['status']}"] if row["task"] else []
+    facts += [f"file {name(row['name'])}"] if row["name"] else []
+    facts += ["whole: get_artifact"] if row["bytes"] is not None else []
+    return ", ".join(facts)
