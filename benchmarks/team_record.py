@@ -269,7 +269,7 @@ def _result(call: str, area: str, source: Iterator[str], dice: random.Random) ->
         return "\n".join(
             f"2026-11-{dice.randint(10, 25)}T{dice.randint(0, 23):02}:{dice.randint(0, 59):02}Z"
             f" {area} request={dice.getrandbits(32):08x} status=200 ms={dice.randint(4, 180)}"
-            for _ in range(dice.randint(30, 120))
+            for _ in range(dice.randint(8, 40))
         )
     return next(source)
 
@@ -278,7 +278,7 @@ def _source() -> Iterator[str]:
     """Real files, as an agent reads them."""
     for file in sorted((Path(os.__file__).parent / "asyncio").glob("*.py")) * 9:
         text = file.read_text()
-        yield from (text[start : start + 6_000] for start in range(0, len(text), 6_000))
+        yield from (text[start : start + 3_000] for start in range(0, len(text), 3_000))
 
 
 def team_record() -> Iterator[tuple[str, str, list[Event]]]:

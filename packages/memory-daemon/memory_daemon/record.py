@@ -22,7 +22,13 @@ CHUNK_CHARS = 3_000
 # longer text is kept whole as an artifact.
 FIRST_CHUNKS, LAST_CHUNKS = 6, 2
 HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
-USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
+USUAL_IMPORTANCE = {
+    "decision": 0.9,
+    "task_update": 0.7,
+    "message": 0.5,
+    "artifact": 0.6,
+    "tool_result": 0.4,
+}
 HUMAN_IMPORTANCE = 0.6  # of a human's message
 OTHER_IMPORTANCE = 0.2
 SENSITIVITIES = ("secret", "high", "low", "none")  # as CHANNELS, the most visible last
