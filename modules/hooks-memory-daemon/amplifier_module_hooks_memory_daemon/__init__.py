@@ -1,6 +1,7 @@
 """Records a session with agent-memory-daemon, and puts a context bundle before its first prompt."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -76,7 +77,11 @@ class _Recorder:
 
     async def end(self) -> None:
         """Send what is pending; what is left when time is up is dropped with a warning."""
-        await asyncio.wait([self._start()], timeout=CALL_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CALL_SECONDS):
+                if self._sending:
+                    await self._sending
+                await self._send()
         if lost := self._lost + len(self._pending):
             logger.warning("%d events of this session were not recorded.", lost)
 
@@ -92,10 +97,9 @@ class _Recorder:
         if failed or "\n## " not in text:  # without a block it says nothing
             return None
         bundle = _FRAME.format(_TAG.sub("&lt;", text))
-        limit = self._session.injection_size_limit
-        if limit is not None and len(bundle) > limit:  # Amplifier would end the turn
+        if (limit := self._session.injection_size_limit) is not None and len(bundle) > limit:
             logger.warning("No bundle: set a max_tokens that fits injection_size_limit, %d.", limit)
-            return None
+            return None  # or Amplifier would end the turn
         return bundle
 
     def _tool(self, event: str, data: dict[str, Any]) -> None:
@@ -129,12 +133,8 @@ class _Recorder:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
             event |= {"kind": kind, "actor_type": actor_type, "text": text, **more}
             self._pending.append({**event, "event_id": uuid.uuid4().hex})
-            self._start()
-
-    def _start(self) -> asyncio.Task[None]:
-        if not self._sending or self._sending.done():
-            self._sending = asyncio.create_task(self._send())
-        return self._sending
+            if not self._sending or self._sending.done():
+                self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
         size = BATCH_EVENTS
