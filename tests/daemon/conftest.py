@@ -53,7 +53,7 @@ def tenant(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sam(daemon: DaemonProcess, tenant: str) -> Agent:
     """An agent with its own tenant."""
-    return daemon.agent(Access(tenant, agent="sam"))
+    return daemon.agent(Access(tenant))
 
 
 @pytest.fixture
