@@ -1,7 +1,9 @@
 """A real daemon in a separate process, and real clients for it."""
 
+import hashlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,7 +17,6 @@ import httpx2
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from memory_daemon.access import Access, Tokens
 
 TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
 TEST_DSN = os.environ.get("TEST_MEMORY_DAEMON_DSN", "")
@@ -33,7 +34,6 @@ class DaemonProcess:
             "MEMORY_DAEMON_PORT": "0",
             **{f"MEMORY_DAEMON_{name.upper()}": value for name, value in settings.items()},
         }
-        self.tokens = Tokens(home / "tokens.json")
         self.dsn = settings.get("dsn") or f"host={home}/postgres user=postgres dbname=postgres"
         self.started = ""
 
@@ -74,22 +74,27 @@ class DaemonProcess:
             found = connection.execute(query.encode(), values)
             return found.fetchall() if found.description else []
 
-    def make_old(self, agent: "Agent", event_id: str) -> None:
-        """Let an event have happened 300 days ago, for the search."""
+    def agent(
+        self,
+        tenant: str,
+        agent: str = "sam",
+        *,
+        channel: str = "private",
+        may_rule: bool = False,
+        mode: str = "auto",
+    ) -> "Agent":
+        """An agent with a new token, which is made by SQL because a command takes a second."""
+        token = f"mem_{secrets.token_urlsafe(32)}"
+        digest = hashlib.sha256(token.encode()).digest()
         self.sql(
-            "UPDATE chunks SET ts = ts - interval '300 days'"
-            " WHERE (tenant_id, event_id) = (%s, %s)",
-            agent.tenant,
-            event_id,
+            "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)",
+            *(digest, tenant, agent, channel, may_rule),
         )
-
-    def agent(self, access: Access, mode: str = "auto") -> "Agent":
-        """An agent with a new token that gives `access`."""
-        return Agent(self.url, self.tokens.make(access), access.tenant, mode)
+        return Agent(self.url, token, tenant, mode)
 
 
 class Agent:
-    """An agent called `sam`, in session `s1` unless a call says otherwise, with a real MCP client.
+    """An agent, in session `s1` unless a call says otherwise, with a real MCP client.
 
     It connects for each call; for many calls, use it with `async with`.
     """
@@ -111,7 +116,6 @@ class Agent:
         self._client = None
 
     async def call(self, tool: str, **arguments: Any) -> tuple[bool, str]:
-        arguments.setdefault("agent_id", "sam")
         if tool in ("record_event", "build_acb", "create_handoff_packet"):
             arguments.setdefault("session_id", "s1")
         if self._client:
@@ -135,9 +139,12 @@ class Agent:
         assert not well, text
         return text
 
-    async def record(self, text: str, kind: str = "message", **arguments: Any) -> dict[str, Any]:
+    async def record(
+        self, text: str, kind: str = "message", session_id: str = "s1", **fields: Any
+    ) -> dict[str, Any]:
         """Record one event; returns the answer."""
-        return json.loads(await self.ask("record_event", text=text, kind=kind, **arguments))
+        events = [{"text": text, "kind": kind, **fields}]
+        return json.loads(await self.ask("record_event", session_id=session_id, events=events))
 
     async def bundle(self, question: str, **arguments: Any) -> str:
         return await self.ask("build_acb", query_text=question, **arguments)

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import amplifier_module_hooks_memory_daemon as hook
 import pytest
-from memory_daemon.access import Access
 from memory_daemon_process import TEST_DSN, Agent, DaemonProcess
-from page_in_browser import browser  # noqa: F401
 from psycopg.conninfo import make_conninfo
 
 
@@ -53,7 +51,13 @@ def tenant(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sam(daemon: DaemonProcess, tenant: str) -> Agent:
     """An agent with its own tenant."""
-    return daemon.agent(Access(tenant))
+    return daemon.agent(tenant)
+
+
+@pytest.fixture
+def eve(daemon: DaemonProcess, tenant: str) -> Agent:
+    """Another agent of sam's tenant."""
+    return daemon.agent(tenant, "eve")
 
 
 @pytest.fixture

@@ -1,52 +1,74 @@
-"""The database: migrations, the pool, and transactions that see only one tenant."""
+"""The database: its schema, the pool, who a token stands for, transactions that see one tenant."""
 
+import hashlib
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, Self, get_args
 
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, class_row, dict_row
 from psycopg_pool import AsyncConnectionPool
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
-
-from .settings import UNCHANGED, Refused
 
 POOL_SIZE = 16
 WAIT_SECONDS = 5  # for a connection, and for the database to finish a statement
-ROLE, *MIGRATIONS, SEARCH = sorted(
-    files("memory_daemon").joinpath("migrations").iterdir(), key=lambda file: file.name
-)
+UNCHANGED = "Nothing was recorded or changed."
+LATER = "Try again later."  # the end of what is said of a call that may succeed then
+
+Channel = Literal["private", "agent", "team", "public"]  # each sees what those after it see
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
+Connection = AsyncConnection[DictRow]
+
+# The role that serves sees one tenant at a time, and deletes nothing. Roles are not part of a dump.
+_ROLE = """
+  DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_daemon') THEN
+      CREATE ROLE memory_daemon NOLOGIN; END IF;
+    BEGIN SET LOCAL ROLE memory_daemon; RESET ROLE;
+    EXCEPTION WHEN insufficient_privilege THEN GRANT memory_daemon TO CURRENT_USER; END;
+    IF (SELECT rolsuper OR rolbypassrls OR rolname = current_user FROM pg_roles
+        WHERE rolname = 'memory_daemon') THEN RAISE insufficient_privilege; END IF;
+  END $$"""
 _NO_ROLE = (
     "Nothing was changed. The database's user may not create the role memory_daemon, which serves "
-    "every call. Ask an administrator to run: CREATE ROLE memory_daemon NOLOGIN; "
-    "GRANT memory_daemon TO "
+    "every call and must not be a superuser. Ask an administrator to run: CREATE ROLE "
+    'memory_daemon NOLOGIN; GRANT memory_daemon TO "{}";'
+)
+_STATE = """
+  SELECT obj_description(oid) AS made_by, EXISTS (SELECT FROM pg_attribute
+    WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding') AS meaning
+  FROM pg_namespace WHERE nspname = 'memory'"""
+_FOREIGN = (
+    "Nothing was changed. The database has a schema `memory` that {} did not make ({}). Name "
+    "another database, or, if nobody needs what it holds: DROP SCHEMA memory CASCADE"
 )
 _UNREADABLE = (
-    "MEMORY_DAEMON_DSN cannot be read. Write it as host=… user=… password='…' dbname=…; or as "
+    "The DSN cannot be read. Write it as host=… user=… password='…' dbname=…; or as "
     "postgresql://user:password@host/dbname, with %40 for an @ in the password, and %25 for a %."
 )
 _UNKNOWN = (
-    "The connection broke during the commit: this may or may not have been recorded. Events with "
-    "an event_id of your own can safely be sent again."
+    "It may or may not have been recorded: the connection broke during the commit. Events with an "
+    "event_id of your own can safely be sent again."
 )
 _CAUSES = {  # the first that fits
-    errors.DiskFull: "The database's disk is full. Make room on it.",
-    errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds.",
-    errors.DeadlockDetected: "Two calls blocked each other. Try again.",
-    errors.ReadOnlySqlTransaction: "The database is read-only at present.",
-    psycopg.OperationalError: "The database does not answer. Try again in a moment.",
+    errors.DiskFull: f"The database's disk is full. Make room on it. {LATER}",
+    errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds. {LATER}",
+    errors.DataError: "The database cannot hold this.",
+    errors.IntegrityError: "The database refused this.",
+    psycopg.Error: f"The database does not answer, or cannot do this now ({{}}). {LATER}",
 }
+_OPTIONS: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
+_OPTIONS |= {"connect_timeout": WAIT_SECONDS}
+log = logging.getLogger(__name__)
 
-TRIES = 8  # of calls that blocked each other; with five writers of the same tasks, four were enough
-Connection = AsyncConnection[DictRow]
-_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    "row_factory": dict_row,
-    "connect_timeout": WAIT_SECONDS,
-}
+
+class Refused(Exception):
+    """A sentence for the caller: what is wrong, what was and was not changed, what to do."""
 
 
 @contextmanager
@@ -55,28 +77,14 @@ def _sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]
     try:
         yield
     except psycopg.Error as error:
-        refused = f"The database refused this (SQLSTATE {error.sqlstate})."
-        cause = next((text for kind, text in _CAUSES.items() if isinstance(error, kind)), refused)
-        raise Refused(f"{outcome()} {cause}") from error
-
-
-def _undone(error: BaseException | None) -> bool:
-    undone = isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
-    return undone or (error is not None and _undone(error.__cause__))
-
-
-# Work that the database undid, because another call was in its way, is done again.
-retried = retry(
-    retry=retry_if_exception(_undone),
-    stop=stop_after_attempt(TRIES),
-    wait=wait_random_exponential(0.05, max=1),
-    reraise=True,
-)
+        cause = next(text for kind, text in _CAUSES.items() if isinstance(error, kind))
+        what = f"{type(error).__name__}, SQLSTATE {error.sqlstate}"
+        raise Refused(f"{outcome()} {cause.format(what)}") from error
 
 
 @asynccontextmanager
-async def connected(dsn: str) -> AsyncIterator[Connection]:
-    """A connection as the owner, who sees every tenant: for upkeep only. Raises Refused."""
+async def owner(dsn: str) -> AsyncIterator[Connection]:
+    """A transaction as the owner, who sees every tenant: for the commands. Raises Refused."""
     with _sentences():
         try:
             if "@" in str(conninfo_to_dict(dsn).get("host")):  # the rest of a password
@@ -86,41 +94,59 @@ async def connected(dsn: str) -> AsyncIterator[Connection]:
             raise Refused(_UNREADABLE) from None
         except psycopg.OperationalError as error:  # in libpq's words, which hold nothing recorded
             raise Refused(f"The database cannot be reached: {str(error).strip()}") from error
-        async with opened as connection:
-            await connection.execute("SET search_path = memory, pg_temp")
+        async with opened as connection, connection.transaction():
+            await _prepare(connection)
             yield connection
 
 
-async def migrate(dsn: str, upto: int = len(MIGRATIONS)) -> None:
-    """Bring the schema `memory` to version `upto`, all or nothing; its data stays.
+async def _prepare(connection: Connection) -> None:
+    # The schema is made by the first start, and again by each until there is pgvector.
+    await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
+    try:
+        await connection.execute(_ROLE)
+    except errors.InsufficientPrivilege as error:
+        raise Refused(_NO_ROLE.format(connection.info.user)) from error
+    program = f"agent-memory-daemon {version('agent-memory-daemon')}"
+    state = await (await connection.execute(_STATE)).fetchone()
+    if state and state["made_by"] != program:
+        raise Refused(_FOREIGN.format(program, state["made_by"] or "its maker is not known"))
+    if not state or not state["meaning"]:
+        await connection.execute(files("memory_daemon").joinpath("schema.sql").read_bytes())
+        await connection.execute(f"COMMENT ON SCHEMA memory IS '{program}'".encode())
+    await connection.execute("SET LOCAL search_path = memory, pg_temp")
 
-    Raises Refused if the schema is newer, or the user of `dsn` may not create the serving role.
-    """
-    async with connected(dsn) as connection, connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
-        try:
-            await connection.execute(ROLE.read_bytes())
-        except errors.InsufficientPrivilege as error:
-            raise Refused(f'{_NO_ROLE}"{connection.info.user}";') from error
-        await connection.execute(
-            "CREATE SCHEMA IF NOT EXISTS memory; CREATE TABLE IF NOT EXISTS schema_version"
-            " (version int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
-        )
-        version = (await connection.execute("SELECT FROM schema_version")).rowcount
-        if version > len(MIGRATIONS):
+
+@dataclass(frozen=True)
+class Access:
+    """What a token stands for: a tenant, an agent, the widest channel that it may use, and whether
+    it may make rules for all."""
+
+    tenant: str
+    agent: str = "default"
+    channel: Channel = "private"
+    may_rule: bool = False
+
+    def reach(self, channel: Channel | None) -> Channel:
+        """`channel`, or the widest if it is None. Raises Refused if it is wider than that."""
+        if channel and CHANNELS.index(channel) < CHANNELS.index(self.channel):
             raise Refused(
-                f"Nothing was changed. The database has schema version {version}; this program "
-                f"knows up to {len(MIGRATIONS)}. Update agent-memory-daemon."
+                f"{UNCHANGED} The widest channel of this token is {self.channel}, not {channel}."
             )
-        for number, file in enumerate(MIGRATIONS[version:upto], version + 1):
-            await connection.execute(file.read_bytes())
-            await connection.execute("INSERT INTO schema_version VALUES (%s)", [number])
-        if upto == len(MIGRATIONS):  # it is of the newest schema
-            await connection.execute(SEARCH.read_bytes())
+        return channel or self.channel
+
+    def usual(self) -> Channel:
+        """The channel of what is recorded without one: team, or what the token may use."""
+        return CHANNELS[max(CHANNELS.index("team"), CHANNELS.index(self.channel))]
+
+
+def sha256(token: str) -> bytes:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).digest()
 
 
 class Database(AsyncConnectionPool[Connection]):
-    """The pool of connections to `dsn`; open it with `async with`."""
+    """The pool of connections to `dsn`; open it with `async with`. `meaning` says whether the
+    database compares vectors."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(
@@ -134,6 +160,43 @@ class Database(AsyncConnectionPool[Connection]):
             check=self.check_connection,
             open=False,
         )
+        self.dsn, self.meaning = dsn, False
+
+    async def __aenter__(self) -> Self:
+        async with owner(self.dsn) as connection:
+            state = await (await connection.execute(_STATE)).fetchone()
+            self.meaning = bool(state and state["meaning"])
+        if not self.meaning:
+            log.warning(
+                "Everything is found by words alone, not by meaning: the database has no extension "
+                "vector (pgvector) of version 0.8 or newer. Install it, let an administrator run "
+                "CREATE EXTENSION vector, and start again."
+            )
+        return await super().__aenter__()
+
+    async def access(self, token: str) -> Access | None:
+        """What `token` stands for, if it is known. Raises Refused."""
+        with _sentences():
+            async with self.connection() as connection:
+                cursor = connection.cursor(row_factory=class_row(Access))
+                found = await cursor.execute(
+                    "SELECT tenant_id AS tenant, agent, channel, may_rule FROM memory.tokens"
+                    " WHERE sha256 = %s",
+                    [sha256(token)],
+                )
+                return await found.fetchone()
+
+    async def agents(self, tenant: str) -> dict[str, Channel]:
+        """The agents that have a token for `tenant`, each with its widest channel. Raises Refused."""
+        with _sentences():
+            async with self.connection() as connection:
+                found = await connection.execute(
+                    "SELECT agent, array_agg(channel) AS channels FROM memory.tokens"
+                    " WHERE tenant_id = %s GROUP BY agent",
+                    [tenant],
+                )
+                rows = await found.fetchall()
+        return {row["agent"]: min(row["channels"], key=CHANNELS.index) for row in rows}
 
     @asynccontextmanager
     async def transaction(self, tenant: str) -> AsyncIterator[Connection]:
@@ -145,6 +208,7 @@ class Database(AsyncConnectionPool[Connection]):
                     "SELECT set_config('role', 'memory_daemon', true),"
                     " set_config('search_path', 'memory, pg_temp', true),"
                     " set_config('app.tenant', %s, true),"
+                    " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
                     " set_config('statement_timeout', %s, true)",
                     [tenant, f"{WAIT_SECONDS}s"],
                 )

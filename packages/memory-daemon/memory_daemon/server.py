@@ -1,8 +1,9 @@
 """The MCP server: five tools over HTTP, stateless, for clients of either protocol era."""
 
-import asyncio
 import inspect
+import logging
 import socket
+import traceback
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -12,10 +13,7 @@ from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.transport_security import (
-    TransportSecurityMiddleware,
-    TransportSecuritySettings,
-)
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
@@ -23,16 +21,13 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from . import acb, upkeep
-from .access import Access, Tokens
+from . import acb, meaning
 from .arguments import Asked, Call
-from .database import Database
-from .embedded import database_of
-from .meaning import Meaning
-from .page import LOCAL, Page
+from .database import UNCHANGED, Access, Database, Refused
 from .record import RecordEvent
-from .settings import BODY_BYTES, UNCHANGED, Refused, Settings, explained, failed
 
+BODY_BYTES = 16 << 20  # of one HTTP request
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
     "changes. Record what happens with record_event."
@@ -46,20 +41,24 @@ TOOLS: dict[str, type[Asked]] = {
 }
 # How Claude Code learns that a whole bundle may be shown; characters.
 LARGE_ANSWERS = {"anthropic/maxResultSizeChars": 500_000}
+log = logging.getLogger(__name__)
 
 
 class _Token(AccessToken):
     access: Access
 
 
-class _Verifier(Tokens):
+class _Verifier:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
     async def verify_token(self, token: str) -> AccessToken | None:
-        access = self.find(token)
+        access = await self._database.access(token)
         return access and _Token(token="", client_id=access.tenant, scopes=[], access=access)
 
 
-def application(settings: Settings, database: Database, meaning: Meaning) -> Starlette:
-    """The web application with the tools at /mcp."""
+def application(database: Database, hosts: list[str]) -> Starlette:
+    """The web application with the tools at /mcp, for clients that name one of `hosts`."""
     tools = [
         Tool(
             name=name,
@@ -76,14 +75,16 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
     async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
         wrong = True
         try:
-            text = await _answer(database, meaning, call.name, call.arguments or {})
+            text = await _answer(database, call.name, call.arguments or {})
             wrong = False
         except ValidationError as error:
-            text = f"{UNCHANGED} {explained(error)}"
+            text = f"{UNCHANGED} {_explained(error)}"
         except Refused as error:
             text = str(error)
-        except Exception as error:
-            text = f"{UNCHANGED} {failed(call.name, error)}"
+        except Exception as error:  # whose words may be something recorded
+            places = "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
+            text = f"{UNCHANGED} The daemon failed ({type(error).__name__}); its log says where."
         return CallToolResult(content=[TextContent(text=text)], is_error=wrong)
 
     server = Server(
@@ -93,78 +94,91 @@ def application(settings: Settings, database: Database, meaning: Meaning) -> Sta
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    names = [*LOCAL, *settings.allowed_hosts.split()]
-    hosts = [host for name in names for host in (name, f"{name}:*")]
-    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
-    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    named = [host for name in (*LOCAL, *hosts) for host in (name, f"{name}:*")]
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=BODY_BYTES,
-        transport_security=security,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=named,
+            allowed_origins=[
+                f"{scheme}://{host}" for scheme in ("http", "https") for host in named
+            ],
+        ),
         auth=AuthSettings(
             issuer_url=AnyHttpUrl("http://127.0.0.1"),  # never contacted: tokens are made here
             resource_server_url=None,
             validate_token_resource=False,
         ),
-        token_verifier=_Verifier(settings.tokens),
+        token_verifier=_Verifier(database),
     )
-    if settings.page != "off":
-        guard = TransportSecurityMiddleware(security)
-        page = Page(settings, lambda access: Call(database, access, meaning), guard)
-        app.mount("/", page.application())
-    app.add_middleware(BaseHTTPMiddleware, dispatch=_refuse_large)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=_in_sentences)
     return app
 
 
-async def _answer(database: Database, meaning: Meaning, name: str, given: dict[str, Any]) -> str:
+async def _answer(database: Database, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
         raise Refused(f"{UNCHANGED} There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
     request = TOOLS[name].model_validate(given)
     token = get_access_token()
     assert isinstance(token, _Token)  # the SDK lets nobody in without one
-    if request.tenant_id not in (None, token.access.tenant):
+    access = token.access
+    if request.tenant_id not in (None, access.tenant):
         raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
-    request.agent_id = token.access.agent or request.agent_id
+    if request.agent_id not in (None, access.agent):
+        raise Refused(
+            f"{UNCHANGED} This token is agent {access.agent}'s, not {request.agent_id}'s."
+        )
+    request.agent_id = access.agent
     if not isinstance(request, RecordEvent):
-        request.channel = token.access.reach(request.channel)
-    return await request.answer(Call(database, token.access, meaning))
+        request.channel = access.reach(request.channel)
+    return await request.answer(Call(database, access))
 
 
-async def _refuse_large(request: Request, go_on: RequestResponseEndpoint) -> Response:
-    # In a form that clients display, unlike the SDK's own answer.
-    length = request.headers.get("content-length", "0")
+def _explained(error: ValidationError) -> str:
+    # The first few problems, without the values, which may be private.
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
+    return "; ".join(line.removeprefix(": ") for line in lines) + "."
+
+
+async def _in_sentences(request: Request, go_on: RequestResponseEndpoint) -> Response:
+    # In a form that clients display, unlike the SDK's own answers.
+    length, status = request.headers.get("content-length", "0"), 413
+    message = f"{UNCHANGED} The call has {length} bytes; {BODY_BYTES:,} are allowed."
     if not length.isdigit() or int(length) <= BODY_BYTES:
-        return await go_on(request)
-    message = f"{UNCHANGED} The call has {int(length):,} bytes; {BODY_BYTES:,} are allowed."
+        try:
+            return await go_on(request)
+        except Refused as error:  # the token could not be looked up
+            message, status = str(error), 503
+        except RecursionError:
+            message, status = f"{UNCHANGED} The call is nested too deeply.", 400
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
-    return JSONResponse(error, status_code=413)
+    return JSONResponse(error, status_code=status)
 
 
-async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+async def serve(
+    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str], None]
+) -> None:
     """Serve until a signal ends it; `ready` is called with the address. Raises Refused."""
-    Tokens(settings.tokens).all()
+    if host not in ("127.0.0.1", "localhost", "::1") and not hosts:
+        raise Refused(
+            f"The host is {host}: other machines can connect. Name the hosts by which they do, in "
+            "--allow-host or MEMORY_DAEMON_ALLOWED_HOSTS."
+        )
     try:
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        listening = socket.create_server((settings.host, settings.port), family=family)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise Refused(
-            f"The daemon cannot listen on {settings.host}, port {settings.port} ({error.strerror})."
-            " Set MEMORY_DAEMON_HOST or MEMORY_DAEMON_PORT to another."
+            f"The daemon cannot listen on {host}, port {port} ({error.strerror}). Name another with"
+            " --host or --port."
         ) from error
     # Head and body are sent separately. Without this, the body would wait 40 ms for the head's ACK.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    async with database_of(settings) as dsn, Database(dsn) as database:
-        meaning = Meaning(settings.embedding_model)
-        await meaning.prepare(dsn)
-        background = [
-            asyncio.create_task(meaning.fill(dsn)),
-            asyncio.create_task(upkeep.analyze(dsn)),
-            asyncio.create_task(upkeep.retain(dsn, settings.retention_days)),
-        ]
-        config = uvicorn.Config(application(settings, database, meaning), log_level="warning")
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        ready(f"http://{host}:{listening.getsockname()[1]}/mcp")
+    await meaning.load()
+    async with Database(dsn) as database:
+        config = uvicorn.Config(application(database, hosts), log_level="warning")
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp")
         await uvicorn.Server(config).serve(sockets=[listening])
-        for task in background:
-            task.cancel()

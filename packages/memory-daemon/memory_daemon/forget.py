@@ -1,0 +1,73 @@
+"""Forgetting: the one thing that deletes."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from .database import Refused, owner
+
+_TABLES = {  # the column in which each has the event's id
+    "events": "event_id",
+    "chunks": "event_id",
+    "decisions": "decision_id",
+    "tasks": "event_id",
+    "artifacts": "artifact_id",
+}
+_BY = {
+    "tenant": "tenant_id = %(tenant)s",
+    "event": "event_id = %(event)s",
+    "session": "session_id = %(session)s",
+    "tag": "%(tag)s = ANY(tags)",
+    "before": "recorded_at < %(before)s",
+}
+_NOT_IN_FORCE = """ AND (tenant_id, event_id) NOT IN (
+    SELECT tenant_id, decision_id FROM decisions WHERE status = 'active'
+    UNION ALL SELECT tenant_id, event_id FROM tasks WHERE status <> 'done')"""
+# A decision that a forgotten one had superseded is superseded by that one's successor, or active.
+_REACTIVATE = """
+  WITH RECURSIVE next AS (
+    SELECT tenant_id, decision_id, superseded_by FROM decisions
+    WHERE (tenant_id, superseded_by) IN (TABLE forgotten)
+    UNION ALL
+    SELECT next.tenant_id, next.decision_id, d.superseded_by FROM next
+    JOIN decisions d ON (d.tenant_id, d.decision_id) = (next.tenant_id, next.superseded_by)
+    WHERE (next.tenant_id, next.superseded_by) IN (TABLE forgotten))
+  UPDATE decisions d SET superseded_by = next.superseded_by FROM next
+  WHERE (d.tenant_id, d.decision_id) = (next.tenant_id, next.decision_id)
+    AND (next.superseded_by IS NULL OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
+
+
+async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> dict[str, int]:
+    """Delete the events that match all of `by`, whose keys are those of `_BY`, and all that is
+    derived from them; only what is not in force, unless `in_force`. What a forgotten decision had
+    superseded is in force again, and a task is as it was before.
+
+    Returns the number of rows in each table; unless `really`, they are only counted. Raises Refused.
+    """
+    values = by | ({"before": _moment(by["before"])} if "before" in by else {})
+    where = " AND ".join(_BY[name] for name in by) + ("" if in_force else _NOT_IN_FORCE)
+    counts = ", ".join(
+        f"(SELECT count(*) FROM {table} WHERE (tenant_id, {id}) IN (TABLE forgotten)) AS {table}"
+        for table, id in _TABLES.items()
+    )
+    async with owner(dsn) as connection:
+        await connection.execute(
+            "CREATE TEMP TABLE forgotten ON COMMIT DROP AS SELECT tenant_id, event_id FROM events"
+            f" WHERE {where} FOR UPDATE".encode(),
+            values,
+        )
+        gone = await (await connection.execute(f"SELECT {counts}".encode())).fetchone()
+        if really:
+            await connection.execute(_REACTIVATE.encode())
+            await connection.execute(
+                "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
+            )
+    return gone or {}
+
+
+def _moment(given: str) -> datetime:
+    if days := re.fullmatch(r"(\d{1,5})d", given):
+        return datetime.now(UTC) - timedelta(days=int(days[1]))
+    try:
+        return datetime.fromisoformat(given).astimezone()
+    except ValueError:
+        raise Refused(f"{given} is not a time. Use 30d, or a date such as 2026-01-31.") from None
