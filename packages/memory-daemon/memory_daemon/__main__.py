@@ -78,7 +78,7 @@ def serve_command(run: Callable[..., None], host: str, port: int, hosts: tuple[s
         first = ""
         async with owner(dsn) as connection:
             if not (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount:
-                first = await _make(connection, Access("default"))
+                first = await _make(connection, Access())
 
         def ready(url: str) -> None:
             if first:

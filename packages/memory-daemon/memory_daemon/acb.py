@@ -11,9 +11,9 @@ from pydantic import Field
 
 from .arguments import Asked, Call, Event, Id, Name, Query, Scope, Session, Tags
 from .bundle import Section, name, pack
-from .database import CHANNELS, UNCHANGED, Connection, Refused
+from .database import CHANNELS, Connection, Refused, common
 from .meaning import vector
-from .record import handed
+from .record import RecordEvent
 
 BUNDLE_TOKENS = 65_000  # the specification's
 MIN_BUNDLE_TOKENS = 500  # less has room for the headings only
@@ -45,8 +45,9 @@ _COLUMNS = "c.event_id, heading, text, c.refs, token_est, now.note, now.title"
 # What has become of an event: of a decision what replaced it, of a task how it stands now.
 _NOW = """
   LEFT JOIN LATERAL (
-    SELECT 'superseded by ' || superseded_by AS note, NULL AS title, superseded_by IS NOT NULL AS old
-    FROM decisions WHERE c.kind = 'decision' AND decision_id = c.event_id
+    SELECT 'superseded by ' || superseded_by AS note, NULL AS title,
+      superseded_by IS NOT NULL AS old FROM decisions
+    WHERE c.kind = 'decision' AND decision_id = c.event_id
     UNION ALL
     SELECT CASE WHEN t.event_id <> e.event_id THEN 'now ' || t.status END, t.title, false
     FROM events e JOIN tasks t USING (task_id)
@@ -126,10 +127,8 @@ class BuildAcb(Asked):
     explain: bool = Field(False, description="say for each block why it is there")
 
     async def answer(self, call: Call) -> str:
-        """The bundle. If the search takes too long, it has no decisions and evidence, and says so."""
-        intent = next(
-            (word for word in re.findall(r"\w+", self.intent.lower()) if word in INTENTS), ""
-        )
+        """The bundle; without decisions and evidence, if the search takes too long."""
+        intent = next(filter(INTENTS.get, re.findall(r"\w+", self.intent.lower())), "")
         history = intent == "history" or bool(_OLD.search(self.query_text))
         newest = intent in ("recent", "continue") or bool(_NEW.search(self.query_text))
         statuses = ["active", "superseded"] if history or intent == "decide" else ["active"]
@@ -205,13 +204,13 @@ class CreateHandoffPacket(Asked):
 
     async def answer(self, call: Call) -> str:
         """The packet. The handover itself is recorded, with the ids of what it held."""
-        agents = await call.database.agents(call.access.tenant)
-        if self.to_agent not in agents:
-            known = ", ".join(map(name, sorted(agents)))
-            raise Refused(
-                f"{UNCHANGED} There is no agent {name(self.to_agent)}. The agents are: {known}."
-            )
-        channel = max("agent", call.access.channel, agents[self.to_agent], key=CHANNELS.index)
+        tokens = await call.database.tokens("tenant_id = %s", call.access.tenant)
+        theirs = [access.channel for access in tokens if access.agent == self.to_agent]
+        if not theirs:
+            known = ", ".join(sorted({name(access.agent) for access in tokens}))
+            raise Refused(f"There is no agent {name(self.to_agent)}. The agents are: {known}.")
+        widest = min(theirs, key=CHANNELS.index)
+        channel = common("agent", call.access.channel, widest)
         told = f"Handoff from {call.access.agent} to {self.to_agent}: {self.note or '(no note)'}"
         asked = await _asked(self, self.note, agent_id=self.to_agent, channel=channel)
         async with call.database.transaction(call.access.tenant) as connection:
@@ -228,8 +227,9 @@ class CreateHandoffPacket(Asked):
             ]
             title = f"Handoff from {name(call.access.agent)} to {name(self.to_agent)}"
             packet, held = pack(title, sections, self.max_tokens)
-            event = Event(text=told, tags=["handoff"], refs=held[:HELD], channel=channel)
-            await handed(connection, call, self.session_id, self.to_agent, event)
+        event = Event(text=told, tags=["handoff"], refs=held[:HELD], channel=channel)
+        handoff = RecordEvent(session_id=self.session_id, events=[event])
+        await handoff.to(self.to_agent).answer(call)
         return packet
 
 

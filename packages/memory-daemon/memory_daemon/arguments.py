@@ -126,12 +126,12 @@ class Event(_Arguments):
     def _checked(self) -> Self:
         if (self.kind == "task_update") != bool(self.task):
             raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
-        if self.decision and self.kind != "decision":
+        if self.kind != "decision" and self.decision:
             raise ValueError("`decision` needs kind decision")
         if self.kind == "decision" and len(self.text) > MAX_DECISION:
             raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
-        if self.decision and self.decision.scope != "project" and self.actor_type == "tool":
-            raise ValueError("a tool makes no rules: the scope must be project")
+        if self.kind == "decision":
+            self.decision = self.decision or Decision()
         return self
 
 

@@ -1,4 +1,4 @@
-"""The Active Context Bundle: blocks of recorded texts, in sections, packed into a limit of tokens."""
+"""Bundles: blocks of recorded text in sections, packed into a limit of tokens."""
 
 import math
 import re

@@ -2,17 +2,16 @@
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import DictRow, class_row, dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 POOL_SIZE = 16
@@ -35,51 +34,63 @@ _ROLE = """
         WHERE rolname = 'memory_daemon') THEN RAISE insufficient_privilege; END IF;
   END $$"""
 _NO_ROLE = (
-    "Nothing was changed. The database's user may not create the role memory_daemon, which serves "
-    "every call and must not be a superuser. Ask an administrator to run: CREATE ROLE "
-    'memory_daemon NOLOGIN; GRANT memory_daemon TO "{}";'
+    "The database's user may not create the role memory_daemon, which serves every call and must "
+    "not be a superuser. Ask an administrator to run: CREATE ROLE memory_daemon NOLOGIN; GRANT "
+    'memory_daemon TO "{}";'
 )
 _STATE = """
   SELECT obj_description(oid) AS made_by, EXISTS (SELECT FROM pg_attribute
     WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding') AS meaning
   FROM pg_namespace WHERE nspname = 'memory'"""
 _FOREIGN = (
-    "Nothing was changed. The database has a schema `memory` that {} did not make ({}). Name "
-    "another database, or, if nobody needs what it holds: DROP SCHEMA memory CASCADE"
+    "The database has a schema `memory` that {} did not make. Name another database, or, if nobody "
+    "needs what it holds, run: DROP SCHEMA memory CASCADE"
+)
+_NO_MEANING = (
+    "Everything is found by words alone, not by meaning: the database has no extension vector "
+    "(pgvector) of version 0.8 or newer. Install it, let an administrator run CREATE EXTENSION "
+    "vector, and start again."
 )
 _UNREADABLE = (
     "The DSN cannot be read. Write it as host=… user=… password='…' dbname=…; or as "
     "postgresql://user:password@host/dbname, with %40 for an @ in the password, and %25 for a %."
 )
-_UNKNOWN = (
+_UNSURE = (
     "It may or may not have been recorded: the connection broke during the commit. Events with an "
-    "event_id of your own can safely be sent again."
+    f"event_id of your own can safely be sent again. {LATER}"
 )
 _CAUSES = {  # the first that fits
     errors.DiskFull: f"The database's disk is full. Make room on it. {LATER}",
     errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds. {LATER}",
-    errors.DataError: "The database cannot hold this.",
-    errors.IntegrityError: "The database refused this.",
-    psycopg.Error: f"The database does not answer, or cannot do this now ({{}}). {LATER}",
+    errors.DataError: "The database cannot hold this (SQLSTATE {}).",
+    errors.IntegrityError: "The database refused this (SQLSTATE {}).",
+    psycopg.Error: f"The database does not answer, or cannot do this now (SQLSTATE {{}}). {LATER}",
 }
+_BEGIN = """
+  SELECT set_config('role', 'memory_daemon', true), set_config('app.tenant', %s, true),
+    set_config('search_path', 'memory, pg_temp', true), set_config('statement_timeout', %s, true),
+    set_config('hnsw.iterative_scan', 'relaxed_order', true)"""
 _OPTIONS: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
 _OPTIONS |= {"connect_timeout": WAIT_SECONDS}
 log = logging.getLogger(__name__)
 
 
 class Refused(Exception):
-    """A sentence for the caller: what is wrong, what was and was not changed, what to do."""
+    """A sentence for the caller: why nothing was recorded or changed, and what to do."""
+
+
+class Unsure(Refused):
+    """Nobody knows whether it was recorded."""
 
 
 @contextmanager
-def _sentences(outcome: Callable[[], str] = lambda: UNCHANGED) -> Iterator[None]:
+def _sentences() -> Iterator[None]:
     # Never in the database's own words, which may hold what was recorded.
     try:
         yield
     except psycopg.Error as error:
         cause = next(text for kind, text in _CAUSES.items() if isinstance(error, kind))
-        what = f"{type(error).__name__}, SQLSTATE {error.sqlstate}"
-        raise Refused(f"{outcome()} {cause.format(what)}") from error
+        raise Refused(cause.format(error.sqlstate)) from error
 
 
 @asynccontextmanager
@@ -109,19 +120,23 @@ async def _prepare(connection: Connection) -> None:
     program = f"agent-memory-daemon {version('agent-memory-daemon')}"
     state = await (await connection.execute(_STATE)).fetchone()
     if state and state["made_by"] != program:
-        raise Refused(_FOREIGN.format(program, state["made_by"] or "its maker is not known"))
+        raise Refused(_FOREIGN.format(program))
     if not state or not state["meaning"]:
         await connection.execute(files("memory_daemon").joinpath("schema.sql").read_bytes())
         await connection.execute(f"COMMENT ON SCHEMA memory IS '{program}'".encode())
     await connection.execute("SET LOCAL search_path = memory, pg_temp")
 
 
-@dataclass(frozen=True)
-class Access:
+def common(*channels: Channel) -> Channel:
+    """The channel that an agent on any of `channels` sees."""
+    return max(channels, key=CHANNELS.index)
+
+
+class Access(NamedTuple):
     """What a token stands for: a tenant, an agent, the widest channel that it may use, and whether
     it may make rules for all."""
 
-    tenant: str
+    tenant: str = "default"
     agent: str = "default"
     channel: Channel = "private"
     may_rule: bool = False
@@ -129,14 +144,8 @@ class Access:
     def reach(self, channel: Channel | None) -> Channel:
         """`channel`, or the widest if it is None. Raises Refused if it is wider than that."""
         if channel and CHANNELS.index(channel) < CHANNELS.index(self.channel):
-            raise Refused(
-                f"{UNCHANGED} The widest channel of this token is {self.channel}, not {channel}."
-            )
+            raise Refused(f"The widest channel of this token is {self.channel}, not {channel}.")
         return channel or self.channel
-
-    def usual(self) -> Channel:
-        """The channel of what is recorded without one: team, or what the token may use."""
-        return CHANNELS[max(CHANNELS.index("team"), CHANNELS.index(self.channel))]
 
 
 def sha256(token: str) -> bytes:
@@ -167,50 +176,26 @@ class Database(AsyncConnectionPool[Connection]):
             state = await (await connection.execute(_STATE)).fetchone()
             self.meaning = bool(state and state["meaning"])
         if not self.meaning:
-            log.warning(
-                "Everything is found by words alone, not by meaning: the database has no extension "
-                "vector (pgvector) of version 0.8 or newer. Install it, let an administrator run "
-                "CREATE EXTENSION vector, and start again."
-            )
+            log.warning(_NO_MEANING)
         return await super().__aenter__()
 
-    async def access(self, token: str) -> Access | None:
-        """What `token` stands for, if it is known. Raises Refused."""
+    async def tokens(self, where: str, value: Any) -> list[Access]:
+        """What those tokens stand for of which `where` is true. Raises Refused."""
+        query = f"SELECT tenant_id, agent, channel, may_rule FROM memory.tokens WHERE {where}"
         with _sentences():
             async with self.connection() as connection:
-                cursor = connection.cursor(row_factory=class_row(Access))
-                found = await cursor.execute(
-                    "SELECT tenant_id AS tenant, agent, channel, may_rule FROM memory.tokens"
-                    " WHERE sha256 = %s",
-                    [sha256(token)],
-                )
-                return await found.fetchone()
-
-    async def agents(self, tenant: str) -> dict[str, Channel]:
-        """The agents that have a token for `tenant`, each with its widest channel. Raises Refused."""
-        with _sentences():
-            async with self.connection() as connection:
-                found = await connection.execute(
-                    "SELECT agent, array_agg(channel) AS channels FROM memory.tokens"
-                    " WHERE tenant_id = %s GROUP BY agent",
-                    [tenant],
-                )
-                rows = await found.fetchall()
-        return {row["agent"]: min(row["channels"], key=CHANNELS.index) for row in rows}
+                rows = await (await connection.execute(query.encode(), [value])).fetchall()
+        return [Access(*row.values()) for row in rows]
 
     @asynccontextmanager
     async def transaction(self, tenant: str) -> AsyncIterator[Connection]:
         """A transaction as the serving role, which sees only rows of `tenant`. Raises Refused."""
         committing = False
-        with _sentences(lambda: _UNKNOWN if committing else UNCHANGED):
-            async with self.connection() as connection, connection.transaction():
-                await connection.execute(
-                    "SELECT set_config('role', 'memory_daemon', true),"
-                    " set_config('search_path', 'memory, pg_temp', true),"
-                    " set_config('app.tenant', %s, true),"
-                    " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-                    " set_config('statement_timeout', %s, true)",
-                    [tenant, f"{WAIT_SECONDS}s"],
-                )
-                yield connection
-                committing = True
+        try:
+            with _sentences():
+                async with self.connection() as connection, connection.transaction():
+                    await connection.execute(_BEGIN, [tenant, f"{WAIT_SECONDS}s"])
+                    yield connection
+                    committing = True
+        except Refused as error:
+            raise Unsure(_UNSURE) if committing else error from error

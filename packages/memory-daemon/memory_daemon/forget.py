@@ -33,7 +33,8 @@ _REACTIVATE = """
     WHERE (next.tenant_id, next.superseded_by) IN (TABLE forgotten))
   UPDATE decisions d SET superseded_by = next.superseded_by FROM next
   WHERE (d.tenant_id, d.decision_id) = (next.tenant_id, next.decision_id)
-    AND (next.superseded_by IS NULL OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
+    AND (next.superseded_by IS NULL
+      OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
 
 
 async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> dict[str, int]:
@@ -41,7 +42,7 @@ async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) 
     derived from them; only what is not in force, unless `in_force`. What a forgotten decision had
     superseded is in force again, and a task is as it was before.
 
-    Returns the number of rows in each table; unless `really`, they are only counted. Raises Refused.
+    Returns the number of rows in each table; unless `really`, only counts them. Raises Refused.
     """
     values = by | ({"before": _moment(by["before"])} if "before" in by else {})
     where = " AND ".join(_BY[name] for name in by) + ("" if in_force else _NOT_IN_FORCE)

@@ -4,20 +4,18 @@ import asyncio
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from memory_semantic import estimate_tokens, mask, mask_all
 from psycopg.types.json import Jsonb
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from ulid import ULID
 
-from .arguments import Asked, Call, Decision, Event, Session
+from .arguments import Asked, Call, Event, Session
 from .bundle import frame, name
-from .database import CHANNELS, UNCHANGED, Access, Channel, Connection, Refused
-from .meaning import ALIKE, gist, vector
+from .database import CHANNELS, Access, Connection, Refused, common
+from .meaning import gist, vector
 
 CHUNK_CHARS = 3_000
 # The chunks of one event, from its beginning and from its end, where a text tells the outcome; a
@@ -27,9 +25,11 @@ HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
 USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
 HUMAN_IMPORTANCE = 0.6  # of a human's message
 OTHER_IMPORTANCE = 0.2
-SENSITIVITIES = ("none", "low", "high", "secret")
-SHARED_WORDS = 0.5  # of the shorter of two decisions that may contradict each other, by words alone
-NEAR_CHARS = 300  # of a decision that the answer shows
+SENSITIVITIES = ("secret", "high", "low", "none")  # as CHANNELS, the most visible last
+REASONS = ("rationale", "constraints", "alternatives", "consequences")
+# Two decisions may contradict each other if their cosine is .35 or more, as in the personal memory;
+# or if one has half of the other's words, by rarity. Both as weighed by the search.
+ALIKE_BY_MEANING, ALIKE_BY_WORDS = 0.35 * 0.4, 0.5 * 0.6
 
 Row = dict[str, Any]
 
@@ -60,26 +60,21 @@ _IN_TURN = """
   SELECT pg_advisory_xact_lock(id) FROM (
     SELECT DISTINCT hashtextextended(%s || ' ' || id, 0) AS id
     FROM unnest(%s::text[]) id ORDER BY 1) ids"""
-_SEEN = "visible(e.channel, e.sensitivity, e.actor_id, %(reach)s, %(actor_id)s) AS seen"
-_FORMER_DECISION = f"""
-  SELECT e.channel, e.sensitivity, e.actor_id, scope, {_SEEN} FROM decisions
-  JOIN events e ON event_id = decision_id
-  WHERE decision_id = %(supersedes)s AND status = 'active'"""
-_FORMER_TASK = f"""
-  SELECT e.channel, e.sensitivity, e.actor_id, 'project' AS scope, {_SEEN} FROM tasks
-  JOIN events e USING (event_id) WHERE tasks.task_id = %(task_id)s"""
+_KNOWN = "SELECT event_id, digest FROM events WHERE event_id = ANY(%s)"
+_FORMER = """
+  SELECT e.channel, e.sensitivity, e.actor_id, coalesce(d.scope, 'project') AS scope,
+    visible(e.channel, e.sensitivity, e.actor_id, %(reach)s, %(actor_id)s) AS seen
+  FROM events e LEFT JOIN decisions d ON decision_id = event_id
+  WHERE event_id = coalesce(
+    (SELECT decision_id FROM decisions WHERE decision_id = %(supersedes)s AND status = 'active'),
+    (SELECT event_id FROM tasks WHERE task_id = %(task_id)s))"""
 _SUPERSEDE = "UPDATE decisions SET superseded_by = %(event_id)s WHERE decision_id = %(supersedes)s"
 _NEAR = f"""
-  SELECT decision_id AS event_id, left(decision, {NEAR_CHARS}) AS text FROM (
-    SELECT decision_id, decision, coalesce(nearness(c, %(vector)s), 0) AS near,
-      (SELECT count(*) FROM unnest(tsvector_to_array(c.tsv)) word
-       WHERE word = ANY(tsvector_to_array(words(%(text)s))))::float8
-      / greatest(least(length(c.tsv), length(words(%(text)s))), 1) AS shared
-    FROM decisions JOIN chunks c ON chunk_id = decision_id || '.0'
-    WHERE status = 'active' AND scope = %(scope)s AND decision_id <> %(event_id)s
-      AND visible(channel, sensitivity, actor_id, %(reach)s, %(actor_id)s)
-    ORDER BY decisions.ts DESC LIMIT 1000) newest
-  WHERE near >= {ALIKE} OR shared >= {SHARED_WORDS} ORDER BY near DESC, shared DESC LIMIT 1"""
+  SELECT event_id, decision AS text FROM find(%(text)s, %(reach)s, %(actor_id)s, 0, %(vector)s, 0,
+    '{{}}', ARRAY(SELECT decision_id || '.0' FROM decisions WHERE status = 'active'
+      AND scope = %(scope)s ORDER BY ts DESC LIMIT 1000)) JOIN chunks USING (chunk_id)
+  JOIN decisions ON decision_id = event_id
+  WHERE by_meaning >= {ALIKE_BY_MEANING} OR by_words >= {ALIKE_BY_WORDS} ORDER BY nth LIMIT 1"""
 
 
 class RecordEvent(Asked):
@@ -89,134 +84,87 @@ class RecordEvent(Asked):
 
     session_id: Session
     events: list[Event] = Field(min_length=1, max_length=100)
+    _to_agent: str | None = PrivateAttr(default=None)
+
+    def to(self, agent: str) -> "RecordEvent":
+        """These events as a handoff for `agent`."""
+        self._to_agent = agent
+        return self
 
     async def answer(self, call: Call) -> str:
         """A line of JSON for each event. Raises Refused."""
-        rows: list[Row] = []
-        for number, event in enumerate(self.events, start=1):
-            with _named(event, number, len(self.events)):
-                rows.append(
-                    await asyncio.to_thread(_row, event, call.access, self.session_id, self.channel)
-                )
+        rows = [await asyncio.to_thread(_row, event) for event in self.events]
+        told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
+        told |= {"session_id": self.session_id, "to_agent": self._to_agent}
+        answers: list[str] = []
         async with call.database.transaction(call.access.tenant) as connection:
-            return await record(connection, call, self.events, rows)
+            known = await _known(connection, call.access.tenant, rows)
+            async with connection.pipeline():
+                for number, (event, row) in enumerate(zip(self.events, rows, strict=True), start=1):
+                    row |= told | {"channel": event.channel or self.channel}
+                    try:
+                        answers.append(json.dumps(await _record(connection, call, row, known)))
+                    except Refused as error:
+                        given = f" ({event.event_id})" if event.event_id else ""
+                        which = f"Event {number} of {len(rows)}{given}: " if len(rows) > 1 else ""
+                        raise Refused(f"{which}{error}") from error
+        return "\n".join(answers)
 
 
-async def handed(connection: Connection, call: Call, session: str, to: str, event: Event) -> None:
-    """Record `event` as handed over to the agent `to`, in an open transaction."""
-    row = await asyncio.to_thread(_row, event, call.access, session, None) | {"to_agent": to}
-    await record(connection, call, [event], [row])
-
-
-async def record(
-    connection: Connection, call: Call, events: Sequence[Event], rows: Sequence[Row]
-) -> str:
-    """Record `rows`, prepared from `events`, in an open transaction. Raises Refused."""
-    known = await _known(connection, call.access.tenant, rows)
-    answers: list[Row] = []
-    async with connection.pipeline():
-        for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
-            id, near = row["event_id"], None
-            with _named(event, number, len(events)):
-                if known.get(id, row["digest"]) != row["digest"]:
-                    raise Refused(
-                        f"{UNCHANGED} Another event has the event_id {id}. Give this one a "
-                        "different id, or none."
-                    )
-                if id not in known:
-                    near = await _record(connection, call, event, row)
-            answer = {"event_id": id, "status": "known" if id in known else "recorded"}
-            answer |= {"chunks": len(row["chunks"]), "masked_secrets": row["masked"]}
-            answer |= {"artifact_id": id if row["bytes"] is not None else None}
-            answers.append(answer | ({"near": near} if near else {}))
-            known[id] = row["digest"]
-    return "\n".join(json.dumps(each, ensure_ascii=False) for each in answers)
-
-
-async def _known(connection: Connection, tenant: str, rows: Sequence[Row]) -> dict[str, bytes]:
+async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[str, bytes]:
     # The digests of those of `rows` that are recorded already. No other call can add one meanwhile.
-    given = [row["event_id"] for row in rows if row["own_id"]]
-    touched = [id for row in rows for id in (row["supersedes"], row["task_id"]) if id]
-    if not given + touched:
+    ids = [row[id] for row in rows for id in ("given_id", "supersedes", "task_id") if row[id]]
+    if not ids:
         return {}
-    await connection.execute(_IN_TURN.encode(), [tenant, given + touched])
-    found = await connection.execute(
-        "SELECT event_id, digest FROM events WHERE event_id = ANY(%s)", [given]
-    )
-    return {row["event_id"]: row["digest"] for row in await found.fetchall()}
+    await connection.execute(_IN_TURN.encode(), [tenant, ids])
+    found = await (await connection.execute(_KNOWN.encode(), [ids])).fetchall()
+    return {row["event_id"]: row["digest"] for row in found}
 
 
-@contextmanager
-def _named(event: Event, number: int, of: int) -> Iterator[None]:
-    try:
-        yield
-    except Refused as error:
-        if of == 1:
-            raise
-        which = f"Event {number} of {of}{f' ({event.event_id})' if event.event_id else ''}:"
-        about = str(error).removeprefix(UNCHANGED).strip()
-        raise Refused(f"{UNCHANGED} {which} {about}") from error
-
-
-def _row(event: Event, access: Access, session: str, usual_channel: Channel | None) -> Row:
-    """Everything that is stored of an event, with its secrets masked."""
+def _row(event: Event) -> Row:
+    """What is stored of an event, with its secrets masked."""
     text, in_text = mask(event.text)
     given = event.model_dump(include={"tags", "refs", "name", "actor_id", "decision", "task"})
     rest, in_rest = mask_all(given)
+    decision, task = rest["decision"] or {}, rest["task"] or {}
+    row = event.model_dump(include={"kind", "actor_type", "sensitivity"}) | rest
+    digest = json.dumps([row, text, event.channel], sort_keys=True)
+    reasons = [f"{name}: {'; '.join(decision[name])}" for name in REASONS if decision.get(name)]
     event_id = event.event_id or str(ULID())
-    said = text
-    if reasons := rest["decision"]:
-        said = "\n".join([text, *_reasons(reasons)])
-    pieces, whole = excerpt(said, event.kind, event_id)
+    pieces, whole = excerpt("\n".join([text, *reasons]), event.kind, event_id)
     usual = USUAL_IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
     if event.kind == "message" and event.actor_type == "human":
         usual = HUMAN_IMPORTANCE
-    channel = event.channel or usual_channel
-    row = event.model_dump(include={"kind", "actor_type", "sensitivity"}) | rest
-    row |= {"session_id": session, "actor_id": access.agent, "channel": channel}
-    row |= {"tenant_id": access.tenant, "event_id": event_id, "said_by": rest["actor_id"] or ""}
-    digest = json.dumps([row, text], sort_keys=True, default=str)
-    content = {"text" if whole else "excerpt_text": "\n\n".join(pieces)}
-    content |= {"task": rest["task"]} if rest["task"] else {}
-    chunks = [piece for piece in pieces if piece.strip()] if event.sensitivity != "secret" else []
+    shown = [each for each in pieces if each.strip() and event.sensitivity != "secret"]
     return row | {
-        "own_id": bool(event.event_id),
-        "inherits": channel is None,
-        "supersedes": (rest["decision"] or {}).get("supersedes"),
-        "task_id": (rest["task"] or {}).get("task_id"),
+        "event_id": event_id,
+        "given_id": event.event_id,
+        "supersedes": decision.get("supersedes"),
+        "task_id": task.get("task_id"),
+        "said_by": rest["actor_id"] or "",
         "ts": event.ts or datetime.now(UTC),
-        "to_agent": None,
-        "channel": access.reach(channel or access.usual()),
-        "content": Jsonb(content),
+        "content": {"text" if whole else "excerpt_text": "\n\n".join(pieces)}
+        | ({"task": task} if task else {}),
         "digest": hashlib.sha256(digest.encode()).digest(),
         "text": text,
-        "bytes": None if whole and not rest["name"] else text.encode(),
-        "chunks": [(each, estimate_tokens(each), vector(each), gist(each)) for each in chunks],
+        "bytes": text.encode() if rest["name"] or not whole else None,
+        "chunks": [(each, estimate_tokens(each), vector(each), gist(each)) for each in shown],
         "importance": min(usual, usual if event.importance is None else event.importance),
         "masked": in_text + in_rest,
     }
-
-
-def _reasons(decision: Row) -> list[str]:
-    names = ("rationale", "constraints", "alternatives", "consequences")
-    return [f"{name}: {'; '.join(decision[name])}" for name in names if decision[name]]
 
 
 def excerpt(text: str, kind: str, event_id: str) -> tuple[list[str], bool]:
     """The chunks by which a text is found and shown, and whether they are all of it.
 
     A decision is one chunk, and so is a tool result: up to 4,000 characters and a line that says
-    how much is left out. Other text is cut at blank lines into at most 8 chunks of 3,000 characters.
+    how much is left out. Other text is cut at blank lines into up to 8 chunks of 3,000 characters.
     """
-    if kind == "decision":
-        return [text], True
-    if kind != "tool_result":
-        pieces, first, last = _cut(text), FIRST_CHUNKS, LAST_CHUNKS
-    elif len(text) > HEAD_CHARS + TAIL_CHARS:
+    pieces, first, last = [text], 1, 1
+    if kind == "tool_result" and len(text) > HEAD_CHARS + TAIL_CHARS:
         pieces = [text[:HEAD_CHARS], text[HEAD_CHARS:-TAIL_CHARS], text[-TAIL_CHARS:]]
-        first, last = 1, 1
-    else:
-        return [text], True
+    elif kind not in ("tool_result", "decision"):
+        pieces, first, last = _cut(text), FIRST_CHUNKS, LAST_CHUNKS
     if len(pieces) <= first + last:
         return pieces, True
     missing = sum(map(len, pieces[first:-last]))
@@ -233,44 +181,77 @@ def _cut(text: str) -> list[str]:
         end = next((end for end in ends if end > 0), CHUNK_CHARS)
         chunks.append(text[:end])
         text = text[end:].lstrip("\n")
-    return [*chunks, text] if text or not chunks else chunks
+    return [*chunks, text]
 
 
-async def _record(connection: Connection, call: Call, event: Event, row: Row) -> Row | None:
-    # Returns the nearest active decision to a new one.
-    decision = row["decision"] or Decision().model_dump() if row["kind"] == "decision" else None
-    if decision:
-        _may_rule(call.access, event, decision["scope"], call.access.agent)
-    if row["supersedes"] or row["task_id"]:
-        await _replace(connection, call.access, event, row)
-    row["sensitivity"] = row["sensitivity"] or "none"
-    await connection.execute(_EVENT, row)
-    heading = _heading(row, decision)
+async def _record(connection: Connection, call: Call, row: Row, known: dict[str, bytes]) -> Row:
+    id, decision, artifact = row["event_id"], row["decision"], row["bytes"] is not None
+    answer: Row = {"event_id": id, "status": "known", "chunks": len(row["chunks"])}
+    answer |= {"artifact_id": id if artifact else None, "masked_secrets": row["masked"]}
+    if known.get(id, row["digest"]) != row["digest"]:
+        raise Refused(
+            f"Another event has the event_id {id}. Give this one a different id, or none."
+        )
+    if id in known:
+        return answer
+    await _check(connection, call.access, row)
+    heading = _heading(row)
+    if decision and not row["supersedes"] and row["chunks"]:
+        asked = row | decision | {"vector": row["chunks"][0][2], "reach": call.access.channel}
+        near = await (await connection.execute(_NEAR.encode(), asked)).fetchone()
+        answer |= {"near": near} if near else {}
+    await connection.execute(_EVENT, row | {"content": Jsonb(row["content"])})
     for number, (text, tokens, embedding, likeness) in enumerate(row["chunks"]):
         refs = [row["name"], *row["refs"]] if row["name"] else row["refs"]
-        chunk = {"chunk_id": f"{row['event_id']}.{number}", "heading": heading, "text": text}
-        chunk |= {"gist": likeness, "embedding": embedding, "refs": refs}
+        chunk = {"chunk_id": f"{id}.{number}", "heading": heading, "text": text, "refs": refs}
         chunk |= {"token_est": math.ceil(tokens + frame(heading, text, refs))}
+        chunk |= {"embedding": embedding, "gist": likeness}
         insert = _CHUNK_WITH_VECTOR if call.database.meaning else _CHUNK
         await connection.execute(insert, row | chunk)
-    if row["bytes"] is not None:
+    if artifact:
         kind = "tool_output" if row["kind"] == "tool_result" else "blob"
-        meta = Jsonb({"name": row["name"]})
-        artifact = {"artifact_id": row["event_id"], "kind": kind, "meta": meta}
-        await connection.execute(_ARTIFACT, row | artifact)
-    if not decision:
-        return None
-    decided = row | decision | {"decision_id": row["event_id"], "decision": row["text"]}
-    await connection.execute(_DECISION, decided)
-    if row["supersedes"]:
+        kept = {"artifact_id": id, "kind": kind, "meta": Jsonb({"name": row["name"]})}
+        await connection.execute(_ARTIFACT, row | kept)
+    if decision:
+        decided = {"decision_id": id, "decision": row["text"]}
+        await connection.execute(_DECISION, row | decision | decided)
         await connection.execute(_SUPERSEDE, row)
-        return None
-    embedding = row["chunks"][0][2] if row["chunks"] else None
-    asked = decided | {"vector": embedding, "reach": call.access.channel}
-    return await (await connection.execute(_NEAR.encode(), asked)).fetchone()
+    known[id] = row["digest"]
+    return answer | {"status": "recorded"}
 
 
-def _heading(row: Row, decision: Row | None) -> str:
+async def _check(connection: Connection, access: Access, row: Row) -> None:
+    # Who may rule; and what replaces something is at least as visible, if need be by inheriting.
+    scope = row["decision"]["scope"] if row["decision"] else "project"
+    former: Row | None = None
+    if row["supersedes"] or row["task_id"]:
+        found = await connection.execute(_FORMER.encode(), row | {"reach": access.channel})
+        former = await found.fetchone()
+    if row["supersedes"] and not (former and former["seen"]):
+        raise Refused(
+            f"There is no active decision {row['supersedes']} that you can see. query_decisions "
+            "lists them."
+        )
+    if former and not former["seen"]:
+        raise Refused(f"You may not see the task {row['task_id']}. Give yours another task_id.")
+    if former:
+        row["channel"] = row["channel"] or former["channel"]
+        row["sensitivity"] = row["sensitivity"] or former["sensitivity"]
+    row["channel"] = access.reach(row["channel"] or common("team", access.channel))
+    row["sensitivity"] = row["sensitivity"] or "none"
+    for what, order in (("channel", CHANNELS), ("sensitivity", SENSITIVITIES)):
+        if former and order.index(row[what]) < order.index(former[what]):
+            raise Refused(f"It would hide what it replaces, which has {what} {former[what]}.")
+    rules = {scope, former["scope"]} if former else {scope}
+    if "global" in rules and not access.may_rule:
+        raise Refused("This token may neither make nor end rules for all (scope global).")
+    if rules != {"project"} and row["actor_type"] == "tool":
+        raise Refused("A tool makes no rules, and ends none.")
+    if former and former["scope"] == "user" and former["actor_id"] != access.agent:
+        raise Refused("It is a rule of another agent.")
+
+
+def _heading(row: Row) -> str:
     """What stands above an event's texts. What a client named appears as a name only."""
     who = name(row["actor_id"])
     if row["actor_type"] != "agent" or row["said_by"]:
@@ -279,48 +260,8 @@ def _heading(row: Row, decision: Row | None) -> str:
     facts += [f"session {name(row['session_id'])}", row["channel"]]
     facts += [f"sensitivity {row['sensitivity']}"] if row["sensitivity"] != "none" else []
     facts += [f"tags {' '.join(map(name, row['tags']))}"] if row["tags"] else []
-    facts += [f"scope {decision['scope']}"] if decision else []
+    facts += [f"scope {row['decision']['scope']}"] if row["decision"] else []
     facts += [f"task {row['task_id']}, {row['task']['status']}"] if row["task"] else []
-    if row["bytes"] is not None:
-        facts += [f"whole{' file ' + name(row['name']) if row['name'] else ''}: get_artifact"]
+    facts += [f"file {name(row['name'])}"] if row["name"] else []
+    facts += ["whole: get_artifact"] if row["bytes"] is not None else []
     return ", ".join(facts)
-
-
-def _may_rule(access: Access, event: Event, scope: str, maker: str) -> None:
-    if scope == "global" and not access.may_rule:
-        raise Refused(f"{UNCHANGED} This token may not make or end rules for all (scope global).")
-    if scope != "project" and event.actor_type == "tool":
-        raise Refused(f"{UNCHANGED} A tool makes and ends no rules.")
-    if scope == "user" and maker != access.agent:
-        raise Refused(f"{UNCHANGED} This is a rule of another agent.")
-
-
-async def _replace(connection: Connection, access: Access, event: Event, row: Row) -> None:
-    # What replaces something is at least as visible, and takes its channel if none is given.
-    asked = row | {"reach": access.channel}
-    query = _FORMER_DECISION if row["supersedes"] else _FORMER_TASK
-    former = await (await connection.execute(query.encode(), asked)).fetchone()
-    if row["supersedes"] and not (former and former["seen"]):
-        raise Refused(
-            f"{UNCHANGED} There is no active decision {row['supersedes']} that you can see. "
-            "query_decisions lists them."
-        )
-    if not former:
-        return
-    if not former["seen"]:
-        raise Refused(
-            f"{UNCHANGED} There is a task {row['task_id']} that you may not see. Give yours "
-            "another task_id."
-        )
-    _may_rule(access, event, former["scope"], former["actor_id"])
-    row["channel"] = former["channel"] if row["inherits"] else row["channel"]
-    row["sensitivity"] = row["sensitivity"] or former["sensitivity"]
-    if CHANNELS.index(row["channel"]) < CHANNELS.index(former["channel"]):
-        raise Refused(
-            f"{UNCHANGED} It would hide what it replaces: that is on channel {former['channel']}."
-        )
-    if SENSITIVITIES.index(row["sensitivity"]) > SENSITIVITIES.index(former["sensitivity"]):
-        raise Refused(
-            f"{UNCHANGED} It would hide what it replaces: that has sensitivity "
-            f"{former['sensitivity']}."
-        )

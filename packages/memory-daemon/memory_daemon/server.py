@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 
 from . import acb, meaning
 from .arguments import Asked, Call
-from .database import UNCHANGED, Access, Database, Refused
+from .database import UNCHANGED, Access, Database, Refused, Unsure, sha256
 from .record import RecordEvent
 
 BODY_BYTES = 16 << 20  # of one HTTP request
@@ -53,8 +53,9 @@ class _Verifier:
         self._database = database
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        access = await self._database.access(token)
-        return access and _Token(token="", client_id=access.tenant, scopes=[], access=access)
+        for access in await self._database.tokens("sha256 = %s", sha256(token)):
+            return _Token(token="", client_id=access.tenant, scopes=[], access=access)
+        return None
 
 
 def application(database: Database, hosts: list[str]) -> Starlette:
@@ -80,7 +81,7 @@ def application(database: Database, hosts: list[str]) -> Starlette:
         except ValidationError as error:
             text = f"{UNCHANGED} {_explained(error)}"
         except Refused as error:
-            text = str(error)
+            text = str(error) if isinstance(error, Unsure) else f"{UNCHANGED} {error}"
         except Exception as error:  # whose words may be something recorded
             places = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s failed: %s\n%s", call.name, type(error).__name__, places)
@@ -118,13 +119,13 @@ def application(database: Database, hosts: list[str]) -> Starlette:
 
 async def _answer(database: Database, name: str, given: dict[str, Any]) -> str:
     if name not in TOOLS:
-        raise Refused(f"{UNCHANGED} There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
+        raise Refused(f"There is no tool {name}. The tools are: {', '.join(TOOLS)}.")
     request = TOOLS[name].model_validate(given)
     token = get_access_token()
     assert isinstance(token, _Token)  # the SDK lets nobody in without one
     access = token.access
     if request.tenant_id not in (None, access.tenant):
-        raise Refused(f"{UNCHANGED} This token is not for tenant {request.tenant_id}.")
+        raise Refused(f"This token is not for tenant {request.tenant_id}.")
     if request.agent_id not in (None, access.agent):
         raise Refused(
             f"{UNCHANGED} This token is agent {access.agent}'s, not {request.agent_id}'s."
@@ -150,7 +151,7 @@ async def _in_sentences(request: Request, go_on: RequestResponseEndpoint) -> Res
         try:
             return await go_on(request)
         except Refused as error:  # the token could not be looked up
-            message, status = str(error), 503
+            message, status = f"{UNCHANGED} {error}", 503
         except RecursionError:
             message, status = f"{UNCHANGED} The call is nested too deeply.", 400
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
