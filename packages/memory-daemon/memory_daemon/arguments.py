@@ -23,7 +23,8 @@ CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock ma
 EARLIEST_YEAR = 1970  # no clock or log says less
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"
-_Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
+# Without what PostgreSQL cannot hold; half a character, which JSON can, is refused.
+_Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd").encode().decode())]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=_ONE_LINE)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")]
 Tag = Annotated[str, Field(min_length=1, max_length=50, pattern=_ONE_LINE)]
