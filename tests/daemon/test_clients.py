@@ -8,10 +8,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp import MCPError
 from memory_daemon.server import TOOLS
 from memory_daemon_process import TABLES, Agent, DaemonProcess
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+META = {"protocolVersion": MODERN["MCP-Protocol-Version"], "clientCapabilities": {}}
 EVENT = {"text": "hello"}
 VALID: dict[str, dict[str, Any]] = {
     "record_event": {"session_id": "s1", "events": [EVENT]},
@@ -24,7 +27,8 @@ DEEP = "[" * 10_000 + "]" * 10_000
 
 
 def call(tool: str = "record_event", **arguments: Any) -> dict[str, Any]:
-    params = {"name": tool, "arguments": VALID[tool] | arguments}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in META.items()}
+    params = {"name": tool, "arguments": VALID[tool] | arguments, "_meta": meta}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
@@ -34,6 +38,7 @@ def event(**fields: Any) -> dict[str, Any]:
 
 async def post(agent: Agent, body: Any, **headers: str) -> httpx2.Response:
     given = {"Authorization": f"Bearer {agent.token}", **JSON, **headers}
+    given |= {"Mcp-Name": body["params"]["name"] if isinstance(body, dict) else "record_event"}
     content = json.dumps(body).encode() if isinstance(body, dict) else body
     async with httpx2.AsyncClient(timeout=60) as http:
         raw = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
@@ -41,10 +46,8 @@ async def post(agent: Agent, body: Any, **headers: str) -> httpx2.Response:
 
 
 def rows(daemon: DaemonProcess, agent: Agent) -> int:
-    """In all tables together."""
-    counts = " UNION ALL ".join(f"SELECT tenant_id FROM {table}" for table in TABLES)
-    query = f"SELECT count(*) FROM ({counts}) AS every WHERE tenant_id = %s"
-    return daemon.sql(query, agent.tenant)[0][0]
+    query = "SELECT 1 FROM {} WHERE tenant_id = %s"
+    return sum(len(daemon.sql(query.format(table), agent.tenant)) for table in TABLES)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -60,23 +63,23 @@ async def test_clients_of_both_eras_see_the_five_tools(
         assert all(descriptions) and len("".join(descriptions)) < 1_600
         assert (await agent.record("hello"))["status"] == "recorded"
         assert "hello" in await agent.bundle("hello")
+        with pytest.raises(MCPError, match=r"^Nothing was recorded .* 16,777,216 bytes"):
+            await agent.record("x" * (17 << 20))
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Authorization": ""}, 401),
-        ({"Authorization": "Bearer wrong"}, 401),
-        ({"Authorization": "Bearer \u00e4"}, 401),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Host": "evil.example"}, 421),
-        ({"Content-Type": "text/plain"}, 400),
-    ],
-)
-async def test_nobody_else_gets_in(
-    daemon: DaemonProcess, sam: Agent, headers: dict[str, str], status: int
-) -> None:
-    assert (await post(sam, call(), **headers)).status_code == status
+NOBODY = [
+    ("Authorization", "", 401),
+    ("Authorization", "Bearer wrong", 401),
+    ("Authorization", "Bearer ä", 401),
+    ("Origin", "https://evil.example", 403),
+    ("Host", "evil.example", 421),
+    ("Content-Type", "text/plain", 400),
+]
+
+
+async def test_nobody_else_gets_in(daemon: DaemonProcess, sam: Agent) -> None:
+    for header, value, status in NOBODY:
+        assert (await post(sam, call(), **{header: value})).status_code == status
     assert rows(daemon, sam) == 0
 
 
@@ -86,58 +89,59 @@ async def endless() -> AsyncIterator[bytes]:
         yield b"x" * (1 << 20)
 
 
-FOREIGN = {"colour": "red", "tenant_id": "other", "agent_id": "eve"}
+NUMBERS = [float(number) for number in ("nan", "inf", "-inf")]
+UNKNOWN = [("colour", "colour: "), ("tenant_id", "for tenant eve"), ("agent_id", "not eve's")]
+FIELDS: dict[str, list[Any]] = {  # of an event, and what they do not take
+    "text": ["", "  \n ", "x" * 1_000_001, "\ud800", 17, None, ["x"], {"a": 1}],
+    "colour": ["red", "\ud800"],
+    "kind": ["thought", "task_update", "\ud800"],
+    "ts": ["2999-01-01", "0001-01-01T00:00:00+14:00", "now", 1e30, *NUMBERS],
+    "importance": [-1, 2, "much", *NUMBERS],
+    "tags": [["t"] * 21, ["a\nb"], "\ud800", {"a": 1}],
+    "refs": [["r"] * 51, ["\ud800"]],
+    "name": ["\ud800"],
+    "actor_id": ["\ud800", "## a\nb", "a" * 129],
+    "event_id": ["no blanks"],
+    "channel": ["everywhere"],
+    "decision": [{}, [1], {"colour": "red"}],
+    "task": [{"task_id": "t"}, {}, "t", {"task_id": "t", "colour": "red"}],
+}
 REFUSED: list[tuple[Any, str]] = [
-    *((call(tool, **{name: FOREIGN[name]}), name[:6]) for tool in VALID for name in FOREIGN),
-    (call(text="x"), "text: "),
-    (call(events=[EVENT, {}]), "events.1.text: "),
-    (event(colour="red"), "events.0.colour: "),
+    *((call(tool, **{name: "eve"}), says) for tool in VALID for name, says in UNKNOWN),
+    *((event(**{name: value}), "") for name, values in FIELDS.items() for value in values),
+    (event(kind="decision", text="x" * 4_001), "4,000"),
     (event(kind="decision", decision={"colour": "red"}), "events.0.decision.colour: "),
     (event(kind="task_update", task={"task_id": "t", "colour": 1}), "events.0.task.colour: "),
-    *((event(importance=float(number)), "importance: ") for number in ("nan", "inf", "-inf", "2")),
-    (call("build_acb", max_tokens=float("nan")), "max_tokens: "),
-    (call("get_artifact", offset=float("inf")), "offset: "),
-    *((event(**{name: "\ud800"}), "") for name in ("text", "actor_id", "name", "tags", "\udfff")),
-    (call("build_acb", query_text="\ud800"), ""),
-    *((json.dumps(event(**{name: 17})).replace("17", DEEP), "") for name in ("text", "colour")),
-    (json.dumps(call(events=17)).replace("17", '{"text":' * 10_000 + "1" + "}" * 10_000), ""),
-    *((call(events=text), "events: ") for text in (DEEP, DEEP[:9_000], "{", 17, None, [], EVENT)),
-    (call(events=[EVENT] * 101), "events: "),
-    (event(text="x" * (17 << 20)), "16,777,216 are allowed"),
-    (endless, "16,777,216 are allowed"),
-    (event(text="x" * 1_000_001), "events.0.text: "),
-    *((event(text=text), "events.0.text: ") for text in ("", "  \n ", 17, None, ["x"], {"a": 1})),
-    (event(kind="thought"), "kind: "),
-    (event(kind="task_update"), "task"),
-    (event(kind="decision", text="x" * 4_001), "4,000"),
-    (event(kind="decision", decision=[1]), "decision: "),
-    (event(tags=["t"] * 21), "tags: "),
-    (event(tags=["a\nb"]), "tags.0: "),
-    (event(refs={"a": 1}), "refs: "),
-    (event(event_id="no blanks"), "event_id: "),
-    (event(channel="everywhere"), "channel: "),
-    *((event(ts=ts), "ts: ") for ts in ("2999-01-01", "0001-01-01T00:00:00+14:00", "now", 1e30)),
+    (call(text="x"), "text: "),
+    (call(events=[EVENT, {}]), "events.1.text: "),
+    *((call(events=many), "events: ") for many in (DEEP, "{", 17, None, [], EVENT, [EVENT] * 101)),
     *((call(session_id=name), "session_id: ") for name in ("", "s" * 129, "## a\nb", ["s1"], None)),
-    (call("build_acb", max_tokens=499), "max_tokens: "),
+    *((call("build_acb", max_tokens=number), "max_tokens: ") for number in (499, *NUMBERS)),
+    (call("build_acb", query_text="\ud800"), ""),
     (call("build_acb", explain="maybe"), "explain: "),
-    (call("query_decisions", limit="many"), "limit: "),
     (call("get_artifact", artifact_id="../e1"), "artifact_id: "),
     (call("create_handoff_packet", to_agent="nobody"), "The agents are: sam"),
+    *((json.dumps(event(**{name: 17})).replace("17", DEEP), "") for name in ("text", "colour")),
+    (json.dumps(call(events=17)).replace("17", '{"text":' * 10_000 + "1" + "}" * 10_000), ""),
+    *((body, "16,777,216 bytes") for body in (event(text="x" * (17 << 20)), endless)),
     *((body, "") for body in (b"", b"{", b"[]", b"\xff\xfe", b'{"jsonrpc":"2.0"}')),
 ]
 
 
-@pytest.mark.parametrize(("body", "says"), REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.parametrize("era", [{}, MODERN], ids=["bare", "modern"])
 async def test_refuses_what_is_not_a_call_in_a_sentence_and_goes_on(
-    daemon: DaemonProcess, sam: Agent, body: Any, says: str
+    daemon: DaemonProcess, sam: Agent, era: dict[str, str]
 ) -> None:
-    response = await post(sam, body() if callable(body) else body)
-    given = response.json()
-    told = given["result"]["content"][0]["text"] if "result" in given else given["error"]["message"]
-    assert told.startswith("Nothing was recorded or changed. ") and says in told
-    assert told.count("Nothing was") == 1 and len(told) < 1_000
-    assert response.status_code < 500 and rows(daemon, sam) == 0
-    assert (await post(sam, call())).json()["result"]["isError"] is False
+    for body, says in REFUSED:
+        response = await post(sam, body() if callable(body) else body, **era)
+        given, case = response.json(), (response.text, str(body)[:300])
+        said = given["error"] if "error" in given else given["result"]["content"][0]
+        told = said.get("message", said.get("text"))
+        assert told.startswith("Nothing was recorded or changed. ") and says in told, case
+        assert told.count("Nothing was") == 1 and "its log" not in told, case
+        assert response.status_code < 500, case
+    assert rows(daemon, sam) == 0
+    assert (await post(sam, call(), **era)).json()["result"]["isError"] is False
 
 
 async def test_accepts_arguments_sent_as_texts(sam: Agent) -> None:
@@ -169,11 +173,10 @@ async def test_treats_hostile_text_as_data(daemon: DaemonProcess, sam: Agent, te
         await sam.record(f"decided {text}", "decision", decision={"rationale": [text[:900]]})
         for session in ("s1", "s2"):
             bundle = await sam.bundle(text, session_id=session, intent=text, explain=True)
-            # The one real end is the last line, and no heading is outside a fence.
             outside = outside_fences(bundle)
             assert "decision fake" not in outside and outside.endswith("end of bundle\n")
         await sam.ask("query_decisions", query_text=text)
-    assert len(daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant)) == 2
+    assert rows(daemon, sam) == 5  # two events, their chunks, and a decision
 
 
 def outside_fences(bundle: str) -> str:
@@ -211,7 +214,5 @@ async def test_records_the_same_event_id_once(daemon: DaemonProcess, sam: Agent)
     assert first["status"] == "recorded" and {a["status"] for a in answers} == {"known"}
     other = [EVENT, {"text": "something else", "event_id": "e1"}]
     refusal = await sam.refused("record_event", events=other)  # all of them, or none
-    assert (
-        refusal.startswith("Nothing was recorded") and "Another event has the event_id" in refusal
-    )
-    assert len(daemon.sql("SELECT 1 FROM events WHERE tenant_id = %s", sam.tenant)) == 1
+    assert "Nothing was recorded" in refusal and "Another event has the event_id" in refusal
+    assert rows(daemon, sam) == 2  # the event and its chunk
