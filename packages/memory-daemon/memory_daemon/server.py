@@ -28,6 +28,7 @@ from .database import UNCHANGED, Access, Database, Refused, Unsure, sha256
 from .record import RecordEvent
 
 BODY_BYTES = 16 << 20  # of one HTTP request
+SCHEMES = ("http", "https")
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
@@ -103,9 +104,7 @@ def application(database: Database, hosts: list[str]) -> Starlette:
         max_request_body_size=BODY_BYTES,
         transport_security=TransportSecuritySettings(
             allowed_hosts=named,
-            allowed_origins=[
-                f"{scheme}://{host}" for scheme in ("http", "https") for host in named
-            ],
+            allowed_origins=[f"{scheme}://{each}" for scheme in SCHEMES for each in named],
         ),
         auth=AuthSettings(
             issuer_url=AnyHttpUrl("http://127.0.0.1"),  # never contacted: tokens are made here
