@@ -108,8 +108,7 @@ async def test_what_was_acknowledged_survives_kill_9_of_each_process(empty: Path
     first.stop(signal.SIGKILL)
     acknowledged += [await recorded(eve, "daemon-killed")]
     second.stop(signal.SIGKILL)
-    first.start()
-    sam.url = first.url
+    sam.url = first.start().url
     acknowledged += [await recorded(sam, "both-killed")]
     found = first.sql("SELECT event_id FROM events JOIN chunks USING (tenant_id, event_id)")
     assert sorted(each for (each,) in found) == sorted(acknowledged)
