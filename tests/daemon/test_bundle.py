@@ -4,95 +4,93 @@ import re
 
 import psycopg
 import pytest
-from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine writes the rows in a minute
 
 
-async def decide(sam: Agent, text: str, **arguments: object) -> str:
-    told = await sam.record(text, "decision", channel="team", **arguments)
-    return told["event_id"]
+async def decide(sam: Agent, text: str, session_id: str = "s1", **fields: object) -> str:
+    return (await sam.record(text, "decision", session_id, **fields))["event_id"]
+
+
+def evidence(bundle: str) -> str:
+    return bundle.partition("# Evidence")[2]
 
 
 # What was replaced
 
 
-async def test_a_superseded_decision_is_left_out_unless_the_intent_is_history_or_to_decide(
-    sam: Agent,
-) -> None:
+async def test_a_superseded_decision_is_left_out_unless_history_is_asked_for(sam: Agent) -> None:
     old = await decide(sam, "The database is MySQL with the quokka plugin")
     new = await decide(sam, "The database is PostgreSQL", decision={"supersedes": old})
     for session in ("s1", "s2"):  # as what was said last, and as evidence
         bundle = await sam.bundle("Which database has the quokka plugin?", session_id=session)
         assert "PostgreSQL" in bundle and "MySQL" not in bundle
-    packet = await sam.ask("create_handoff_packet", to_agent="eve", note="go on")
-    assert new in packet and "MySQL" not in packet
-    for intent in ("history", "decide"):
-        bundle = await sam.bundle("database", session_id="s2", intent=intent)
-        first, second = bundle.index(new), bundle.index(f"## decision (project, superseded) {old}")
-        assert "decisions 2" in bundle and first < second, intent
+    asked = {"intent": "history"}, {"intent": "decide"}, {"question": "Which was it originally?"}
+    for question in asked:
+        bundle = await sam.bundle(**{"question": "database", "session_id": "s2", **question})
+        first, second = bundle.index(new), bundle.index(f"## decision {old}")
+        assert f"superseded by {new}" in bundle and first < second, question
+    assert "MySQL" not in await sam.ask("query_decisions", query_text="database")
+    assert "MySQL" in await sam.ask("query_decisions", status="superseded")
+    again = {"kind": "decision", "text": "no", "decision": {"supersedes": old}}
+    assert "no active decision" in await sam.refused("record_event", events=[again])
 
 
-async def test_a_superseded_decision_without_the_newer_one_says_by_what(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
-    old = await decide(sam, "The database is MySQL with the quokka plugin", session_id="a")
-    same = await sam.record("The quokka plugin is fast", channel="team", session_id="b")
-    new = await decide(
-        sam,
-        "It is something else",
-        sensitivity="high",
-        decision={"supersedes": old},
-        session_id="c",
-    )
-    newest = await decide(
-        sam, "It is PostgreSQL", sensitivity="high", decision={"supersedes": new}, session_id="d"
-    )
-    bundle = await sam.bundle("database quokka plugin", session_id="s2", channel="team")
-    assert re.search(
-        rf"## decision {old} .*, superseded by {newest} on \d{{4}}-\d\d-\d\d\n", bundle
-    )
-    assert bundle.index(same["event_id"]) < bundle.index(old)
+async def test_a_decision_that_contradicts_another_is_told_of_it(sam: Agent, eve: Agent) -> None:
+    old = await decide(sam, "We chose MySQL for the users table")
+    await decide(sam, "The logo is green")
+    told = await eve.record("We chose PostgreSQL for the users table", "decision")
+    assert told["near"] == {"event_id": old, "text": "We chose MySQL for the users table"}
+    for unrelated in (
+        {"text": "Lunch is at noon"},
+        {"text": "We chose Oracle for the users table", "decision": {"scope": "user"}},
+        {"text": "We chose SQLite for the users table", "decision": {"supersedes": old}},
+    ):
+        assert "near" not in await eve.record(kind="decision", **unrelated), unrelated
 
 
-async def test_a_finished_task_is_not_shown_and_what_was_said_of_it_is_marked(sam: Agent) -> None:
+async def test_a_finished_task_is_no_open_task_and_its_older_updates_say_so(sam: Agent) -> None:
     for status, text in (("doing", "The quokka login fails"), ("done", "It works")):
         task = {"task_id": "login", "status": status, "title": "Mend the login"}
-        told = await sam.record(text, "task_update", task=task, channel="team", session_id=status)
+        await sam.record(text, "task_update", status, task=task)
         bundle = await sam.bundle("quokka login", session_id="s2")
         assert ("tasks 1" in bundle) == (status == "doing")
-    heading = r"## task_update \w+ .*, task login, done on \d{4}-\d\d-\d\d\n```\nThe quokka"
-    assert re.search(heading, bundle) or told["event_id"] in bundle
-    assert ("It works" in bundle) != bool(re.search(heading, bundle))
+    assert re.search(r"task login, doing, now done\n```\n(Mend the login\n)?The quokka", bundle)
 
 
 # What is shown of an event
 
 
-async def test_it_shows_who_recorded_a_rule_or_a_task_and_where(sam: Agent) -> None:
-    await sam.record(
-        "Always deploy", "decision", actor_type="tool", channel="team", sensitivity="low",
-        tags=["ops"], decision={"scope": "global"},
-    )  # fmt: skip
-    await sam.record("Do", "task_update", actor_type="human", channel="team", task={"task_id": "t"})
-    bundle = await sam.bundle("x", session_id="s2")
+async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) -> None:
+    about = {"actor_type": "human", "actor_id": "ana", "sensitivity": "low", "tags": ["ops"]}
+    await decide(sam, "Always deploy", decision={"scope": "user"}, **about)
+    await sam.record("a quokka", name="a.png", kind="artifact", refs=["https://store/a.png"])
+    bundle = await sam.bundle("quokka", session_id="s2", explain=True)
+    assert "You are agent sam in session s2, asking on channel private" in bundle
     assert re.search(
-        r"\(global, active\) .* tool \(by sam\), session s1, team, sensitivity low, tags ops\n",
+        r"Z human ana \(by sam\), session s1, team, sensitivity low, tags ops, scope user, "
+        r"why: rules, by time\n",
         bundle,
     )
-    assert re.search(r"## task t \(open\) .* human \(by sam\), session s1, team\n", bundle)
-    assert "You are agent sam in session s2" in bundle.split("# Tasks")[0]
+    assert re.search(
+        r"artifact .*, file a\.png, whole: get_artifact, why: evidence, \d\.\d\d = words 0\.\d\d "
+        r"\+ meaning 0\.\d\d \+ newness 0\.\d\d \+ importance 0\.\d\d \+ neighbours",
+        bundle,
+    )
+    found = evidence(await sam.bundle("Where is a.png?", session_id="s2"))
+    assert "a quokka\n[a.png, https://store/a.png]" in found
+    assert "why:" not in await sam.bundle("quokka", session_id="s2")
 
 
 async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
-    daemon: DaemonProcess, sam: Agent
+    daemon: DaemonProcess, sam: Agent, eve: Agent
 ) -> None:
     await sam.record("my private quokka", channel="private")
-    await sam.record("a confidential quokka", channel="team", sensitivity="high")
+    await sam.record("a confidential quokka", sensitivity="high")
     task = {"task_id": "t", "status": "doing", "title": "Mend the login"}
     update = await sam.record("It fails for names with umlauts", "task_update", task=task)
-    decision = await sam.record("Names are compared in NFC", "decision")
+    decision = await decide(sam, "Names are compared in NFC")
     packet = await sam.ask("create_handoff_packet", to_agent="eve", note="The tests are green")
     for part in ("The tests are green", "Mend the login", "umlauts", "NFC", "from sam to eve"):
         assert part in packet
@@ -101,11 +99,16 @@ async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
         "SELECT to_agent, refs FROM events WHERE tenant_id = %s AND to_agent IS NOT NULL",
         sam.tenant,
     )
-    assert to == "eve" and {*refs} == {update["event_id"], decision["event_id"]}
-    seen = await sam.bundle("else", agent_id="eve", session_id="s9", channel="agent")
-    handed = seen.split("# Handoffs")[1]
-    assert "Handoff from sam to eve: The tests are green" in handed and "umlauts" in seen
-    assert "# Handoffs" not in await sam.bundle("something else", agent_id="kim", session_id="s8")
+    assert to == "eve" and {*refs} == {update["event_id"], decision}
+    handed = (await eve.bundle("else", session_id="s9")).split("# Handoffs")[1]
+    assert "Handoff from sam to eve: The tests are green" in handed
+    kim = daemon.agent(sam.tenant, "kim")
+    assert "# Handoffs" not in await kim.bundle("something else", session_id="s8")
+    refusal = await sam.refused("create_handoff_packet", to_agent="evee")
+    assert "There is no agent evee. The agents are: eve, kim, sam." in refusal
+    narrow = daemon.agent(sam.tenant, "narrow", channel="team")
+    await sam.ask("create_handoff_packet", to_agent="narrow", note="quokkas wait")
+    assert "quokkas wait" in await narrow.bundle("else", session_id="s9")
 
 
 # What is found
@@ -113,13 +116,13 @@ async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
 
 async def test_a_file_is_found_by_its_name(sam: Agent) -> None:
     text = "services:\n  db:\n    image: postgres:18\n"
-    await sam.record(text, "tool_result", refs=["packages/shop/compose.yaml"], session_id="a")
+    await sam.record(text, "tool_result", "a", refs=["packages/shop/compose.yaml"])
     for n in range(3):
-        said = [{"kind": "message", "text": f"What does it do? Line {n}, {m}"} for m in range(10)]
+        said = [{"text": f"What does it do? Line {n}, {m}"} for m in range(10)]
         await sam.ask("record_event", events=said, session_id=f"b{n}")
     for question in ("What does compose.yaml do?", "Explain the compose file"):
         bundle = await sam.bundle(question, session_id="s2", max_tokens=1_000)
-        assert bundle.split("# Evidence")[1].index("postgres:18") < 300, question
+        assert evidence(bundle).index("postgres:18") < 300, question
 
 
 async def test_a_hit_brings_what_was_said_before_and_after_it(sam: Agent) -> None:
@@ -127,52 +130,46 @@ async def test_a_hit_brings_what_was_said_before_and_after_it(sam: Agent) -> Non
         for n in range(9):
             said = "The quokka is loose" if n == 4 else f"{'abcdefghi'[n] * 9}"
             await sam.record(said, session_id="a")
-    bundle = await sam.bundle("quokka", session_id="s2", max_tokens=1_000)
-    evidence = bundle.split("# Evidence")[1]
-    assert re.findall(r"\b([abcdefghi])\1{8}\b", evidence)[:4] in (
-        ["d", "f", "c", "g"], ["f", "d", "g", "c"], ["f", "d", "c", "g"], ["d", "f", "g", "c"]
-    )  # fmt: skip
+    found = evidence(await sam.bundle("quokka", session_id="s2", max_tokens=1_000))
+    order = re.findall(r"\b([abcdefghi])\1{8}\b", found)[:4]
+    assert {*order[:2]} == {"d", "f"} and {*order[2:]} == {"c", "g"}
 
 
-async def test_no_file_takes_more_than_a_third_while_others_wait(sam: Agent) -> None:
-    texts = [f"quokka quokka {n} " + f"word{n} " * 150 for n in range(12)]
-    events = [{"kind": "tool_result", "text": text, "refs": ["big.md"]} for text in texts]
-    await sam.ask("record_event", events=events, session_id="a")
-    other = await sam.record(
-        "A quokka, once, among much else: " + "zebra " * 100, refs=["small.md"], session_id="b"
-    )
-    packed = await sam.bundle("quokka", session_id="s2", max_tokens=4_000)
-    evidence = packed.split("# Evidence")[1]
-    before = evidence.split(other["event_id"])[0]
-    assert other["event_id"] in evidence and 1 <= before.count("[big.md]") <= 5
-    assert evidence.count("[big.md]") > before.count("[big.md]")  # the room that was left
+@pytest.mark.parametrize("max_tokens", [65_000, 16_000])
+@pytest.mark.parametrize("where", ["elsewhere", "in the same session"])
+async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, where: str) -> None:
+    session = "noise" if where == "in the same session" else "other"
+    answer = "The quokka server restarts at night because its certificate is renewed"
+    await sam.record(f"{answer}, as Ana found out", session_id=session)
+    words = ("again", "still", "today", "as before", "sadly")
+    noise = [
+        f"Why does the quokka server restart at night? Asked {words[n % 5]} at {n % 24}:{n % 60}, "
+        f"request {n * 7919} of the quokka server's nightly report" + " with no answer" * 12
+        for n in range(300)
+    ]
+    for start in range(0, 300, 100):
+        some = [{"text": text} for text in noise[start : start + 100]]
+        await sam.ask("record_event", session_id="noise", events=some)
+    question = "Why does the quokka server restart at night?"
+    bundle = await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
+    assert answer in bundle
 
 
-async def test_a_time_that_the_question_names_is_looked_up(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
-    then = await sam.record("zebra", session_id="a")
-    for n in range(3):
-        await sam.record(f"giraffe {n}", session_id=f"b{n}")
-    for question, days in {
-        "What was decided 3 days ago?": 3,
-        "What was done 40 days ago?": 40,
-    }.items():
-        daemon.sql(
-            "UPDATE chunks SET ts = CASE WHEN event_id = %s THEN now() - make_interval(days => %s)"
-            " ELSE now() - interval '100 days' END WHERE tenant_id = %s",
-            then["event_id"], days, sam.tenant,
-        )  # fmt: skip
-        bundle = await sam.bundle(question, session_id="c")
-        found = re.findall(r"^## message (\w+)", bundle, re.MULTILINE)
-        assert found and found[0] == then["event_id"], question
+async def test_a_bundle_is_filled_with_what_may_be_seen(sam: Agent) -> None:
+    for n in range(4):
+        said = [{"text": f"w{n}x{m} " * 40} for m in range(100)]
+        await sam.ask("record_event", session_id=f"s{n}", events=said)
+    for limit in (2_000, 16_000):
+        bundle = await sam.bundle("quokka", session_id="s9", max_tokens=limit)
+        used = int(re.findall(r"about ([\d,]+) of", bundle)[0].replace(",", ""))
+        assert 0.9 * limit < used <= limit
 
 
 async def test_tags_say_what_a_bundle_and_decisions_are_about(sam: Agent) -> None:
     for tags, what in ((["ops", "eu"], "Berlin"), (["ops"], "Boston")):
         await sam.record(f"The quokka server is in {what}", tags=tags, session_id=what)
         await decide(sam, f"We deploy to {what}", tags=tags)
-    await decide(sam, "Answer in English", decision={"scope": "global"})
+    await decide(sam, "Answer in English", decision={"scope": "user"})
     bundle = await sam.bundle("quokka server deploy", session_id="s2", tags=["ops", "eu"])
     assert "Berlin" in bundle and "Boston" not in bundle and "Answer in English" in bundle
     found = await sam.ask("query_decisions", query_text="deploy", tags=["eu"])
@@ -190,7 +187,7 @@ async def test_an_intent_changes_what_gets_room(sam: Agent) -> None:
 
     async def counts(intent: str) -> dict[str, int]:
         bundle = await sam.bundle("house", intent=intent, max_tokens=8_000)
-        found = re.findall(r"(\w+) (\d+)[,;]", bundle.splitlines()[0])
+        found = re.findall(r"(\w+) (\d+)[,.]", bundle.splitlines()[0])
         return {name: int(number) for name, number in found}
 
     usual = await counts("")
@@ -200,31 +197,69 @@ async def test_an_intent_changes_what_gets_room(sam: Agent) -> None:
     assert await counts("whatever it is") == usual
 
 
-# By meaning, where the database has pgvector
+async def test_newness_counts_if_asked_for_what_is_new_and_less_for_history(
+    daemon: DaemonProcess, sam: Agent
+) -> None:
+    old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
+    new = await sam.record("deploy failed", session_id="b")
+    daemon.sql(
+        "UPDATE chunks SET ts = ts - interval '300 days' WHERE (tenant_id, event_id) = (%s, %s)",
+        *(sam.tenant, old["event_id"]),
+    )
+    for question, newest_first in {
+        "deploy quokka failed in the history of this": False,
+        "deploy quokka failed": False,
+        "deploy failed today": True,
+        "deploy newest": True,
+    }.items():
+        bundle = await sam.bundle(question, session_id="c")
+        order = bundle.index(new["event_id"]) < bundle.index(old["event_id"])
+        assert order == newest_first, question
 
 
 @pytest.fixture(scope="module")
-def meaning(daemon: DaemonProcess) -> str:
-    """The model of the vectors, or "" where the server of these tests has no pgvector."""
-    found = daemon.sql(
-        "SELECT col_description('chunks'::regclass, attnum) FROM pg_attribute WHERE attname ="
-        " 'embedding' AND attrelid = 'chunks'::regclass"
-    )
-    return found[0][0] if found else ""
+def meaning(daemon: DaemonProcess) -> bool:
+    """Whether the server of these tests has pgvector."""
+    return bool(daemon.sql("SELECT 1 FROM pg_attribute WHERE attname = 'embedding'"))
 
 
 async def test_other_words_find_it_where_the_database_knows_vectors(
-    daemon: DaemonProcess, sam: Agent, meaning: str
+    daemon: DaemonProcess, sam: Agent, meaning: bool
 ) -> None:
-    invoices = [{"kind": "message", "text": f"Invoice number {n} was paid"} for n in range(20)]
     await sam.record("The physician gave me pills for the headache", session_id="a0")
-    await sam.record("Tickets for the opera are sold out", session_id="a1")
-    await sam.ask("record_event", events=invoices, session_id="b")
-    bundle = await sam.bundle("Which medicine did the doctor prescribe?", session_id="s2")
-    assert ("physician" in bundle) == bool(meaning)
+    invoices = [{"text": f"Invoice number {n} was paid by the customer" * 9} for n in range(20)]
+    for n, each in enumerate(invoices):
+        await sam.ask("record_event", events=[each], session_id=f"b{n}")
+    question = "Which medicine did the doctor prescribe?"
+    bundle = await sam.bundle(question, session_id="s2", max_tokens=500)
+    assert ("physician" in bundle) == meaning
     if meaning:
         count = "SELECT count(embedding) FROM chunks WHERE tenant_id = %s"
-        assert daemon.sql(count, sam.tenant) == [(22,)] and "wordllama" in meaning
+        assert daemon.sql(count, sam.tenant) == [(21,)]
+
+
+async def test_decisions_are_found_by_their_meaning_and_by_words_of_any_language(
+    sam: Agent, meaning: bool
+) -> None:
+    async with sam.connected():
+        for text in (
+            "We chose PostgreSQL for the users table",
+            "Sessions end after fifteen minutes without a click",
+            "The logo is green",
+            "결제는 하나의 서비스에서만 처리한다",
+        ):
+            await sam.record(text, "decision")
+        asked = {"Which database was picked?": "PostgreSQL"} if meaning else {}
+        asked |= {"Which table for users?": "PostgreSQL", "결제 서비스는 어디서?": "결제는"}
+        for question, answer in {**asked, "": "결제는"}.items():
+            found = await sam.ask("query_decisions", query_text=question, limit=1)
+            assert answer in found and found.count("##") == 1, question
+        assert "logo" not in await sam.ask("query_decisions", scope="global")
+        await sam.record("이 저장소는 씨앗 가게의 웹사이트입니다. PostgreSQL을 사용합니다.")
+        await sam.record("오늘 날씨가 좋습니다.", session_id="s3")
+    for question in ("Why does my unrelated PostgreSQL break?", "저장소는 무엇인가요?"):
+        found = evidence(await sam.bundle(question, session_id="s2"))
+        assert found.index("씨앗 가게의") < found.index("날씨가"), question
 
 
 ROWS = 20_000
@@ -234,19 +269,19 @@ ROWS = 20_000
 def crowd(daemon: DaemonProcess) -> str:
     """A tenant with 20,000 chunks of common words; one in a thousand also has a rare word."""
     tenant = "crowd"
+    same = "ts, session_id, kind, channel, sensitivity, actor_id, tags, refs"
     daemon.sql(
-        "INSERT INTO events (tenant_id, event_id, session_id, channel, actor_type, actor_id, kind,"
-        " content, request_hash, ts) SELECT %s, 'e' || n, 's', 'team', 'agent', 'sam', 'message',"
-        " '{}', '', now() - n * interval '1 minute' FROM generate_series(1, %s) n",
-        tenant, ROWS,
-    )  # fmt: skip
+        f"INSERT INTO events (tenant_id, event_id, {same}, actor_type, said_by, content, digest)"
+        " SELECT %s, 'e' || n, now() - n * interval '1 minute', 's', 'message', 'team', 'none',"
+        " 'sam', '{}', '{}', 'agent', '', '{}', '' FROM generate_series(1, %s) n",
+        *(tenant, ROWS),
+    )
     daemon.sql(
-        "INSERT INTO chunks (tenant_id, chunk_id, event_id, ts, session_id, channel, actor_type,"
-        " actor_id, kind, sensitivity, token_est, importance, text) SELECT tenant_id, event_id ||"
-        " '.0', event_id, ts, session_id, channel, actor_type, actor_id, kind, sensitivity, 9, 0.5,"
+        "INSERT INTO chunks (tenant_id, chunk_id, event_id, heading, token_est, importance, text,"
+        f" {same}) SELECT tenant_id, event_id || '.0', event_id, event_id, 40, 0.5,"
         " 'the server builds and tests the project, number ' || event_id || CASE WHEN"
-        " substr(event_id, 2)::int %% 1000 = 0 THEN ' quokka' ELSE '' END"
-        " FROM events WHERE tenant_id = %s",
+        " substr(event_id, 2)::int %% 1000 = 0 THEN ' quokka' ELSE '' END,"
+        f" {same} FROM events WHERE tenant_id = %s",
         tenant,
     )
     daemon.sql("VACUUM ANALYZE chunks")
@@ -255,20 +290,18 @@ def crowd(daemon: DaemonProcess) -> str:
 
 async def test_the_search_uses_the_index_on_words(daemon: DaemonProcess, crowd: str) -> None:
     def scans() -> int:
-        with psycopg.connect(daemon.dsn) as connection:
-            found = connection.execute(
-                "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'chunks_words'"
-            ).fetchone()
-            assert found
-            return found[0]
+        [(count,)] = daemon.sql(
+            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'chunks_words'"
+        )
+        return count
 
     before = scans()
     with psycopg.connect(daemon.dsn) as connection:
         connection.execute("SET search_path = memory; SET LOCAL ROLE memory_daemon")
         connection.execute("SELECT set_config('app.tenant', %s, true)", [crowd])
         found = connection.execute(
-            "SELECT text FROM chunks JOIN acb_candidates('where is a quokka', 'team', 'sam', 0.1)"
-            " USING (chunk_id) WHERE by_words > 0"
+            "SELECT text FROM find('where is a quokka', 'team', 'sam', 0.1, NULL, 9000, '{}', '{}')"
+            " JOIN chunks USING (chunk_id) WHERE by_words > 0"
         ).fetchall()
         assert len(found) == ROWS / 1_000 and all("quokka" in row[0] for row in found)
         connection.execute("RESET ROLE; SELECT pg_stat_force_next_flush()")
@@ -276,65 +309,14 @@ async def test_the_search_uses_the_index_on_words(daemon: DaemonProcess, crowd: 
 
 
 async def test_a_hard_question_is_answered_in_time(daemon: DaemonProcess, crowd: str) -> None:
-    for question, evidence in {
-        "the server tests the project": "evidence 200",  # common words
-        " ".join(f"word{n}" for n in range(1_100)): "evidence 0",
-    }.items():
-        bundle = await daemon.agent(Access(crowd)).bundle(question, session_id="s2")
-        assert evidence in bundle and "took too long" not in bundle
-
-
-async def test_evidence_is_found_by_words_of_any_language(sam: Agent) -> None:
-    text = "이 저장소는 씨앗 가게의 웹사이트입니다. PostgreSQL을 데이터베이스로 사용합니다."
-    await sam.record(text)
-    await sam.record("오늘 날씨가 좋습니다.", session_id="s3")  # not a neighbour of it
     for question in (
-        "Why does my unrelated PostgreSQL break?",  # one matching word is enough
-        "저장소의 데이터베이스는 무엇인가요?",
+        "the server tests the project",  # common words
+        " ".join(f"word{n}" for n in range(1_100)),
+        "where is a quokka?",
     ):
-        bundle = await sam.bundle(question, session_id="s2")
-        assert "씨앗 가게의 웹사이트" in bundle and "날씨가" not in bundle, question
-
-
-async def test_decisions_are_found_by_their_meaning_and_rules_stand_apart(sam: Agent) -> None:
-    async with sam.connected():
-        for text in (
-            "We chose PostgreSQL for the users table",
-            "Sessions end after fifteen minutes without a click",
-            "The logo is green",
-            "결제는 하나의 서비스에서만 처리한다",
-        ):
-            await sam.record(text, "decision")
-        nearest = await sam.ask("query_decisions", query_text="Which database was picked?", limit=1)
-        assert "PostgreSQL" in nearest
-        nearest = await sam.ask("query_decisions", query_text="결제 서비스는 어디서?", limit=1)
-        assert "결제는" in nearest
-        newest = await sam.ask("query_decisions", limit=1)
-        assert "결제는" in newest
-        await sam.record("Answer in British English", "decision", decision={"scope": "global"})
-    rules, rest = (await sam.bundle("anything")).split("# Decisions")
-    assert "British" in rules and "logo" in rest and "British" not in rest
-    assert "logo" not in await sam.ask("query_decisions", scope="global")
-
-
-async def test_prefers_newer_events_only_if_asked_what_is_new(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
-    old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
-    new = await sam.record("deploy failed", session_id="b")
-    daemon.make_old(sam, old["event_id"])
-    for question, newest_first in {
-        "deploy quokka failed in the history of this": False,
-        "deploy quokka failed": False,
-        "deploy failed today": True,
-        "deploy newest": True,
-        "deploy neueste": True,
-        "deploy plus récent": True,
-        "deploy 最新": True,
-    }.items():
-        bundle = await sam.bundle(question, session_id="c")
-        order = bundle.index(new["event_id"]) < bundle.index(old["event_id"])
-        assert order == newest_first, question
+        bundle = await daemon.agent(crowd).bundle(question, session_id="s2", max_tokens=16_000)
+        assert "evidence 3" in bundle and "took too long" not in bundle
+    assert evidence(bundle).count("quokka") == ROWS / 1_000
 
 
 async def test_a_long_message_is_cut_at_blank_lines_and_kept_whole(

@@ -1,6 +1,7 @@
 """The command `agent-memory-daemon`."""
 
 import asyncio
+import functools
 import logging
 import os
 import secrets
@@ -9,13 +10,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 
-from .database import CHANNELS, Access, Channel, Refused, owner, sha256
+from .database import CHANNELS, Access, Channel, Connection, Refused, owner, sha256
 from .embedded import embedded
-from .forget import forget
+from .forget import forgotten
 
 _FIRST_TOKEN = """
 Here is a token for the tenant "default" and its agent "default". It will not be shown again:
@@ -28,7 +29,10 @@ For example, in Claude Code:
 """
 # PostgreSQL refuses to run as root, and the user it runs as instead cannot enter root's home.
 _HOME = "~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemon"
-_Result = TypeVar("_Result")
+_TOKENS = """
+  SELECT left(encode(sha256, 'hex'), 8), tenant_id, agent, channel, made::date::text,
+    CASE WHEN may_rule THEN 'may rule' ELSE '' END FROM tokens ORDER BY made"""
+_REVOKE = "DELETE FROM tokens WHERE starts_with(encode(sha256, 'hex'), %s)"
 
 
 @click.group()
@@ -44,18 +48,26 @@ _Result = TypeVar("_Result")
 @click.pass_context
 def cli(context: click.Context, dsn: str | None, home: Path) -> None:
     """Record what agents do, and answer from it: an MCP server over PostgreSQL."""
-
-    def run(work: Callable[[str], Awaitable[_Result]]) -> _Result:
-        async def working(address: str) -> _Result:
-            return await work(address)
-
-        with nullcontext(dsn) if dsn else embedded(home.expanduser().absolute()) as address:
-            return asyncio.run(working(address))
-
-    context.obj = run
+    for ends in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ends, lambda *_: sys.exit())  # so that the database stops too
+    logging.basicConfig(format="%(message)s")
+    context.obj = nullcontext(dsn) if dsn else embedded(home.expanduser().absolute())
 
 
-@cli.command("serve")
+def _with_dsn(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    @click.pass_obj
+    @functools.wraps(work)
+    def run(database: Any, **options: Any) -> None:
+        async def working(dsn: str) -> None:
+            await work(dsn, **options)
+
+        with database as dsn:
+            asyncio.run(working(dsn))
+
+    return run
+
+
+@cli.command()
 @click.option("--host", envvar="MEMORY_DAEMON_HOST", default="127.0.0.1", show_default=True)
 @click.option("--port", envvar="MEMORY_DAEMON_PORT", default=8765, show_default=True)
 @click.option(
@@ -65,50 +77,38 @@ def cli(context: click.Context, dsn: str | None, home: Path) -> None:
     multiple=True,
     help="A name by which other machines reach it.",
 )
-@click.pass_obj
-def serve_command(run: Callable[..., None], host: str, port: int, hosts: tuple[str, ...]) -> None:
-    """Serve the tools over HTTP, with an embedded PostgreSQL unless --dsn is given."""
-    from .server import serve  # loads the MCP SDK, which others do not need
+@_with_dsn
+async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
+    """Serve the tools over HTTP."""
+    from . import server  # loads the MCP SDK, which other commands do not need
 
-    for ends in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ends, lambda *_: sys.exit())  # so that the database stops too
-    logging.basicConfig(format="%(message)s")
+    async with owner(dsn) as connection:
+        known = (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount
+        first = "" if known else await _make(connection, Access())
 
-    async def work(dsn: str) -> None:
-        first = ""
-        async with owner(dsn) as connection:
-            if not (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount:
-                first = await _make(connection, Access())
+    def ready(url: str) -> None:
+        if first:
+            print(_FIRST_TOKEN.format(token=first, url=url))
+        print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
 
-        def ready(url: str) -> None:
-            if first:
-                print(_FIRST_TOKEN.format(token=first, url=url))
-            print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
-
-        await serve(dsn, host, port, [*hosts], ready)
-
-    run(work)
+    await server.serve(dsn, host, port, [*hosts], ready)
 
 
-@cli.command("forget")
+@cli.command()
 @click.option("--tenant", help="Only events of this tenant.")
 @click.option("--event", metavar="ID")
 @click.option("--session", metavar="ID")
 @click.option("--tag")
 @click.option("--before", metavar="TIME", help="Recorded before a date, or 30d: 30 days ago.")
-@click.option(
-    "--but-in-force", is_flag=True, help="Spare active decisions, and tasks that are not done."
-)
+@click.option("--not-in-force", is_flag=True, help="Not active decisions, nor unfinished tasks.")
 @click.option("--yes", is_flag=True, help="Forget them. Without this, only count them.")
-@click.pass_obj
-def forget_command(
-    run: Callable[..., dict[str, int]], but_in_force: bool, yes: bool, **by: str | None
-) -> None:
+@_with_dsn
+async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> None:
     """Delete the events that match all options, and everything derived from them."""
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
-    counts = run(lambda dsn: forget(dsn, given, in_force=not but_in_force, really=yes))
+    counts = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
     rows = ", ".join(f"{count} {table}" for table, count in counts.items())
     print(f"{'Forgotten: ' if yes else 'With --yes, this would be forgotten: '}{rows}.")
 
@@ -118,9 +118,9 @@ def token() -> None:
     """Make, list and revoke the tokens of clients."""
 
 
-@token.command("make")
+@token.command()
 @click.option("--tenant", default="default", show_default=True)
-@click.option("--agent", default="default", show_default=True, help="Who records and asks with it.")
+@click.option("--agent", default="default", show_default=True, help="Who records and asks.")
 @click.option(
     "--channel",
     type=click.Choice(CHANNELS),
@@ -129,58 +129,39 @@ def token() -> None:
     help="The widest channel that it may use.",
 )
 @click.option("--may-rule", is_flag=True, help="It may make rules for all (scope global).")
-@click.pass_obj
-def token_make(
-    run: Callable[..., str], tenant: str, agent: str, channel: Channel, may_rule: bool
-) -> None:
+@_with_dsn
+async def make(dsn: str, tenant: str, agent: str, channel: Channel, may_rule: bool) -> None:
     """Make a token and print it. It will not be shown again."""
-
-    async def work(dsn: str) -> str:
-        async with owner(dsn) as connection:
-            return await _make(connection, Access(tenant, agent, channel, may_rule))
-
-    print(run(work))
+    async with owner(dsn) as connection:
+        made = await _make(connection, Access(tenant, agent, channel, may_rule))
+    print(made)
 
 
-async def _make(connection, access: Access) -> str:
+async def _make(connection: Connection, access: Access) -> str:
     made = f"mem_{secrets.token_urlsafe(32)}"
-    values = [sha256(made), access.tenant, access.agent, access.channel, access.may_rule]
-    await connection.execute("INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)", values)
+    insert = "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)"
+    await connection.execute(insert, [sha256(made), *access])
     return made
 
 
 @token.command("list")
-@click.pass_obj
-def token_list(run: Callable[..., list[dict[str, object]]]) -> None:
-    """Print each token's id, tenant, agent, widest channel, whether it may rule, and its age."""
-
-    async def work(dsn: str) -> list[dict[str, object]]:
-        async with owner(dsn) as connection:
-            found = await connection.execute(
-                "SELECT left(encode(sha256, 'hex'), 8), tenant_id, agent, channel, CASE WHEN"
-                " may_rule THEN 'may rule' ELSE '' END, made::date::text FROM tokens ORDER BY made"
-            )
-            return await found.fetchall()
-
-    for row in run(work):
-        print(*row.values())
+@_with_dsn
+async def list_(dsn: str) -> None:
+    """Print each token's id, tenant, agent, widest channel, day, and whether it may make rules."""
+    async with owner(dsn) as connection:
+        for row in await (await connection.execute(_TOKENS)).fetchall():
+            print(*row.values())
 
 
-@token.command("revoke")
+@token.command()
 @click.argument("id")
-@click.pass_obj
-def token_revoke(run: Callable[..., None], id: str) -> None:
+@_with_dsn
+async def revoke(dsn: str, id: str) -> None:
     """Revoke a token. A running daemon refuses it at once."""
-
-    async def work(dsn: str) -> None:
-        async with owner(dsn) as connection:
-            gone = await connection.execute(
-                "DELETE FROM tokens WHERE starts_with(encode(sha256, 'hex'), %s)", [id]
-            )
-            if gone.rowcount != 1:
-                raise Refused(f"{gone.rowcount} tokens begin with {id}. No token was revoked.")
-
-    run(work)
+    async with owner(dsn) as connection:
+        gone = (await connection.execute(_REVOKE, [id])).rowcount
+        if gone != 1:
+            raise Refused(f"{gone} tokens begin with {id}. No token was revoked.")
     print(f"Revoked {id}.")
 
 

@@ -3,15 +3,15 @@
 import asyncio
 import re
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from memory_semantic import estimate_tokens, mask
+from memory_semantic import mask
 from psycopg import errors
 from pydantic import Field
 
-from .arguments import Asked, Call, Event, Id, Name, Query, Scope, Session, Tags
-from .bundle import Section, name, pack
-from .database import CHANNELS, Connection, Refused, common
+from .arguments import Asked, Call, Id, Name, Query, Scope, Session, Tags
+from .bundle import Rows, cost, name, pack
+from .database import CHANNELS, Channel, Refused, common
 from .meaning import vector
 from .record import RecordEvent
 
@@ -40,8 +40,8 @@ RECENCY, RECENCY_ASKED = 0.02, 0.3
 _NEW = re.compile(r"\b(new|newest|latest|recent(ly)?|today|yesterday|last (week|month))\b", re.I)
 _OLD = re.compile(r"\b(history|historical(ly)?|originally|initially|at first|long ago)\b", re.I)
 
-_VISIBLE = "visible(c.channel, c.sensitivity, c.actor_id, %(channel)s, %(agent_id)s)"
-_COLUMNS = "c.event_id, heading, text, c.refs, token_est, now.note, now.title"
+_VISIBLE = "visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)"
+_COLUMNS = "c.event_id, heading, text, c.refs, token_est, note, title"
 # What has become of an event: of a decision what replaced it, of a task how it stands now.
 _NOW = """
   LEFT JOIN LATERAL (
@@ -52,64 +52,61 @@ _NOW = """
     SELECT CASE WHEN t.event_id <> e.event_id THEN 'now ' || t.status END, t.title, false
     FROM events e JOIN tasks t USING (task_id)
     WHERE c.kind = 'task_update' AND e.event_id = c.event_id) now ON true"""
-_IN_FORCE = f"""
-  FROM decisions d JOIN chunks c ON chunk_id = decision_id || '.0'
-  WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND c.tags @> %(tags)s AND {_VISIBLE}
-  ORDER BY d.ts DESC, decision_id DESC LIMIT {DECISIONS}"""
-_RULES = f"""
-  SELECT {_COLUMNS} FROM decisions d JOIN chunks c ON chunk_id = decision_id || '.0' {_NOW}
-  WHERE status = 'active' AND (scope = 'global' OR scope = 'user' AND actor_id = %(agent_id)s)
-    AND {_VISIBLE} ORDER BY c.ts DESC LIMIT {ITEMS}"""
-_TASKS = f"""
-  SELECT {_COLUMNS} FROM tasks JOIN chunks c ON chunk_id = tasks.event_id || '.0' {_NOW}
-  WHERE status <> 'done' AND tags @> %(tags)s AND {_VISIBLE} ORDER BY c.ts DESC LIMIT {ITEMS}"""
-# What was handed to this agent, and of each what it held.
-_HANDOFFS = f"""
-  WITH handed AS (
-    SELECT event_id, ts AS handed, refs FROM events c WHERE to_agent = %(agent_id)s
-      AND ts > now() - interval '{HANDOFF_DAYS} days' AND {_VISIBLE}
-    ORDER BY ts DESC LIMIT {HANDOFFS}),
-  held AS (
-    SELECT event_id, handed, 0 AS nth FROM handed UNION
-    SELECT ref, handed, nth::int FROM handed, unnest(refs) WITH ORDINALITY AS r(ref, nth))
-  SELECT {_COLUMNS} FROM held JOIN chunks c USING (event_id) {_NOW}
-  WHERE old IS NOT true AND {_VISIBLE} ORDER BY handed DESC, held.nth, chunk_id"""
-_RECENT = f"""
-  SELECT {_COLUMNS} FROM chunks c JOIN (SELECT event_id FROM events c
-      WHERE session_id = %(session_id)s AND tags @> %(tags)s AND {_VISIBLE}
-      ORDER BY ts DESC LIMIT {RECENT_EVENTS}) last USING (event_id) {_NOW}
-  WHERE old IS NOT true OR %(old)s ORDER BY ts DESC, chunk_id DESC"""
+# The sections that are read by time: which chunks.
+_BY_TIME = {
+    "rules": f"""chunk_id IN (SELECT decision_id || '.0' FROM decisions WHERE status = 'active'
+      AND (scope = 'global' OR scope = 'user' AND actor_id = %(agent_id)s))
+    ORDER BY ts DESC LIMIT {ITEMS}""",
+    "tasks": f"""chunk_id IN (SELECT event_id || '.0' FROM tasks WHERE status <> 'done')
+      AND tags @> %(tags)s ORDER BY ts DESC LIMIT {ITEMS}""",
+    "decisions": "",
+    "handoffs": f"""event_id IN (SELECT unnest(event_id || refs) FROM (SELECT event_id, refs
+      FROM events WHERE to_agent = %(agent_id)s AND ts > now() - interval '{HANDOFF_DAYS} days'
+      AND {_VISIBLE} ORDER BY ts DESC LIMIT {HANDOFFS}) handed)
+    ORDER BY ts DESC, chunk_id""",
+    "recent": f"""event_id IN (SELECT event_id FROM events WHERE session_id = %(session_id)s
+      AND tags @> %(tags)s AND {_VISIBLE} ORDER BY ts DESC LIMIT {RECENT_EVENTS})
+    ORDER BY ts DESC, chunk_id DESC""",
+    "evidence": "",
+}
+_CHUNKS = f"""
+  SELECT {_COLUMNS} FROM chunks c {_NOW}
+  WHERE {_VISIBLE} AND (old IS NOT true OR %(old)s) AND """
+# Decisions and evidence: what is found.
 _FOUND = f"""
   SELECT f.*, {_COLUMNS} FROM find(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s,
-    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT chunk_id {_IN_FORCE})) f
+    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT chunk_id
+      FROM decisions d JOIN chunks c ON chunk_id = decision_id || '.0'
+      WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND c.tags @> %(tags)s
+        AND {_VISIBLE} ORDER BY d.ts DESC LIMIT {DECISIONS})) f
   JOIN chunks c USING (chunk_id) {_NOW}
   WHERE old IS NOT true OR %(old)s OR section = 'decisions'
   ORDER BY section, old IS true, f.nth"""
 _ARTIFACT = f"""
-  SELECT bytes, meta FROM artifacts JOIN events c ON event_id = artifact_id
+  SELECT bytes, meta FROM artifacts JOIN events ON event_id = artifact_id
   WHERE artifact_id = %(artifact_id)s AND {_VISIBLE}"""
 
-Rows = list[dict[str, Any]]
 
-
-async def _rows(connection: Connection, query: str, asked: dict[str, Any]) -> Rows:
-    return await (await connection.execute(query.encode(), asked)).fetchall()
-
-
-async def _asked(asked: Asked, query: str, **more: Any) -> dict[str, Any]:
-    """The values that the queries take."""
+async def _gathered(
+    call: Call, asked: Asked, query: str, *sections: str, **more: Any
+) -> tuple[dict[str, Rows], str]:
+    """What `sections` may show, best first, and a note if the search took too long."""
     masked, _ = await asyncio.to_thread(mask, query)
-    return asked.model_dump() | {
-        "query_text": masked,
-        "vector": await asyncio.to_thread(vector, masked),
-        "statuses": ["active"],
-        "scopes": ["project", "user", "global"],
-        "tags": [],
-        "recency": RECENCY,
-        "old": False,
-        "room": 0,
-        **more,
-    }
+    values = {"statuses": ["active"], "scopes": [*get_args(Scope)], "old": False, "room": 0}
+    values |= {"tags": [], "recency": RECENCY, "query_text": masked}
+    values |= {"vector": await asyncio.to_thread(vector, masked)} | asked.model_dump() | more
+    found, note = {section: Rows() for section in sections}, ""
+    async with call.database.transaction(call.access.tenant) as connection:
+        for section in filter(_BY_TIME.get, sections):
+            rows = await connection.execute((_CHUNKS + _BY_TIME[section]).encode(), values)
+            found[section] = await rows.fetchall()
+        try:
+            async with connection.transaction():
+                for row in await (await connection.execute(_FOUND.encode(), values)).fetchall():
+                    found[row["section"]].append(row)
+        except errors.QueryCanceled:
+            note = " The search took too long: what it would have found is missing."
+    return found, note
 
 
 class BuildAcb(Asked):
@@ -127,51 +124,28 @@ class BuildAcb(Asked):
     explain: bool = Field(False, description="say for each block why it is there")
 
     async def answer(self, call: Call) -> str:
-        """The bundle; without decisions and evidence, if the search takes too long."""
+        """The bundle; without what is found, if the search takes too long."""
         intent = next(filter(INTENTS.get, re.findall(r"\w+", self.intent.lower())), "")
         history = intent == "history" or bool(_OLD.search(self.query_text))
         newest = intent in ("recent", "continue") or bool(_NEW.search(self.query_text))
-        statuses = ["active", "superseded"] if history or intent == "decide" else ["active"]
-        asked = await _asked(
+        old = history or intent == "decide"
+        found, note = await _gathered(
+            call,
             self,
             self.query_text,
-            tags=self.tags,
-            statuses=statuses,
-            old=len(statuses) > 1,
+            *_BY_TIME,
+            old=old,
+            statuses=["active", "superseded"] if old else ["active"],
             recency=0.0 if history else RECENCY_ASKED if newest else RECENCY,
             room=self.max_tokens + SPARE_TOKENS,
         )
-        found, note = Rows(), ""
-        async with call.database.transaction(call.access.tenant) as connection:
-            rules = await _rows(connection, _RULES, asked)
-            tasks = await _rows(connection, _TASKS, asked)
-            handoffs = await _rows(connection, _HANDOFFS, asked)
-            recent = await _rows(connection, _RECENT, asked)
-            try:
-                async with connection.transaction():
-                    found = await _rows(connection, _FOUND, asked)
-            except errors.QueryCanceled:
-                note = " The search took too long: decisions and evidence are missing."
-        parts = {
-            "rules": rules,
-            "tasks": tasks,
-            "decisions": [row for row in found if row["section"] == "decisions"],
-            "handoffs": handoffs,
-            "recent": recent,
-            "evidence": [row for row in found if row["section"] == "evidence"],
-        }
-        shares = SHARES | INTENTS.get(intent, {}) | {"evidence": 1.0}
         who = (
             f"You are agent {name(call.access.agent)} in session {name(self.session_id)}, asking "
             f"on channel {self.channel}, {datetime.now(UTC):%Y-%m-%d %H:%M}Z.\n"
         )
-        sections = [
-            Section(
-                section, rows, shares[section] * self.max_tokens, who if section == "rules" else ""
-            )
-            for section, rows in parts.items()
-        ]
-        return pack("Context bundle", sections, self.max_tokens, note, explain=self.explain)[0]
+        told = {"intro": who, "note": note, "explain": self.explain}
+        shares = SHARES | INTENTS.get(intent, {})
+        return pack("Context bundle", found, self.max_tokens, shares, **told)[0]
 
 
 class QueryDecisions(Asked):
@@ -186,11 +160,11 @@ class QueryDecisions(Asked):
 
     async def answer(self, call: Call) -> str:
         """The decisions nearest to the query, or the newest."""
-        asked = await _asked(self, self.query_text, tags=self.tags, statuses=[self.status])
-        asked |= {"scopes": [self.scope]} if self.scope else {}
-        async with call.database.transaction(call.access.tenant) as connection:
-            found = await _rows(connection, _FOUND, asked)
-        return pack("Decisions", [Section("decisions", found[: self.limit])], ANSWER_TOKENS)[0]
+        scopes = [self.scope] if self.scope else [*get_args(Scope)]
+        asked = {"statuses": [self.status], "scopes": scopes}
+        found, note = await _gathered(call, self, self.query_text, "decisions", **asked)
+        some = {"decisions": found["decisions"][: self.limit]}
+        return pack("Decisions", some, ANSWER_TOKENS, {}, note=note)[0]
 
 
 class CreateHandoffPacket(Asked):
@@ -205,30 +179,25 @@ class CreateHandoffPacket(Asked):
     async def answer(self, call: Call) -> str:
         """The packet. The handover itself is recorded, with the ids of what it held."""
         tokens = await call.database.tokens("tenant_id = %s", call.access.tenant)
-        theirs = [access.channel for access in tokens if access.agent == self.to_agent]
+        theirs: list[Channel] = [
+            access.channel for access in tokens if access.agent == self.to_agent
+        ]
         if not theirs:
             known = ", ".join(sorted({name(access.agent) for access in tokens}))
             raise Refused(f"There is no agent {name(self.to_agent)}. The agents are: {known}.")
-        widest = min(theirs, key=CHANNELS.index)
-        channel = common("agent", call.access.channel, widest)
-        told = f"Handoff from {call.access.agent} to {self.to_agent}: {self.note or '(no note)'}"
-        asked = await _asked(self, self.note, agent_id=self.to_agent, channel=channel)
-        async with call.database.transaction(call.access.tenant) as connection:
-            tasks = await _rows(connection, _TASKS, asked)
-            decisions = await _rows(connection, _FOUND, asked)
-            recent = await _rows(connection, _RECENT, asked)
-            said = {"event_id": "", "heading": "note", "text": self.note or "(no note)", "refs": []}
-            said |= {"token_est": estimate_tokens(said["text"]) + 10, "note": "", "title": ""}
-            sections = [
-                Section("note", [said]),
-                Section("tasks", tasks, SHARES["tasks"] * self.max_tokens),
-                Section("decisions", decisions, 2 * SHARES["decisions"] * self.max_tokens),
-                Section("recent", recent),
-            ]
-            title = f"Handoff from {name(call.access.agent)} to {name(self.to_agent)}"
-            packet, held = pack(title, sections, self.max_tokens)
-        event = Event(text=told, tags=["handoff"], refs=held[:HELD], channel=channel)
-        handoff = RecordEvent(session_id=self.session_id, events=[event])
+        channel = common("agent", call.access.channel, sorted(theirs, key=CHANNELS.index)[0])
+        receiver = {"agent_id": self.to_agent, "channel": channel}
+        sections = ("tasks", "decisions", "recent")
+        found, late = await _gathered(call, self, self.note, *sections, **receiver)
+        said: dict[str, Any] = {"heading": "note", "text": self.note or "(no note)", "refs": []}
+        said |= {"event_id": "", "token_est": cost(**said)}
+        title = f"Handoff from {name(call.access.agent)} to {name(self.to_agent)}"
+        found = {"note": [said], **found}
+        shares = {"tasks": SHARES["tasks"], "decisions": INTENTS["history"]["decisions"]}
+        packet, held = pack(title, found, self.max_tokens, shares, note=late)
+        event = {"text": f"{title}: {said['text']}", "tags": ["handoff"], "channel": channel}
+        event |= {"refs": [each for each in held if each][:HELD]}
+        handoff = RecordEvent.model_validate({"session_id": self.session_id, "events": [event]})
         await handoff.to(self.to_agent).answer(call)
         return packet
 
@@ -244,13 +213,13 @@ class GetArtifact(Asked):
     async def answer(self, call: Call) -> str:
         """The page, after a line that says which part of the text it is."""
         async with call.database.transaction(call.access.tenant) as connection:
-            found = await _rows(connection, _ARTIFACT, self.model_dump())
-        if not found:
+            found = await connection.execute(_ARTIFACT.encode(), self.model_dump())
+            row = await found.fetchone()
+        if not row:
             raise Refused(
                 f"There is no artifact {self.artifact_id} that you can see. An event shown as an "
                 "excerpt has one, under the event's id."
             )
-        [row] = found
         text = bytes(row["bytes"]).decode()
         page = text[self.offset :][: self.max_chars]
         end = self.offset + len(page)

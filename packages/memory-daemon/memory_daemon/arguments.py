@@ -22,16 +22,17 @@ MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
 CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock may be
 EARLIEST_YEAR = 1970  # no clock or log says less
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$"
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
 _Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
-Name = Annotated[str, Field(min_length=1, max_length=128, pattern=_ONE_LINE)]
+Name = Annotated[Line, Field(min_length=1, max_length=128)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")]
-Tag = Annotated[str, Field(min_length=1, max_length=50, pattern=_ONE_LINE)]
-Ref = Annotated[str, Field(min_length=1, max_length=300, pattern=_ONE_LINE)]
+Tag = Annotated[Line, Field(min_length=1, max_length=50)]
+Ref = Annotated[Line, Field(min_length=1, max_length=300)]
 Tags = Annotated[list[Tag], Field(max_length=20)]
 Reasons = Annotated[list[Annotated[_Words, Field(max_length=1_000)]], Field(max_length=10)]
 Session = Annotated[Name, Field(description="the conversation; the same in all its calls")]
 Query = Annotated[_Words, Field(max_length=10_000)]
+Kind = Literal["message", "tool_call", "tool_result", "decision", "task_update", "artifact"]
 Scope = Literal["project", "user", "global"]
 
 
@@ -52,16 +53,12 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 class Decision(_Arguments):
     """Why it was decided."""
 
-    scope: Scope = Field(
-        default="project", description="user and global: a rule, for you or for all"
-    )
+    scope: Scope = Field(default="project", description="user: your rule; global: a rule for all")
     rationale: Reasons = []
     constraints: Reasons = []
     alternatives: Reasons = []
     consequences: Reasons = []
-    supersedes: Id | None = Field(
-        default=None, description="event_id of the decision this one replaces"
-    )
+    supersedes: Id | None = Field(default=None, description="event_id of what it replaces")
 
 
 class Task(_Arguments):
@@ -69,47 +66,26 @@ class Task(_Arguments):
 
     task_id: Id
     status: Literal["open", "doing", "done"] = "open"
-    title: Annotated[str, Field(max_length=200, pattern=_ONE_LINE)] = ""
+    title: Line = Field(default="", max_length=200)
 
 
 class Event(_Arguments):
     """Something that happened."""
 
-    kind: Literal["message", "tool_call", "tool_result", "decision", "task_update", "artifact"] = (
-        "message"
-    )
+    kind: Kind = "message"
     text: Annotated[_Words, Field(min_length=1, max_length=MAX_TEXT)]
     ts: datetime | None = Field(default=None, description="when it happened; default: now")
     actor_type: Literal["human", "agent", "tool"] = "agent"
     actor_id: Name | None = Field(default=None, description="who of several people, or which tool")
-    channel: Channel | None = Field(
-        default=None,
-        description="who may see it: private (only you), agent, team, public. Default: team",
-    )
+    channel: Channel | None = Field(default=None, description="who may see it; default: team")
     sensitivity: Literal["none", "low", "high", "secret"] | None = None
     tags: Tags = []
     refs: list[Ref] = Field(default=[], max_length=50, description="files, event ids, links")
-    name: str = Field(
-        default="",
-        max_length=300,
-        pattern=_ONE_LINE,
-        description="of an artifact: it is found by it, and kept whole",
-    )
-    importance: float | None = Field(
-        default=None, ge=0, le=1, description="less than is usual for a kind"
-    )
-    event_id: Id | None = Field(
-        default=None, description="an id of your own: sent twice, recorded once"
-    )
+    name: Line = Field(default="", max_length=300, description="of a file, which is kept whole")
+    importance: float | None = Field(default=None, ge=0, le=1, description="less than usual")
+    event_id: Id | None = Field(default=None, description="your own: sent twice, recorded once")
     decision: Decision | None = None
     task: Task | None = None
-
-    @field_validator("text")
-    @classmethod
-    def _says_something(cls, text: str) -> str:
-        if not text.strip():
-            raise ValueError("it is empty")
-        return text
 
     @field_validator("ts")
     @classmethod
@@ -124,14 +100,16 @@ class Event(_Arguments):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
+        if not self.text.strip():
+            raise ValueError("text is empty")
         if (self.kind == "task_update") != bool(self.task):
             raise ValueError("kind task_update needs `task`, and `task` needs kind task_update")
-        if self.kind != "decision" and self.decision:
-            raise ValueError("`decision` needs kind decision")
-        if self.kind == "decision" and len(self.text) > MAX_DECISION:
-            raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
         if self.kind == "decision":
             self.decision = self.decision or Decision()
+        elif self.decision:
+            raise ValueError("`decision` needs kind decision")
+        if self.decision and len(self.text) > MAX_DECISION:
+            raise ValueError(f"a decision has at most {MAX_DECISION:,} characters")
         return self
 
 
@@ -148,9 +126,7 @@ class Asked(_Arguments):
 
     tenant_id: Name | None = Field(default=None, description="not needed: your token says it")
     agent_id: Name | None = Field(default=None, description="not needed: your token says it")
-    channel: Channel | None = Field(
-        default=None, description="see what this channel sees; default: all"
-    )
+    channel: Channel | None = Field(default=None, description="see what it sees; default: all")
 
     async def answer(self, call: Call) -> str:
         """The text of the answer. Raises Refused."""

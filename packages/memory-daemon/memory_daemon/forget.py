@@ -37,7 +37,9 @@ _REACTIVATE = """
       OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
 
 
-async def forget(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> dict[str, int]:
+async def forgotten(
+    dsn: str, by: dict[str, str], *, in_force: bool, really: bool
+) -> dict[str, int]:
     """Delete the events that match all of `by`, whose keys are those of `_BY`, and all that is
     derived from them; only what is not in force, unless `in_force`. What a forgotten decision had
     superseded is in force again, and a task is as it was before.

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr
 from ulid import ULID
 
 from .arguments import Asked, Call, Event, Session
-from .bundle import frame, name
+from .bundle import cost, name
 from .database import CHANNELS, Access, Connection, Refused, common
 from .meaning import gist, vector
 
@@ -204,7 +204,7 @@ async def _record(connection: Connection, call: Call, row: Row, known: dict[str,
     for number, (text, tokens, embedding, likeness) in enumerate(row["chunks"]):
         refs = [row["name"], *row["refs"]] if row["name"] else row["refs"]
         chunk = {"chunk_id": f"{id}.{number}", "heading": heading, "text": text, "refs": refs}
-        chunk |= {"token_est": math.ceil(tokens + frame(heading, text, refs))}
+        chunk |= {"token_est": math.ceil(cost(heading, text, refs, tokens))}
         chunk |= {"embedding": embedding, "gist": likeness}
         insert = _CHUNK_WITH_VECTOR if call.database.meaning else _CHUNK
         await connection.execute(insert, row | chunk)

@@ -73,13 +73,15 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE INDEX IF NOT EXISTS decisions_status ON decisions (tenant_id, status, ts DESC);
 CREATE INDEX IF NOT EXISTS decisions_refs ON decisions USING gin (refs);
 
--- A task is as its latest update says; its title is the last that was given, or how the update begins.
+-- A task is as its latest update says; its title is the last that was given, or how the first begins.
 CREATE OR REPLACE VIEW tasks WITH (security_invoker = true) AS
-  SELECT tenant_id, task_id, event_id, ts, content->'task'->>'status' AS status, coalesce(
-    (SELECT content->'task'->>'title' FROM events t WHERE (t.tenant_id, t.task_id) = (last.tenant_id, last.task_id)
-       AND content->'task'->>'title' <> '' ORDER BY recorded_at DESC LIMIT 1), left(split_part(details, E'\n', 1), 200)) AS title, details, refs
-  FROM (SELECT DISTINCT ON (tenant_id, task_id) *, ltrim(coalesce(content->>'text', content->>'excerpt_text')) AS details
-        FROM events WHERE task_id IS NOT NULL ORDER BY tenant_id, task_id, recorded_at DESC) last;
+  SELECT tenant_id, task_id, event_id, ts, content->'task'->>'status' AS status,
+    (SELECT coalesce((array_agg(given ORDER BY recorded_at DESC) FILTER (WHERE given <> ''))[1], (array_agg(begins ORDER BY recorded_at))[1])
+     FROM (SELECT recorded_at, content->'task'->>'title' AS given, left(split_part(ltrim(content->>'text'), E'\n', 1), 200) AS begins
+           FROM events t WHERE (t.tenant_id, t.task_id) = (last.tenant_id, last.task_id)) said) AS title,
+    coalesce(content->>'text', content->>'excerpt_text') AS details, refs
+  FROM (SELECT DISTINCT ON (tenant_id, task_id) * FROM events WHERE task_id IS NOT NULL
+        ORDER BY tenant_id, task_id, recorded_at DESC) last;
 
 CREATE TABLE IF NOT EXISTS artifacts ( -- what is shown as an excerpt, or has a name
   tenant_id text NOT NULL, artifact_id text COLLATE "C" NOT NULL, ts timestamptz NOT NULL, kind text NOT NULL,

@@ -27,6 +27,7 @@ from .database import UNCHANGED, Access, Database, Refused, Unsure, sha256
 from .record import RecordEvent
 
 BODY_BYTES = 16 << 20  # of one HTTP request
+SCHEMES = ("http", "https")
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 INSTRUCTIONS = (
     "Memory shared by the agents of a team. Call build_acb when a session begins or its subject "
@@ -102,9 +103,7 @@ def application(database: Database, hosts: list[str]) -> Starlette:
         max_request_body_size=BODY_BYTES,
         transport_security=TransportSecuritySettings(
             allowed_hosts=named,
-            allowed_origins=[
-                f"{scheme}://{host}" for scheme in ("http", "https") for host in named
-            ],
+            allowed_origins=[f"{scheme}://{each}" for scheme in SCHEMES for each in named],
         ),
         auth=AuthSettings(
             issuer_url=AnyHttpUrl("http://127.0.0.1"),  # never contacted: tokens are made here
@@ -127,9 +126,7 @@ async def _answer(database: Database, name: str, given: dict[str, Any]) -> str:
     if request.tenant_id not in (None, access.tenant):
         raise Refused(f"This token is not for tenant {request.tenant_id}.")
     if request.agent_id not in (None, access.agent):
-        raise Refused(
-            f"{UNCHANGED} This token is agent {access.agent}'s, not {request.agent_id}'s."
-        )
+        raise Refused(f"This token is agent {access.agent}'s, not {request.agent_id}'s.")
     request.agent_id = access.agent
     if not isinstance(request, RecordEvent):
         request.channel = access.reach(request.channel)
