@@ -12,6 +12,7 @@ FRAME = 6  # tokens by which the estimate of a heading and a fence may be too lo
 SHOWN_REFS = 8  # of an event
 NAME_CHARS = 40  # of a client's name for an agent, a session, a tag or a file, in a heading
 LEAST = 30  # tokens: no block is smaller
+LONGEST = 1 / 4  # of a bundle: one long result leaves room for the short ones
 SHORTENED = "\n[shortened]"
 PARTS = ("words", "meaning", "newness", "importance", "neighbours")
 
@@ -85,8 +86,9 @@ def pack(
     and the ids of the events in it, in order.
 
     A section may take its share of the limit; what it leaves goes to those after it. Its first
-    block is shortened to fit; a later one that does not fit is left out, and the next is tried. No
-    text is shown twice, and no event in two sections. `intro` stands in the first section.
+    block is shortened to fit, a later one to LONGEST; if that does not fit it is left out, and the
+    next is tried. No text is shown twice, and no event in two sections. `intro` stands in the first
+    section.
     """
 
     def first_line(used: float, counts: Mapping[str, int]) -> str:
@@ -111,7 +113,7 @@ def pack(
                 break
             if row["event_id"] in events or row["text"] in texts:
                 continue
-            space = math.inf if shown else room
+            space = LONGEST * limit if shown else room
             block = Block.of(row, section, space, explain=explain)
             if block.tokens <= room:
                 room, used = room - block.tokens, used + block.tokens

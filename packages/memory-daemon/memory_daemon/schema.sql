@@ -194,8 +194,7 @@ BEGIN
   late AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
       OR EXISTS (SELECT FROM best b WHERE b.session_id = a.session_id AND b.nth < a.nth AND b.event_id <> a.event_id
         AND bit_count((a.gist # b.gist)::bit(64)) <= 12)
-      OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = a.event_id AND superseded_by IS NOT NULL)
-      OR token_est > room / 8 AND by_neighbours > by_words + by_meaning AS late FROM best a), -- would fill a small bundle, and is only beside a hit
+      OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = a.event_id AND superseded_by IS NOT NULL) AS late FROM best a),
   packed AS (SELECT *, sum(token_est) OVER (ORDER BY late, nth) - token_est AS before FROM late)
   SELECT 'evidence', row_number() OVER (ORDER BY late, nth), chunk_id::text, by_words, by_meaning, by_newness, by_importance, by_neighbours
   FROM packed WHERE before <= room
