@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import amplifier_module_hooks_memory_daemon as hook
@@ -19,54 +18,21 @@ from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
 from scripted import LOOPS, REPOSITORY, scripted_session
 
-README = (
-    "# Shop\n\nThe shop sells seeds to gardeners, and this is its website.\n\n"
-    + "\n\n".join(
-        f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)
-    )
-    + "\n\n## Run it\n\nInstall Node 20, then `npm install` and `npm start`; it listens on 3000.\n"
-)
-PACKAGE = json.dumps({"name": "shop", "scripts": {"start": "node server.js"}}, indent=2)
-ENTRY = '// The entry point.\nconst app = require("express")();\napp.listen(3000);\n'
-LOG = "".join(f"[{n:05}] compiled module number {n * 7919 % 10007}\n" for n in range(8_000))
-FILES = {"README.md": README, "package.json": PACKAGE, "server.js": ENTRY, "build.log": LOG}
-
-
-ASKED = "Explain this repo and how to run it"
-QUESTIONS = [ASKED, "How do I run it? Which file is the entry point?", "How do I start this shop?"]
-
-
-TOOL = {"kind": "tool_result", "actor_type": "tool"}
-SCENARIO: dict[str, dict[str, Any]] = {  # the events, by what they are about
-    "asked": {"text": ASKED, "actor_type": "human"},
-    "listing": {"text": "\n".join(FILES), **TOOL},
-    **{
-        about: event
-        for name, text in FILES.items()
-        for about, event in (
-            (f"call of {name}", {"text": f"read_file({name})", "kind": "tool_call"}),
-            (name, {"text": text, "refs": [name], **TOOL}),
-        )
-    },
-    "decision": {
-        "text": "Run it by npm start",
-        "kind": "decision",
-        "decision": {"rationale": ["package.json has a start script"]},
-    },
-    "task": {
-        "text": "README and entry point are read",
-        "kind": "task_update",
-        "task": {"task_id": "explain", "status": "doing", "title": "Explain the repository"},
-    },
-    "answer": {"text": "It is a shop for seeds. Run `npm install`, then `npm start`."},
-}
+CHAPTERS = [f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)]
+README = "\n\n".join([example.README, *CHAPTERS, "## Run it\n\nIt listens on port 3000.\n"])
+LONG = {"README.md": {"text": README}}  # than the example's
+EVENTS = [each | LONG.get("".join(each.get("refs", [])), {}) for each in example.EVENTS]
+FILES = {event["refs"][0]: event["text"] for event in EVENTS if "refs" in event}
+ABOUT = ["asked", "calls", *FILES, "decision", "task", "answer"]
+LOG = FILES["build.log"]
+QUESTIONS = [EVENTS[0]["text"], example.QUESTION, "How do I start this shop?"]
 
 
 async def explain_the_repository(agent: Agent) -> dict[str, str]:
     """Record the scenario in one call; returns the id of each event."""
-    told = await agent.ask("record_event", events=[*SCENARIO.values()])
+    told = await agent.ask("record_event", events=EVENTS)
     ids = [json.loads(line)["event_id"] for line in told.splitlines()]
-    return dict(zip(SCENARIO, ids, strict=True))
+    return dict(zip(ABOUT, ids, strict=True))
 
 
 async def test_events_are_recorded_in_order_and_decisions_and_tasks_as_such(
@@ -78,17 +44,16 @@ async def test_events_are_recorded_in_order_and_decisions_and_tasks_as_such(
         query = f"SELECT {columns} FROM {table} WHERE tenant_id = %s ORDER BY {order}"
         return daemon.sql(query, sam.tenant)
 
-    kinds = [event.get("kind", "message") for event in SCENARIO.values()]
+    kinds = [event["kind"] for event in EVENTS]
     events = list(zip(ids.values(), kinds, ["s1"] * len(ids), strict=True))
     assert rows("event_id, kind, session_id", "events") == events
-    why = SCENARIO["decision"]["decision"]["rationale"]
     decisions = rows("decision_id, status, rationale", "decisions")
-    assert decisions == [(ids["decision"], "active", why)]
+    assert decisions == [(ids["decision"], "active", ["package.json has a start script"])]
     tasks = rows("task_id, status, title, event_id", "tasks")
     assert tasks == [("explain", "doing", "Explain the repository", ids["task"])]
     chunks = dict(rows("event_id, text", "chunks"))
     for name in ("README.md", "package.json", "server.js"):
-        assert FILES[name].splitlines()[2] in chunks[ids[name]], name
+        assert FILES[name].splitlines()[-1] in chunks[ids[name]], name
 
     newer = {"supersedes": ids["decision"]}
     composed = await sam.record("Run it with docker compose up", "decision", decision=newer)
@@ -167,15 +132,12 @@ def test_the_examples_record_and_give_back(daemon: DaemonProcess, sam: Agent) ->
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
-    daemon: DaemonProcess, tenant: str, tmp_path: Path, loop: str
+    daemon: DaemonProcess, tenant: str, loop: str
 ) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
     agent = daemon.agent(tenant)
 
     async def look(given: dict[str, Any]) -> ToolResult:
-        path = tmp_path / given["path"]
-        return ToolResult(output=path.read_text() if path.is_file() else "\n".join(FILES))
+        return ToolResult(output=FILES.get(given["path"], "\n".join(FILES)))
 
     async def record(given: dict[str, Any]) -> ToolResult:  # as Amplifier's tool-mcp does
         return ToolResult(output=await agent.ask("record_event", **given))
@@ -183,42 +145,37 @@ async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
     tools = [OtherTool("list_files", look), OtherTool("read_file", look)]
     tools += [OtherTool("mcp_memory_record_event", record)]
     hooks = {hook.NAME: {"url": agent.url, "token": agent.token, "max_tokens": 65_000}}
-    decided = {"kind": "decision", "text": "Run it by npm start", "refs": ["package.json"]}
-    begun = {"kind": "task_update", "text": "Read the files", "task": {"task_id": "explain"}}
-    answer = "It is a shop for seeds. Run `npm install`, then `npm start`."
+    *_, decided, begun, answered = EVENTS
     turns: list[Any] = [[{"tool": "list_files", "arguments": {"path": "."}}]]
     turns += [[{"tool": "read_file", "arguments": {"path": name}}] for name in FILES]
-    turns += [[{"tool": tools[-1].name, "arguments": {"events": [decided, begun]}}], answer]
+    turns += [
+        [{"tool": tools[-1].name, "arguments": {"session_id": "s1", "events": [decided, begun]}}]
+    ]
+    turns += [answered["text"]]
     async with scripted_session(turns, None, hooks=hooks, loop=loop) as session:
         for tool in tools:
             await session.coordinator.mount("tools", tool, name=tool.name)
-        await session.execute("Explain this repo and how to run it")
+        await session.execute(QUESTIONS[0])
         here = session.session_id
 
-    rows = daemon.sql(
-        "SELECT kind::text, actor_type, refs, event_id FROM events"
-        " WHERE (tenant_id, session_id) = (%s, %s)",
-        *(tenant, here),
-    )
+    query = "SELECT kind, actor_type, refs, event_id FROM events WHERE session_id = %s"
+    rows = daemon.sql(query, here)
     calls = [kind for _ in range(5) for kind in (("tool_call", "agent"), ("tool_result", "tool"))]
     said = [("message", "human"), *calls, ("message", "agent")]
     assert sorted(row[:2] for row in rows) == sorted(said)
     results = {refs[0]: event_id for kind, _, refs, event_id in rows if kind == "tool_result"}
     assert results.keys() == {".", *FILES}
-    [(whole,)] = daemon.sql(
-        "SELECT bytes FROM artifacts WHERE (tenant_id, artifact_id) = (%s, %s)",
-        *(tenant, results["build.log"]),
-    )
+    query = "SELECT bytes FROM artifacts WHERE artifact_id = %s"
+    [(whole,)] = daemon.sql(query, results["build.log"])
     assert whole.decode() == f"read_file\n{LOG}".strip()
 
-    question = "How do I run it? Which file is the entry point?"
     async with scripted_session([], None, hooks=hooks, loop=loop) as session:
-        await session.execute(question)
+        await session.execute(QUESTIONS[1])
         [request] = session.coordinator.get("providers")["scripted"].requests
     [bundle] = [str(each.content) for each in request.messages if "# Evidence" in each.content]
     for name in FILES:
         assert results[name] in bundle, name
-    for said in ("The shop sells seeds", "node server.js", "app.listen(3000)", "task explain"):
+    for said in ("A shop for gardeners", "node server.js", "listen(3000)", "task explain"):
         assert said in bundle, said
     decisions = bundle.partition("# Decisions")[2].partition("# Evidence")[0]
     assert "Run it by npm start" in decisions and "package.json" in decisions
