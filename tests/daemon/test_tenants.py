@@ -145,7 +145,7 @@ async def test_what_one_agent_records_the_other_sees_and_what_replaces_stays_pri
 ) -> None:
     for channel, said in (("team", "Our"), ("private", "My")):
         first = await sam.record(f"{said} plan", "decision", channel=channel)
-        about = {"task": {"task_id": said, "title": "Paint"}}
+        about: dict[str, Any] = {"task": {"task_id": said, "title": "Paint"}}
         await sam.record(f"{said} task", "task_update", channel=channel, **about)
         replaced = {"supersedes": first["event_id"]}
         await sam.record(f"{said} newer plan", "decision", decision=replaced)

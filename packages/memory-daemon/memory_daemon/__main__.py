@@ -51,6 +51,7 @@ def cli(context: click.Context, dsn: str | None, home: Path) -> None:
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, lambda *_: sys.exit())  # so that the database stops too
     logging.basicConfig(format="%(message)s")
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings may quote what is recorded
     context.obj = nullcontext(dsn) if dsn else embedded(home.expanduser().absolute())
 
 

@@ -1,11 +1,9 @@
 """What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
-import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from memory_semantic import mask
 from psycopg import errors
 from pydantic import Field
 
@@ -91,10 +89,9 @@ async def _gathered(
     call: Call, asked: Asked, query: str, *sections: str, **more: Any
 ) -> tuple[dict[str, Rows], str]:
     """What `sections` may show, best first, and a note if the search took too long."""
-    masked, _ = await asyncio.to_thread(mask, query)
     values = {"statuses": ["active"], "scopes": [*get_args(Scope)], "old": False, "room": 0}
-    values |= {"tags": [], "recency": RECENCY, "query_text": masked}
-    values |= {"vector": await asyncio.to_thread(vector, masked)} | asked.model_dump() | more
+    values |= {"tags": [], "recency": RECENCY, "query_text": query, "vector": vector(query)}
+    values |= asked.model_dump() | more
     found, note = {section: Rows() for section in sections}, ""
     async with call.database.transaction(call.access.tenant) as connection:
         for section in filter(_BY_TIME.get, sections):

@@ -198,4 +198,6 @@ class Database(AsyncConnectionPool[Connection]):
                     yield connection
                     committing = True
         except Refused as error:
-            raise Unsure(_UNSURE) if committing else error from error
+            if committing:
+                raise Unsure(_UNSURE) from error
+            raise
