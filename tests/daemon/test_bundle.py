@@ -232,7 +232,7 @@ async def test_other_words_find_it_where_the_database_knows_vectors(
         await sam.ask("record_event", events=[each], session_id=f"b{n}")
     question = "Which medicine did the doctor prescribe?"
     bundle = await sam.bundle(question, session_id="s2", max_tokens=500)
-    assert ("physician" in bundle) == meaning
+    assert "physician" in bundle or not meaning
     if meaning:
         count = "SELECT count(embedding) FROM chunks WHERE tenant_id = %s"
         assert daemon.sql(count, sam.tenant) == [(21,)]

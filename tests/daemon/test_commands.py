@@ -248,7 +248,7 @@ async def test_says_what_to_run_if_it_may_create_neither_a_role_nor_an_extension
         assert "found by words alone" in (limited.home / "daemon.log").read_text()
     finally:
         with psycopg.connect(fresh, autocommit=True) as connection:
-            connection.execute(f"DROP OWNED BY {user}".encode())
+            connection.execute(f"GRANT {user} TO CURRENT_USER; DROP OWNED BY {user}".encode())
         daemon.sql(f"REVOKE memory_daemon FROM {user}; DROP ROLE {user}")
 
 
