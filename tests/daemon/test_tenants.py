@@ -145,7 +145,7 @@ async def test_what_one_agent_records_the_other_sees_and_what_replaces_stays_pri
 ) -> None:
     for channel, said in (("team", "Our"), ("private", "My")):
         first = await sam.record(f"{said} plan", "decision", channel=channel)
-        about = {"task": {"task_id": said, "title": "Paint"}}
+        about: dict[str, Any] = {"task": {"task_id": said, "title": "Paint"}}
         await sam.record(f"{said} task", "task_update", channel=channel, **about)
         replaced = {"supersedes": first["event_id"]}
         await sam.record(f"{said} newer plan", "decision", decision=replaced)
@@ -176,7 +176,7 @@ async def test_nothing_is_hidden_by_what_replaces_it(sam: Agent, eve: Agent, kin
         refusal = await eve.refused("record_event", events=[event])
         assert "would hide what it replaces" in refusal
     assert "For all" in await sam.bundle("x", session_id="s2", channel="team")
-    wider = {"channel": "public", **about(first["event_id"])}
+    wider: dict[str, Any] = {"channel": "public", **about(first["event_id"])}
     await eve.record("For everyone", kind, **wider)
     assert "For everyone" in await sam.bundle("x", session_id="s2", channel="public")
 

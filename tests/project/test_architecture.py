@@ -47,7 +47,7 @@ OUTSIDE = {
     "amplifier_module_tool_memory_semantic_sharing": set[str](),
     "amplifier_module_hooks_memory_semantic_capture": set[str](),
     "amplifier_module_hooks_memory_semantic_recall": set[str](),
-    "memory_daemon": {"", "times"},
+    "memory_daemon": {""},
 }
 
 # The modules, or the room, that may import what takes long to load, or is good for one thing only.

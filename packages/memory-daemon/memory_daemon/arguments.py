@@ -23,7 +23,8 @@ CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock ma
 EARLIEST_YEAR = 1970  # no clock or log says less
 
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
-_Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
+# Without what PostgreSQL cannot hold; half a character, which JSON can, is refused.
+_Words = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd").encode().decode())]
 Name = Annotated[Line, Field(min_length=1, max_length=128)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")]
 Tag = Annotated[Line, Field(min_length=1, max_length=50)]
@@ -126,7 +127,9 @@ class Asked(_Arguments):
 
     tenant_id: Name | None = Field(default=None, description="not needed: your token says it")
     agent_id: Name | None = Field(default=None, description="not needed: your token says it")
-    channel: Channel | None = Field(default=None, description="see what it sees; default: all")
+    channel: Channel | None = Field(
+        default=None, description="who sees what is recorded; or: see what it sees"
+    )
 
     async def answer(self, call: Call) -> str:
         """The text of the answer. Raises Refused."""

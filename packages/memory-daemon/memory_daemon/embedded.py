@@ -1,5 +1,5 @@
-"""The embedded PostgreSQL, for a machine without one. Its programs come in a wheel; embedded.sh runs
-them. Processes of one home share it, and it ends with the last of them, also if they are killed."""
+"""The embedded PostgreSQL, for a machine without one: its programs come in a wheel. The processes
+of a home share it; it ends with the last of them, also if they are killed: see embedded.sh."""
 
 import fcntl
 import os
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from .database import Refused
 
-_SCRIPT = Path(__file__).with_name("embedded.sh")
 _CANNOT = (
     "The embedded PostgreSQL cannot run in {} ({}). Its data are as they were. Mend that, or set "
     "MEMORY_DAEMON_HOME to another folder. If postgres.log is there, it says more."
@@ -29,25 +28,23 @@ def embedded(home: Path) -> Iterator[str]:
         )
     try:
         if not home.exists():
-            home.mkdir(parents=True)
+            home.mkdir(parents=True, exist_ok=True)
             home.chmod(0o700 if os.geteuid() else 0o711)  # as root, PostgreSQL is another user
-        lock = (home / "lock").open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        (home / "postgres.log").touch(0o600)
+        log = (home / "postgres.log").open("a")
+        fcntl.flock(log, fcntl.LOCK_EX)  # the script holds it too, and may outlive this process
     except OSError as error:
         raise Refused(_CANNOT.format(home, error.strerror)) from error
-    with (
-        lock,
-        subprocess.Popen(
-            ["/bin/sh", _SCRIPT, home, Path(package.origin).parent],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            pass_fds=[lock.fileno()],  # until it runs, or until what a killed process began is over
-            start_new_session=True,  # Ctrl-C goes to the daemon
-        ) as script,
-    ):
+    script = subprocess.Popen(
+        ["/bin/sh", Path(__file__).with_name("embedded.sh"), home, Path(package.origin).parent],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        start_new_session=True,  # Ctrl-C is not for the script
+    )
+    with log, script:
         assert script.stdout
-        if (said := script.stdout.readline().strip()) != "ready":
+        if (said := script.stdout.readline().decode().strip()) != "ready":
             raise Refused(_CANNOT.format(home, said))
-        fcntl.flock(lock, fcntl.LOCK_UN)
+        fcntl.flock(log, fcntl.LOCK_UN)
         yield f"host='{home}/postgres' user=postgres dbname=postgres"

@@ -3,7 +3,7 @@
 # answers, or else why it does not.
 home=$1 programs=$2/pginstall18/bin owner=$(id -u) as_user="" ours=""
 umask 077
-cd "$home" && exec 3<&0 </dev/null 2>>postgres.log || exit
+cd "$home" && exec 3<&0 </dev/null || exit
 
 refuse() { # for the given reason, or for the last one in the log
   echo "${1:-$(sed -nE 's/.*(FATAL|error|cp|mkdir): +//p' postgres.log | tail -n 1)}"

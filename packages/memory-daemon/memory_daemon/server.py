@@ -1,6 +1,7 @@
 """The MCP server: five tools over HTTP, stateless, for clients of either protocol era."""
 
 import inspect
+import json
 import logging
 import socket
 import traceback
@@ -142,23 +143,29 @@ def _explained(error: ValidationError) -> str:
 
 async def _in_sentences(request: Request, go_on: RequestResponseEndpoint) -> Response:
     # In a form that clients display, unlike the SDK's own answers.
-    length, status = request.headers.get("content-length", "0"), 413
-    message = f"{UNCHANGED} The call has {length} bytes; {BODY_BYTES:,} are allowed."
-    if not length.isdigit() or int(length) <= BODY_BYTES:
-        try:
-            return await go_on(request)
-        except Refused as error:  # the token could not be looked up
-            message, status = f"{UNCHANGED} {error}", 503
-        except RecursionError:
-            message, status = f"{UNCHANGED} The call is nested too deeply.", 400
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
-    return JSONResponse(error, status_code=status)
+    answer: Any = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}
+    try:
+        response: Any = await go_on(request)
+        status, kind = response.status_code, response.headers.get("content-type", "")
+        if status == 413:
+            message = f"The call has more than the {BODY_BYTES:,} bytes that are allowed."
+        elif status == 400 and kind.startswith("application/json"):  # broken, or nested too deeply
+            answer = json.loads(b"".join([part async for part in response.body_iterator]))
+            message = answer["error"]["message"]
+        else:
+            return response
+    except Refused as error:  # the token could not be looked up
+        status, message = 503, str(error)
+    answer["error"]["message"] = f"{UNCHANGED} {message}"
+    return JSONResponse(answer, status_code=status)
 
 
 async def serve(
-    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str], None]
+    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str, str | None], None]
 ) -> None:
-    """Serve until a signal ends it; `ready` is called with the address. Raises Refused."""
+    """Serve until a signal ends it; `ready` is called with the address, and with a token if it is
+    the first. Raises Refused.
+    """
     if host not in ("127.0.0.1", "localhost", "::1") and not hosts:
         raise Refused(
             f"The host is {host}: other machines can connect. Name the hosts by which they do, in "
@@ -178,5 +185,5 @@ async def serve(
     async with Database(dsn) as database:
         config = uvicorn.Config(application(database, hosts), log_level="warning")
         shown = f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp", database.first_token)
         await uvicorn.Server(config).serve(sockets=[listening])
