@@ -105,7 +105,7 @@ DO $meaning$ DECLARE place text; BEGIN
   IF place IS NULL THEN
     CREATE OR REPLACE FUNCTION nearness(chunk chunks, meaning text) RETURNS float8 LANGUAGE sql AS 'SELECT NULL::float8';
     CREATE OR REPLACE FUNCTION nearest(tenant text, request text, agent text, meaning text, tagged text[])
-      RETURNS SETOF text LANGUAGE sql AS 'SELECT NULL WHERE false';
+      RETURNS SETOF tid LANGUAGE sql AS 'SELECT NULL::tid WHERE false';
   ELSE
     EXECUTE format($$
       ALTER TABLE chunks ADD COLUMN IF NOT EXISTS embedding %1$s.halfvec(256);
@@ -113,8 +113,8 @@ DO $meaning$ DECLARE place text; BEGIN
       CREATE OR REPLACE FUNCTION nearness(chunk chunks, meaning text) RETURNS float8 IMMUTABLE LANGUAGE sql AS
         'SELECT 1 - (chunk.embedding OPERATOR(%1$s.<=>) meaning::%1$s.halfvec)';
       CREATE OR REPLACE FUNCTION nearest(tenant text, request text, agent text, meaning text, tagged text[])
-        RETURNS SETOF text STABLE LANGUAGE sql AS
-        'SELECT chunk_id FROM (SELECT chunk_id, embedding OPERATOR(%1$s.<=>) meaning::%1$s.halfvec AS distance FROM chunks
+        RETURNS SETOF tid STABLE LANGUAGE sql AS
+        'SELECT ctid FROM (SELECT ctid, embedding OPERATOR(%1$s.<=>) meaning::%1$s.halfvec AS distance FROM chunks
            WHERE tenant_id = tenant AND tags @> tagged AND visible(channel, sensitivity, actor_id, request, agent)
            ORDER BY 2 LIMIT 200) near WHERE distance < 1'$$, place);
   END IF; END $meaning$;
@@ -152,16 +152,16 @@ BEGIN
     (string_agg(term, '|') FILTER (WHERE nth = 1 OR expected <= 5000))::tsquery INTO terms, weights, rare FROM counted;
   RETURN QUERY
   WITH candidates AS (
-    (SELECT chunk_id FROM chunks WHERE room > 0 AND tenant_id = tenant AND tsv @@ rare AND tags @> tagged
+    (SELECT ctid FROM chunks WHERE room > 0 AND tenant_id = tenant AND tsv @@ rare AND tags @> tagged
        AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT 5000)
-    UNION (SELECT chunk_id FROM chunks WHERE room > 0 AND tenant_id = tenant AND tags @> tagged
+    UNION (SELECT ctid FROM chunks WHERE room > 0 AND tenant_id = tenant AND tags @> tagged
        AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT 1500)
     UNION (SELECT near FROM nearest(tenant, request, agent, meaning, tagged) near WHERE room > 0 AND meaning IS NOT NULL)
-    UNION SELECT unnest(decided)),
+    UNION (SELECT ctid FROM chunks WHERE tenant_id = tenant AND chunk_id = ANY(decided))),
   ranked AS MATERIALIZED (
     SELECT c.chunk_id, c.event_id, c.session_id, c.ts, c.token_est, c.gist, 0.1 * c.importance::float8 AS by_importance, ranks, rarity,
       0.4 * greatest(coalesce(nullif(nearness(c, meaning), 'NaN'), 0), 0) AS by_meaning
-    FROM candidates JOIN chunks c USING (chunk_id), LATERAL (
+    FROM candidates JOIN chunks c ON c.ctid = candidates.ctid, LATERAL (
       SELECT coalesce(sum(w * rank), 0) AS ranks, coalesce(sum(w) FILTER (WHERE rank > 0), 0) AS rarity
       FROM (SELECT w, ts_rank(c.tsv, term) AS rank FROM unnest(terms, weights) AS t(term, w) OFFSET 0) each) found
     WHERE c.tenant_id = tenant AND visible(c.channel, c.sensitivity, c.actor_id, request, agent)),
@@ -186,7 +186,7 @@ BEGIN
   best AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY by_words + by_meaning + by_newness + by_importance + by_neighbours DESC, chunk_id) AS nth
     FROM found ORDER BY nth LIMIT CASE WHEN room > 0 THEN 1500 ELSE 0 END),
   late AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
-      OR EXISTS (SELECT FROM best b WHERE b.session_id = a.session_id AND b.nth < a.nth AND b.event_id <> a.event_id
+      OR nth IN (SELECT a.nth FROM best a JOIN best b USING (session_id) WHERE b.nth < a.nth AND b.event_id <> a.event_id
         AND bit_count((a.gist # b.gist)::bit(64)) <= 12)
       OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = a.event_id AND superseded_by IS NOT NULL) AS late FROM best a),
   packed AS (SELECT *, sum(token_est) OVER (ORDER BY late, nth) - token_est AS before FROM late)
