@@ -51,36 +51,47 @@ EVENTS: list[dict[str, Any]] = [
 QUESTION = "How do I run it? Which file is the entry point?"
 
 
-async def play(url: str, token: str) -> None:
+def recorded(events: list[dict[str, Any]], told: str) -> str:
+    """A line for each event: its id, kind and length, and whether it is shown as an excerpt."""
+    lines = []
+    for event, line in zip(events, map(json.loads, told.splitlines()), strict=True):
+        whole = ", kept whole, shown as an excerpt" if line["artifact_id"] else ""
+        lines.append(f"{line['event_id']}  {event['kind']:<11}  {len(event['text']):>7,}{whole}")
+    return "\n".join(lines)
+
+
+async def call(url: str, token: str, tool: str, **arguments: Any) -> str:
+    """The answer of a tool, as any MCP client gets it."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
+        result = await client.call_tool(tool, arguments)
+    [content] = result.content
+    if content.type != "text" or result.is_error:
+        sys.exit(f"FAILED: {content}")
+    return content.text
 
-        async def call(tool: str, **arguments: Any) -> str:
-            result = await client.call_tool(tool, arguments)
-            [content] = result.content
-            if content.type != "text" or result.is_error:
-                sys.exit(f"FAILED: {content}")
-            return content.text
 
-        events = [{**event, "channel": "team"} for event in EVENTS]
-        print("\nAgent sam records a session in one call:")
-        told = await call("record_event", agent_id="sam", session_id="monday", events=events)
-        for event, line in zip(EVENTS, told.splitlines(), strict=True):
-            kept = json.loads(line)
-            whole = ", kept whole, shown as an excerpt" if kept["artifact_id"] else ""
-            print(f"  {kept['event_id']}  {event['kind']:<11}  {len(event['text']):>7,}{whole}")
-        print(f"\nThe next day agent eve asks: {QUESTION}\n")
-        bundle = await call(
-            "build_acb", agent_id="eve", session_id="tuesday", query_text=QUESTION, max_tokens=2_000
-        )
-        print("".join(f"  | {line}\n" for line in bundle.splitlines()))
+async def play(url: str, sam: str, eve: str) -> None:
+    """Sam records, and eve asks, each with a token of their own."""
+    print("\nAgent sam records a session in one call:\n")
+    told = await call(url, sam, "record_event", session_id="monday", events=EVENTS)
+    print(indented(recorded(EVENTS, told)))
+    print(f"\nThe next day agent eve asks: {QUESTION}\n")
+    asked = {"session_id": "tuesday", "query_text": QUESTION, "max_tokens": 2_000}
+    bundle = await call(url, eve, "build_acb", **asked)
+    print(indented(bundle))
     if any(part not in bundle for part in (README, PACKAGE, ENTRY, "explain")):
         sys.exit("FAILED: the bundle lacks something.")
     if LOG.splitlines()[5_000] in bundle:
         sys.exit("FAILED: the bundle holds the middle of the log.")
+
+
+def indented(text: str) -> str:
+    """The text of the daemon, apart from ours."""
+    return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
 def main() -> None:
@@ -91,19 +102,21 @@ def main() -> None:
             "MEMORY_DAEMON_HOME": f"{folder}/home",
             "MEMORY_DAEMON_PORT": "0",
         }
-        command = [sys.executable, "-m", "memory_daemon", "serve"]
+        command = [sys.executable, "-m", "memory_daemon"]
+
+        def token(agent: str) -> str:
+            make = [*command, "token", "make", "--agent", agent]
+            return subprocess.check_output(make, env=environment, text=True).strip()
+
         print("Starting a daemon with a PostgreSQL of its own …")
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, text=True
-        ) as daemon:
-            token = url = ""
-            for line in daemon.stdout or ():
-                token = line.split("TOKEN=")[1].strip() if "TOKEN=" in line else token
-                if line.startswith("Serving on "):
-                    url = line.split()[2].rstrip(".")
-                    break
+        serve = [*command, "serve"]
+        with subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE, text=True) as daemon:
             try:
-                asyncio.run(play(url, token))
+                for line in daemon.stdout or ():
+                    if line.startswith("Serving on "):
+                        url = line.split()[2].rstrip(".")
+                        asyncio.run(play(url, token("sam"), token("eve")))
+                        break
             finally:
                 daemon.terminate()
     print("Recorded once, given back in a bundle of bounded size, to every agent of the team.")

@@ -79,7 +79,7 @@ async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) ->
         bundle,
     )
     found = evidence(await sam.bundle("Where is a.png?", session_id="s2"))
-    assert "a quokka\n[a.png, https://store/a.png]" in found
+    assert "a quokka\n[https://store/a.png]" in found
     assert "why:" not in await sam.bundle("quokka", session_id="s2")
 
 
@@ -277,8 +277,8 @@ def crowd(daemon: DaemonProcess) -> str:
         *(tenant, ROWS),
     )
     daemon.sql(
-        "INSERT INTO chunks (tenant_id, chunk_id, event_id, heading, token_est, importance, text,"
-        f" {same}) SELECT tenant_id, event_id || '.0', event_id, event_id, 40, 0.5,"
+        "INSERT INTO chunks (tenant_id, chunk_id, event_id, heading, named, token_est, importance,"
+        f" text, {same}) SELECT tenant_id, event_id || '.0', event_id, event_id, '', 40, 0.5,"
         " 'the server builds and tests the project, number ' || event_id || CASE WHEN"
         " substr(event_id, 2)::int %% 1000 = 0 THEN ' quokka' ELSE '' END,"
         f" {same} FROM events WHERE tenant_id = %s",

@@ -1,12 +1,11 @@
 """SCN-A1, the specification's scenario: an agent explains a repository. Tests what is recorded and
 what a bundle returns, with an MCP client and with the hook in an Amplifier session.
-
-With AMPLIFIER_LOOPS naming the folders of Amplifier's own loops, the session runs in those too.
 """
 
 import json
 import re
-from pathlib import Path
+import subprocess
+import sys
 from typing import Any
 
 import amplifier_module_hooks_memory_daemon as hook
@@ -15,101 +14,67 @@ import daemon as example  # examples/daemon.py
 import pytest
 from amplifier_core import ToolResult
 from conversation import OtherTool
-from memory_daemon.access import Access
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
-from scripted import LOOPS, scripted_session
+from scripted import LOOPS, REPOSITORY, scripted_session
 
-README = (
-    "# Shop\n\nThe shop sells seeds to gardeners, and this is its website.\n\n"
-    + "\n\n".join(
-        f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)
-    )
-    + "\n\n## Run it\n\nInstall Node 20, then `npm install` and `npm start`; it listens on 3000.\n"
-)
-PACKAGE = json.dumps({"name": "shop", "scripts": {"start": "node server.js"}}, indent=2)
-ENTRY = '// The entry point.\nconst app = require("express")();\napp.listen(3000);\n'
-LOG = "".join(f"[{n:05}] compiled module number {n * 7919 % 10007}\n" for n in range(8_000))
-FILES = {"README.md": README, "package.json": PACKAGE, "server.js": ENTRY, "build.log": LOG}
+CHAPTERS = [f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)]
+README = "\n\n".join([example.README, *CHAPTERS, "## Run it\n\nIt listens on port 3000.\n"])
+LONG = {"README.md": {"text": README}}  # than the example's
+EVENTS = [each | LONG.get("".join(each.get("refs", [])), {}) for each in example.EVENTS]
+FILES = {event["refs"][0]: event["text"] for event in EVENTS if "refs" in event}
+ABOUT = ["asked", "calls", *FILES, "decision", "task", "answer"]
+LOG = FILES["build.log"]
+QUESTIONS = [EVENTS[0]["text"], example.QUESTION, "How do I start this shop?"]
 
 
 async def explain_the_repository(agent: Agent) -> dict[str, str]:
-    """Record the scenario; returns the ids of each file's result, the decision and the task."""
-    ids = {}
-    await agent.record("Explain this repo and how to run it", actor_type="human")
-    await agent.record("list_files(.)", "tool_call")
-    await agent.record("\n".join(FILES), "tool_result", actor_type="tool")
-    for name, text in FILES.items():
-        await agent.record(f"read_file({name})", "tool_call")
-        result = await agent.record(text, "tool_result", actor_type="tool", refs=[name])
-        ids[name] = result["event_id"]
-    decision = await agent.record(
-        "Run it by npm start",
-        "decision",
-        decision={"rationale": ["package.json has a start script"]},
-        refs=[ids["package.json"]],
-    )
-    task = {"task_id": "explain", "status": "doing", "title": "Explain the repository"}
-    updated = await agent.record("README and entry point are read", "task_update", task=task)
-    await agent.record("It is a shop for seeds. Run `npm install`, then `npm start`.")
-    return {**ids, "decision": decision["event_id"], "task": updated["event_id"]}
+    """Record the scenario in one call; returns the id of each event."""
+    told = await agent.ask("record_event", events=EVENTS)
+    ids = [json.loads(line)["event_id"] for line in told.splitlines()]
+    return dict(zip(ABOUT, ids, strict=True))
 
 
 async def test_events_are_recorded_in_order_and_decisions_and_tasks_as_such(
     daemon: DaemonProcess, sam: Agent
 ) -> None:
-    async with sam.connected():
-        recorded = await explain_the_repository(sam)
-    rows = daemon.sql(
-        "SELECT kind::text, actor_type, session_id FROM events WHERE tenant_id = %s ORDER BY ts",
-        sam.tenant,
-    )
-    kinds = ["message", *["tool_call", "tool_result"] * 5, "decision", "task_update", "message"]
-    assert [row[0] for row in rows] == kinds
-    assert rows[0][1] == "human" and {row[2] for row in rows} == {"s1"}
-    [decision] = daemon.sql(
-        "SELECT decision_id, status, rationale, refs FROM decisions WHERE tenant_id = %s",
-        sam.tenant,
-    )
-    why, refs = ["package.json has a start script"], [recorded["package.json"]]
-    assert decision == (recorded["decision"], "active", why, refs)
-    [task] = daemon.sql(
-        "SELECT task_id, status, title, event_id FROM tasks WHERE tenant_id = %s", sam.tenant
-    )
-    assert task == ("explain", "doing", "Explain the repository", recorded["task"])
-    chunks = dict(daemon.sql("SELECT event_id, text FROM chunks WHERE tenant_id = %s", sam.tenant))
-    for name in ("README.md", "package.json", "server.js"):
-        assert FILES[name].splitlines()[2] in chunks[recorded[name]], name
+    ids = await explain_the_repository(sam)
 
-    newer = await sam.record(
-        "Run it with docker compose up", "decision", decision={"supersedes": recorded["decision"]}
-    )
-    rows = daemon.sql(
-        "SELECT decision_id, superseded_by FROM decisions WHERE tenant_id = %s ORDER BY status",
-        sam.tenant,
-    )
-    assert rows == [(newer["event_id"], None), (recorded["decision"], newer["event_id"])]
+    def rows(columns: str, table: str, order: str = "ts") -> list[tuple[Any, ...]]:
+        query = f"SELECT {columns} FROM {table} WHERE tenant_id = %s ORDER BY {order}"
+        return daemon.sql(query, sam.tenant)
+
+    kinds = [event["kind"] for event in EVENTS]
+    events = list(zip(ids.values(), kinds, ["s1"] * len(ids), strict=True))
+    assert rows("event_id, kind, session_id", "events") == events
+    decisions = rows("decision_id, status, rationale", "decisions")
+    assert decisions == [(ids["decision"], "active", ["package.json has a start script"])]
+    tasks = rows("task_id, status, title, event_id", "tasks")
+    assert tasks == [("explain", "doing", "Explain the repository", ids["task"])]
+    chunks = dict(rows("event_id, text", "chunks"))
+    for name in ("README.md", "package.json", "server.js"):
+        assert FILES[name].splitlines()[-1] in chunks[ids[name]], name
+
+    newer = {"supersedes": ids["decision"]}
+    composed = await sam.record("Run it with docker compose up", "decision", decision=newer)
+    assert rows("superseded_by", "decisions", "status") == [(None,), (composed["event_id"],)]
     assert "npm start" not in await sam.ask("query_decisions", query_text="how is it run")
     assert "npm start" in await sam.ask("query_decisions", status="superseded")
-    again = await sam.refused(
-        "record_event", kind="decision", text="no", decision={"supersedes": recorded["decision"]}
-    )
-    assert "Nothing was recorded" in again and "no active decision" in again
+    again = [{"text": "no", "kind": "decision", "decision": newer}]
+    refusal = await sam.refused("record_event", events=again)
+    assert "Nothing was recorded" in refusal and "no active decision" in refusal
 
 
 async def test_a_long_result_is_an_excerpt_and_kept_whole(
     daemon: DaemonProcess, sam: Agent
 ) -> None:
     log = (await sam.record(LOG, "tool_result", actor_type="tool"))["event_id"]
-    [(text, tokens, content)] = daemon.sql(
-        "SELECT text, token_est, content FROM chunks JOIN events USING (tenant_id, event_id)"
-        " WHERE tenant_id = %s AND event_id = %s",
-        sam.tenant, log,
-    )  # fmt: skip
-    assert len(text) <= 4_100 and content == {"excerpt_text": text} and tokens > 0
-    [(whole,)] = daemon.sql(
-        "SELECT bytes FROM artifacts WHERE tenant_id = %s AND artifact_id = %s", sam.tenant, log
+    [(text, tokens, content, whole)] = daemon.sql(
+        "SELECT text, token_est, content, bytes FROM events JOIN chunks USING (tenant_id, event_id)"
+        " JOIN artifacts ON artifact_id = event_id WHERE events.tenant_id = %s",
+        sam.tenant,
     )
+    assert len(text) <= 4_100 and content == {"excerpt_text": text} and tokens > 0
     assert whole == LOG.encode()
     pages, offset = "", 0
     while offset < len(LOG):
@@ -121,62 +86,58 @@ async def test_a_long_result_is_an_excerpt_and_kept_whole(
     assert pages == LOG
 
 
-async def test_a_bundle_holds_the_evidence_within_its_budget_and_not_the_log(
-    daemon: DaemonProcess, sam: Agent, tenant: str
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("limit", [2_000, 65_000])
+async def test_another_agent_is_told_what_matters_in_another_session(
+    daemon: DaemonProcess, sam: Agent, eve: Agent, question: str, limit: int
 ) -> None:
-    async with sam.connected():
-        recorded = await explain_the_repository(sam)
-    # In another session, so that nothing is shown only because it was said last.
-    bundle = await sam.bundle("How do I run it? Which file is the entry point?", session_id="s2")
+    ids = await explain_the_repository(sam)
+    bundle = await eve.bundle(question, session_id="s2", max_tokens=limit)
     for name in ("README.md", "package.json", "server.js", "decision", "task"):
-        assert recorded[name] in bundle, name
+        assert ids[name] in bundle, name
     assert "npm start" in bundle and LOG.splitlines()[4_000] not in bundle
     assert bundle.startswith("Context bundle: about ") and bundle.endswith("\nend of bundle\n")
-
-    encoding = bpe_openai.get_encoding("o200k_base")
-    for limit in (500, 1_000, 2_000, 8_000, 65_000):
-        bundle = await sam.bundle("How do I run it?", max_tokens=limit)
-        said = int(re.findall(r"about ([\d,]+) of", bundle)[0].replace(",", ""))
-        assert estimate_tokens(bundle) <= said <= limit
-        assert len(encoding.encode(bundle)) <= limit
-        if limit >= 2_000:
-            assert recorded["decision"] in bundle and recorded["task"] in bundle
-    assert 0.8 < len(encoding.encode(bundle)) / said < 1.2
-
-    other = daemon.agent(Access(f"{tenant}-other"))
-    assert "##" not in await other.bundle("How do I run it?")
-    assert "##" not in await other.ask("query_decisions")
-    refusal = await other.refused("get_artifact", artifact_id=recorded["build.log"])
-    assert "There is no artifact" in refusal
+    told = await eve.bundle(question, session_id="s2", max_tokens=limit, explain=True)
+    blocks = re.findall(r"(?m)^## \w+ [0-9A-Z]{26} .*", told)
+    assert blocks and all("why: " in block for block in blocks) and "why: " not in bundle
+    other = daemon.agent("another tenant")
+    assert "## " not in await other.bundle(question) + await other.ask("query_decisions")
+    assert "no artifact" in await other.refused("get_artifact", artifact_id=ids["build.log"])
 
 
-async def test_the_examples_session_is_found_by_files_with_vectors_and_without(
-    daemon: DaemonProcess, sam: Agent, empty: Path
-) -> None:
-    wordy = DaemonProcess(empty, dsn=daemon.dsn, embedding_model="none").start()
-    try:
-        await sam.ask("record_event", session_id="monday", events=example.EVENTS)
-        for agent in (sam, wordy.agent(Access(sam.tenant))):
-            for question in (example.QUESTION, "How do I start this shop?"):
-                bundle = await agent.bundle(question, session_id="tuesday", max_tokens=2_000)
-                assert example.README in bundle and example.PACKAGE in bundle, question
-    finally:
-        wordy.stop()
+@pytest.mark.parametrize("limit", [500, 1_000, 2_000, 8_000, 65_000])
+async def test_a_bundle_keeps_to_its_budget_by_a_real_tokenizer(sam: Agent, limit: int) -> None:
+    ids = await explain_the_repository(sam)
+    bundle = await sam.bundle(QUESTIONS[1], max_tokens=limit)
+    said = int(re.findall(r"about ([\d,]+) of", bundle)[0].replace(",", ""))
+    counted = len(bpe_openai.get_encoding("o200k_base").encode(bundle))
+    assert estimate_tokens(bundle) <= said <= limit and 0.8 < counted / said <= 1
+    if limit >= 2_000:
+        assert ids["decision"] in bundle and ids["task"] in bundle
+
+
+def test_the_examples_record_and_give_back(daemon: DaemonProcess, sam: Agent) -> None:
+    lines = "\n".join(map(json.dumps, example.EVENTS))
+    run = [sys.executable, REPOSITORY / "examples" / "daemon_export.py"]
+    access = {"MEMORY_DAEMON_URL": sam.url, "MEMORY_DAEMON_TOKEN": sam.token}
+
+    def play(*command: str) -> str:
+        return subprocess.check_output([*run, *command], input=lines, text=True, env=access)
+
+    assert play("record", "monday") == "recorded 9\n" and play("record", "monday") == "known 9\n"
+    assert play("decisions").startswith("# Decisions\n## decision ")
 
 
 @pytest.mark.timeout(300)  # a slow machine
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
-    daemon: DaemonProcess, tenant: str, tmp_path: Path, loop: str
+    daemon: DaemonProcess, tenant: str, loop: str
 ) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    agent = daemon.agent(Access(tenant, agent="sam"))
+    agent = daemon.agent(tenant)
 
     async def look(given: dict[str, Any]) -> ToolResult:
-        path = tmp_path / given["path"]
-        return ToolResult(output=path.read_text() if path.is_file() else "\n".join(FILES))
+        return ToolResult(output=FILES.get(given["path"], "\n".join(FILES)))
 
     async def record(given: dict[str, Any]) -> ToolResult:  # as Amplifier's tool-mcp does
         return ToolResult(output=await agent.ask("record_event", **given))
@@ -184,42 +145,37 @@ async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
     tools = [OtherTool("list_files", look), OtherTool("read_file", look)]
     tools += [OtherTool("mcp_memory_record_event", record)]
     hooks = {hook.NAME: {"url": agent.url, "token": agent.token, "max_tokens": 65_000}}
-    decided = {"kind": "decision", "text": "Run it by npm start", "refs": ["package.json"]}
-    begun = {"kind": "task_update", "text": "Read the files", "task": {"task_id": "explain"}}
-    answer = "It is a shop for seeds. Run `npm install`, then `npm start`."
+    *_, decided, begun, answered = EVENTS
     turns: list[Any] = [[{"tool": "list_files", "arguments": {"path": "."}}]]
     turns += [[{"tool": "read_file", "arguments": {"path": name}}] for name in FILES]
-    turns += [[{"tool": tools[-1].name, "arguments": {"events": [decided, begun]}}], answer]
+    turns += [
+        [{"tool": tools[-1].name, "arguments": {"session_id": "s1", "events": [decided, begun]}}]
+    ]
+    turns += [answered["text"]]
     async with scripted_session(turns, None, hooks=hooks, loop=loop) as session:
         for tool in tools:
             await session.coordinator.mount("tools", tool, name=tool.name)
-        await session.execute("Explain this repo and how to run it")
+        await session.execute(QUESTIONS[0])
         here = session.session_id
 
-    rows = daemon.sql(
-        "SELECT kind::text, actor_type, refs, event_id FROM events"
-        " WHERE (tenant_id, session_id) = (%s, %s)",
-        *(tenant, here),
-    )
+    query = "SELECT kind, actor_type, refs, event_id FROM events WHERE session_id = %s"
+    rows = daemon.sql(query, here)
     calls = [kind for _ in range(5) for kind in (("tool_call", "agent"), ("tool_result", "tool"))]
     said = [("message", "human"), *calls, ("message", "agent")]
     assert sorted(row[:2] for row in rows) == sorted(said)
     results = {refs[0]: event_id for kind, _, refs, event_id in rows if kind == "tool_result"}
     assert results.keys() == {".", *FILES}
-    [(whole,)] = daemon.sql(
-        "SELECT bytes FROM artifacts WHERE (tenant_id, artifact_id) = (%s, %s)",
-        *(tenant, results["build.log"]),
-    )
+    query = "SELECT bytes FROM artifacts WHERE artifact_id = %s"
+    [(whole,)] = daemon.sql(query, results["build.log"])
     assert whole.decode() == f"read_file\n{LOG}".strip()
 
-    question = "How do I run it? Which file is the entry point?"
     async with scripted_session([], None, hooks=hooks, loop=loop) as session:
-        await session.execute(question)
+        await session.execute(QUESTIONS[1])
         [request] = session.coordinator.get("providers")["scripted"].requests
     [bundle] = [str(each.content) for each in request.messages if "# Evidence" in each.content]
     for name in FILES:
         assert results[name] in bundle, name
-    for said in ("The shop sells seeds", "node server.js", "app.listen(3000)", "task explain"):
+    for said in ("A shop for gardeners", "node server.js", "listen(3000)", "task explain"):
         assert said in bundle, said
     decisions = bundle.partition("# Decisions")[2].partition("# Evidence")[0]
     assert "Run it by npm start" in decisions and "package.json" in decisions

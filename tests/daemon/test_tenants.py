@@ -176,7 +176,7 @@ async def test_nothing_is_hidden_by_what_replaces_it(sam: Agent, eve: Agent, kin
         refusal = await eve.refused("record_event", events=[event])
         assert "would hide what it replaces" in refusal
     assert "For all" in await sam.bundle("x", session_id="s2", channel="team")
-    wider = {"channel": "public", **about(first["event_id"])}
+    wider: dict[str, Any] = {"channel": "public", **about(first["event_id"])}
     await eve.record("For everyone", kind, **wider)
     assert "For everyone" in await sam.bundle("x", session_id="s2", channel="public")
 

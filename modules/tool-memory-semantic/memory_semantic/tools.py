@@ -289,6 +289,7 @@ def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[
         options = {each.get("type", "object"): each for each in field.get("anyOf", [field])}
         # Where any text may stand, or an object in its place, somebody may have written "null".
         written = field.get("default") == "" or {"string", "object"} <= options.keys()
+        written |= value in options.get("string", {}).get("enum", ())
         nothing = isinstance(value, str) and value.strip().lower() in _NOTHING and not written
         if name not in schema.get("required", ()) and (value is None or nothing):
             del read[name]

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import logging
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,7 @@ from typing import Any
 
 import click
 
-from .database import CHANNELS, Access, Channel, Connection, Refused, owner, sha256
+from .database import CHANNELS, Access, Channel, Refused, new_token, owner
 from .embedded import embedded
 from .forget import forgotten
 
@@ -83,11 +82,7 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
     """Serve the tools over HTTP."""
     from . import server  # loads the MCP SDK, which other commands do not need
 
-    async with owner(dsn) as connection:
-        known = (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount
-        first = "" if known else await _make(connection, Access())
-
-    def ready(url: str) -> None:
+    def ready(url: str, first: str | None) -> None:
         if first:
             print(_FIRST_TOKEN.format(token=first, url=url))
         print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
@@ -96,7 +91,7 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
 
 
 @cli.command()
-@click.option("--tenant", help="Only events of this tenant.")
+@click.option("--tenant", default="default", show_default=True)
 @click.option("--event", metavar="ID")
 @click.option("--session", metavar="ID")
 @click.option("--tag")
@@ -105,13 +100,13 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
 @click.option("--yes", is_flag=True, help="Forget them. Without this, only count them.")
 @_with_dsn
 async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> None:
-    """Delete the events that match all options, and everything derived from them."""
+    """Delete a tenant's events that match all options, and everything derived from them."""
     given = {name: value for name, value in by.items() if value}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
-    counts = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
-    rows = ", ".join(f"{count} {table}" for table, count in counts.items())
-    print(f"{'Forgotten: ' if yes else 'With --yes, this would be forgotten: '}{rows}.")
+    count = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
+    what = f"{count} events and all that is derived from them"
+    print(f"Forgotten: {what}." if yes else f"With --yes, {what} would be forgotten.")
 
 
 @cli.group()
@@ -134,15 +129,8 @@ def token() -> None:
 async def make(dsn: str, tenant: str, agent: str, channel: Channel, may_rule: bool) -> None:
     """Make a token and print it. It will not be shown again."""
     async with owner(dsn) as connection:
-        made = await _make(connection, Access(tenant, agent, channel, may_rule))
+        made = await new_token(connection, Access(tenant, agent, channel, may_rule))
     print(made)
-
-
-async def _make(connection: Connection, access: Access) -> str:
-    made = f"mem_{secrets.token_urlsafe(32)}"
-    insert = "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)"
-    await connection.execute(insert, [sha256(made), *access])
-    return made
 
 
 @token.command("list")

@@ -127,7 +127,9 @@ class Asked(_Arguments):
 
     tenant_id: Name | None = Field(default=None, description="not needed: your token says it")
     agent_id: Name | None = Field(default=None, description="not needed: your token says it")
-    channel: Channel | None = Field(default=None, description="see what it sees; default: all")
+    channel: Channel | None = Field(
+        default=None, description="who sees what is recorded; or: see what it sees"
+    )
 
     async def answer(self, call: Call) -> str:
         """The text of the answer. Raises Refused."""

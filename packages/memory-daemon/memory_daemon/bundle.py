@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from memory_semantic import estimate_tokens
 
@@ -12,6 +12,7 @@ FRAME = 6  # tokens by which the estimate of a heading and a fence may be too lo
 SHOWN_REFS = 8  # of an event
 NAME_CHARS = 40  # of a client's name for an agent, a session, a tag or a file, in a heading
 LEAST = 30  # tokens: no block is smaller
+LONGEST = 1 / 4  # of a bundle: one long result leaves room for the short ones
 SHORTENED = "\n[shortened]"
 PARTS = ("words", "meaning", "newness", "importance", "neighbours")
 
@@ -39,36 +40,27 @@ def cost(heading: str, text: str, refs: list[str], tokens: float = 0) -> float:
     return FRAME + around + (tokens or estimate_tokens(text))
 
 
-class Block(NamedTuple):
-    """A recorded text under its heading; `tokens` is the estimate of both as they are shown."""
-
-    heading: str
-    text: str
-    refs: list[str]
-    tokens: float
-
-    @classmethod
-    def of(cls, row: dict[str, Any], section: str, room: float, *, explain: bool) -> "Block":
-        """From a chunk's row, which may say as `note` what has become of its event, and as `title`
-        what its task is called. If it costs more than `room` tokens, its beginning.
-        """
-        facts = [row["heading"], *filter(None, [row.get("note")])]
-        parts = [(part, row[f"by_{part}"]) for part in PARTS if f"by_{part}" in row]
-        if explain:
-            score = " + ".join(f"{part} {value:.2f}" for part, value in parts)
-            total = f"{sum(value for _, value in parts):.2f} = {score}" if parts else "by time"
-            facts += [f"why: {section}, {total}"]
-        heading, text, tokens = ", ".join(facts), row["text"], row["token_est"]
-        if (title := row.get("title")) and title not in text:
-            text = f"{title}\n{text}"
-        if text != row["text"] or heading != row["heading"]:
-            tokens = cost(heading, text, row["refs"])
-        if tokens > room:
-            around = cost(heading, SHORTENED, row["refs"])
-            share = max(room - around, 0) / tokens
-            text = text[: int(len(text) * share * 0.8)] + SHORTENED
-            tokens = cost(heading, text, row["refs"])
-        return cls(heading, text, row["refs"], tokens)
+def shown(row: dict[str, Any], section: str, room: float, *, explain: bool) -> tuple[str, float]:
+    """A chunk's row as it is shown, and its tokens by estimate. `note` in the row says what has
+    become of its event, and `title` what its task is called. Of what costs more than `room` tokens,
+    the beginning.
+    """
+    facts = [row["heading"], *filter(None, [row.get("note")])]
+    parts = [(part, row[f"by_{part}"]) for part in PARTS if f"by_{part}" in row]
+    if explain:
+        score = " + ".join(f"{part} {value:.2f}" for part, value in parts)
+        total = f"{sum(value for _, value in parts):.2f} = {score}" if parts else "by time"
+        facts += [f"why: {section}, {total}"]
+    heading, text, refs, tokens = ", ".join(facts), row["text"], row["refs"], row["token_est"]
+    if (title := row.get("title")) and title not in text:
+        text = f"{title}\n{text}"
+    if text != row["text"] or heading != row["heading"]:
+        tokens = cost(heading, text, refs)
+    if tokens > room:
+        share = max(room - cost(heading, SHORTENED, refs), 0) / tokens
+        text = text[: int(len(text) * share * 0.8)] + SHORTENED
+        tokens = cost(heading, text, refs)
+    return rendered(heading, text, refs), tokens
 
 
 def pack(
@@ -85,8 +77,8 @@ def pack(
     and the ids of the events in it, in order.
 
     A section may take its share of the limit; what it leaves goes to those after it. Its first
-    block is shortened to fit; a later one that does not fit is left out, and the next is tried. No
-    text is shown twice, and no event in two sections. `intro` stands in the first section.
+    block is shortened to fit, a later one to LONGEST; if that does not fit it is left out, and the
+    next is tried. No text is shown twice. `intro` stands in the first section.
     """
 
     def first_line(used: float, counts: Mapping[str, int]) -> str:
@@ -100,29 +92,26 @@ def pack(
     counts: dict[str, int] = {}
     parts: list[str] = []
     events: dict[str, None] = {}
-    texts: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for section, rows in found.items():
         heading = f"\n# {section.capitalize()}\n"
         around = estimate_tokens(heading)
-        room, shown = min(shares.get(section, 1) * limit, limit - used) - around, list[Block]()
-        times: dict[str, None] = {}
+        room, blocks = min(shares.get(section, 1) * limit, limit - used) - around, list[str]()
         for row in rows:
             if room < LEAST:
                 break
-            if row["event_id"] in events or row["text"] in texts:
-                continue
-            space = math.inf if shown else room
-            block = Block.of(row, section, space, explain=explain)
-            if block.tokens <= room:
-                room, used = room - block.tokens, used + block.tokens
-                shown.append(block)
-                texts.add(row["text"])
-                times[row["event_id"]] = None
-        events |= times
-        counts[section] = len(shown)
-        if shown or intro:
+            said = (row.get("title") or "", row["text"])
+            if said not in seen:
+                space = LONGEST * limit if blocks else room
+                block, tokens = shown(row, section, space, explain=explain)
+                if tokens <= room:
+                    room, used = room - tokens, used + tokens
+                    blocks.append(block)
+                    seen.add(said)
+                    events[row["event_id"]] = None
+        counts[section] = len(blocks)
+        if blocks or intro:
             used += around
-            shown.reverse() if section == "recent" else None  # the newest last
-            parts += [heading, intro, *(rendered(*block[:3]) for block in shown)]
+            parts += [heading, intro, *(blocks[::-1] if section == "recent" else blocks)]
         intro = ""
     return "".join([first_line(used, counts), *parts, END]), list(events)

@@ -2,9 +2,9 @@
 
 import hashlib
 import logging
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -38,14 +38,18 @@ _NO_ROLE = (
     "not be a superuser. Ask an administrator to run: CREATE ROLE memory_daemon NOLOGIN; GRANT "
     'memory_daemon TO "{}";'
 )
+SCHEMA = "agent-memory-daemon, schema 1"
 _STATE = """
-  SELECT obj_description(oid) AS made_by, EXISTS (SELECT FROM pg_attribute
-    WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding') AS meaning
-  FROM pg_namespace WHERE nspname = 'memory'"""
+  SELECT obj_description(n.oid) AS made_by, EXISTS (SELECT FROM pg_attribute
+      WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding') AS meaning,
+    EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') AS can_mean,
+    has_schema_privilege('memory_daemon', n.oid, 'USAGE') AS granted
+  FROM pg_namespace n WHERE nspname = 'memory'"""
 _FOREIGN = (
-    "The database has a schema `memory` that {} did not make. Name another database, or, if nobody "
-    "needs what it holds, run: DROP SCHEMA memory CASCADE"
+    f"The database has a schema `memory` that is not `{SCHEMA}`. Use the version that made it, or "
+    "another database (--dsn) or folder (--home)."
 )
+_TOO_OLD = "The database must be PostgreSQL 15 or newer, with the encoding UTF8."
 _NO_MEANING = (
     "Everything is found by words alone, not by meaning: the database has no extension vector "
     "(pgvector) of version 0.8 or newer. Install it, let an administrator run CREATE EXTENSION "
@@ -62,14 +66,16 @@ _UNSURE = (
 _CAUSES = {  # the first that fits
     errors.DiskFull: f"The database's disk is full. Make room on it. {LATER}",
     errors.QueryCanceled: f"The database took longer than {WAIT_SECONDS} seconds. {LATER}",
+    psycopg.OperationalError: f"The database does not answer ({{}}). {LATER}",
     errors.DataError: "The database cannot hold this (SQLSTATE {}).",
     errors.IntegrityError: "The database refused this (SQLSTATE {}).",
-    psycopg.Error: f"The database does not answer, or cannot do this now (SQLSTATE {{}}). {LATER}",
+    psycopg.Error: f"The database cannot do this (SQLSTATE {{}}): ask its operator. {LATER}",
 }
 _BEGIN = """
   SELECT set_config('role', 'memory_daemon', true), set_config('app.tenant', %s, true),
     set_config('search_path', 'memory, pg_temp', true), set_config('statement_timeout', %s, true),
-    set_config('hnsw.iterative_scan', 'relaxed_order', true)"""
+    set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('synchronous_commit',
+      replace(current_setting('synchronous_commit'), 'off', 'on'), true)"""
 _OPTIONS: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
 _OPTIONS |= {"connect_timeout": WAIT_SECONDS}
 log = logging.getLogger(__name__)
@@ -90,7 +96,7 @@ def _sentences() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         cause = next(text for kind, text in _CAUSES.items() if isinstance(error, kind))
-        raise Refused(cause.format(error.sqlstate)) from error
+        raise Refused(cause.format(error.sqlstate or type(error).__name__)) from error
 
 
 @asynccontextmanager
@@ -111,19 +117,21 @@ async def owner(dsn: str) -> AsyncIterator[Connection]:
 
 
 async def _prepare(connection: Connection) -> None:
-    # The schema is made by the first start, and again by each until there is pgvector.
+    info = connection.info
+    if info.server_version < 150_000 or info.parameter_status("server_encoding") != "UTF8":
+        raise Refused(_TOO_OLD)
     await connection.execute("SELECT pg_advisory_xact_lock(1835363684)")  # "memd"
     try:
         await connection.execute(_ROLE)
     except errors.InsufficientPrivilege as error:
-        raise Refused(_NO_ROLE.format(connection.info.user)) from error
-    program = f"agent-memory-daemon {version('agent-memory-daemon')}"
+        raise Refused(_NO_ROLE.format(info.user)) from error
     state = await (await connection.execute(_STATE)).fetchone()
-    if state and state["made_by"] != program:
-        raise Refused(_FOREIGN.format(program))
-    if not state or not state["meaning"]:
+    if state and state["made_by"] != SCHEMA:
+        raise Refused(_FOREIGN)
+    # The schema is made once, again when there is pgvector, and after a dump was restored.
+    if not (state and state["granted"] and (state["meaning"] or not state["can_mean"])):
         await connection.execute(files("memory_daemon").joinpath("schema.sql").read_bytes())
-        await connection.execute(f"COMMENT ON SCHEMA memory IS '{program}'".encode())
+        await connection.execute(f"COMMENT ON SCHEMA memory IS '{SCHEMA}'".encode())
     await connection.execute("SET LOCAL search_path = memory, pg_temp")
 
 
@@ -153,9 +161,20 @@ def sha256(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+async def new_token(connection: Connection, access: Access) -> str:
+    """Make a token that stands for `access`; the connection is the owner's."""
+    made = f"mem_{secrets.token_urlsafe(32)}"
+    insert = "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)"
+    await connection.execute(insert, [sha256(made), *access])
+    return made
+
+
 class Database(AsyncConnectionPool[Connection]):
     """The pool of connections to `dsn`; open it with `async with`. `meaning` says whether the
-    database compares vectors."""
+    database compares vectors; `first_token` is a token, if there was none before."""
+
+    meaning = False
+    first_token: str | None = None
 
     def __init__(self, dsn: str) -> None:
         super().__init__(
@@ -169,12 +188,14 @@ class Database(AsyncConnectionPool[Connection]):
             check=self.check_connection,
             open=False,
         )
-        self.dsn, self.meaning = dsn, False
+        self.dsn = dsn
 
     async def __aenter__(self) -> Self:
         async with owner(self.dsn) as connection:
             state = await (await connection.execute(_STATE)).fetchone()
             self.meaning = bool(state and state["meaning"])
+            if not (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount:
+                self.first_token = await new_token(connection, Access())
         if not self.meaning:
             log.warning(_NO_MEANING)
         return await super().__aenter__()

@@ -5,13 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 from .database import Refused, owner
 
-_TABLES = {  # the column in which each has the event's id
-    "events": "event_id",
-    "chunks": "event_id",
-    "decisions": "decision_id",
-    "tasks": "event_id",
-    "artifacts": "artifact_id",
-}
 _BY = {
     "tenant": "tenant_id = %(tenant)s",
     "event": "event_id = %(event)s",
@@ -21,7 +14,8 @@ _BY = {
 }
 _NOT_IN_FORCE = """ AND (tenant_id, event_id) NOT IN (
     SELECT tenant_id, decision_id FROM decisions WHERE status = 'active'
-    UNION ALL SELECT tenant_id, event_id FROM tasks WHERE status <> 'done')"""
+    UNION ALL SELECT e.tenant_id, e.event_id FROM events e JOIN tasks USING (tenant_id, task_id)
+    WHERE status <> 'done')"""
 # A decision that a forgotten one had superseded is superseded by that one's successor, or active.
 _REACTIVATE = """
   WITH RECURSIVE next AS (
@@ -37,34 +31,27 @@ _REACTIVATE = """
       OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
 
 
-async def forgotten(
-    dsn: str, by: dict[str, str], *, in_force: bool, really: bool
-) -> dict[str, int]:
+async def forgotten(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> int:
     """Delete the events that match all of `by`, whose keys are those of `_BY`, and all that is
     derived from them; only what is not in force, unless `in_force`. What a forgotten decision had
     superseded is in force again, and a task is as it was before.
 
-    Returns the number of rows in each table; unless `really`, only counts them. Raises Refused.
+    Returns how many events; unless `really`, it only counts them. Raises Refused.
     """
     values = by | ({"before": _moment(by["before"])} if "before" in by else {})
     where = " AND ".join(_BY[name] for name in by) + ("" if in_force else _NOT_IN_FORCE)
-    counts = ", ".join(
-        f"(SELECT count(*) FROM {table} WHERE (tenant_id, {id}) IN (TABLE forgotten)) AS {table}"
-        for table, id in _TABLES.items()
-    )
     async with owner(dsn) as connection:
-        await connection.execute(
+        chosen = await connection.execute(
             "CREATE TEMP TABLE forgotten ON COMMIT DROP AS SELECT tenant_id, event_id FROM events"
             f" WHERE {where} FOR UPDATE".encode(),
             values,
         )
-        gone = await (await connection.execute(f"SELECT {counts}".encode())).fetchone()
         if really:
             await connection.execute(_REACTIVATE.encode())
             await connection.execute(
                 "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
             )
-    return gone or {}
+    return chosen.rowcount
 
 
 def _moment(given: str) -> datetime:

@@ -7,8 +7,6 @@ import numpy as np
 from memory_semantic import EmbeddingError, EmbeddingGenerator
 
 MODEL = "static"  # 256 numbers
-# Two decisions from this cosine on may contradict each other, as in the personal memory.
-ALIKE = 0.35
 _WORD = re.compile(r"[^\W\d_]+")
 _model = EmbeddingGenerator(MODEL)
 

@@ -4,17 +4,18 @@ import asyncio
 import hashlib
 import json
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 from memory_semantic import estimate_tokens, mask, mask_all
 from psycopg.types.json import Jsonb
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 from ulid import ULID
 
 from .arguments import Asked, Call, Event, Session
 from .bundle import cost, name
-from .database import CHANNELS, Access, Connection, Refused, common
+from .database import CHANNELS, Access, Channel, Connection, Refused, common
 from .meaning import gist, vector
 
 CHUNK_CHARS = 3_000
@@ -22,14 +23,17 @@ CHUNK_CHARS = 3_000
 # longer text is kept whole as an artifact.
 FIRST_CHUNKS, LAST_CHUNKS = 6, 2
 HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
-USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "message": 0.5, "tool_result": 0.4}
-HUMAN_IMPORTANCE = 0.6  # of a human's message
+# By kind; "human" is a human's message.
+USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "human": 0.6, "message": 0.5}
+USUAL_IMPORTANCE |= {"artifact": 0.5, "tool_result": 0.4}
 OTHER_IMPORTANCE = 0.2
 SENSITIVITIES = ("secret", "high", "low", "none")  # as CHANNELS, the most visible last
 REASONS = ("rationale", "constraints", "alternatives", "consequences")
 # Two decisions may contradict each other if their cosine is .35 or more, as in the personal memory;
 # or if one has half of the other's words, by rarity. Both as weighed by the search.
 ALIKE_BY_MEANING, ALIKE_BY_WORDS = 0.35 * 0.4, 0.5 * 0.6
+
+_SIGNS = re.compile(r"[\W_]+")  # packages/shop/compose.yaml is found by "the compose file", too
 
 Row = dict[str, Any]
 
@@ -46,7 +50,7 @@ _EVENT = _insert(
     " content refs digest",
 )
 _CHUNK = (
-    "chunk_id event_id session_id kind channel sensitivity actor_id tags refs heading text"
+    "chunk_id event_id session_id kind channel sensitivity actor_id tags refs heading text named"
     " token_est importance gist"
 )
 _CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", " embedding"))
@@ -63,7 +67,8 @@ _IN_TURN = """
 _KNOWN = "SELECT event_id, digest FROM events WHERE event_id = ANY(%s)"
 _FORMER = """
   SELECT e.channel, e.sensitivity, e.actor_id, coalesce(d.scope, 'project') AS scope,
-    visible(e.channel, e.sensitivity, e.actor_id, %(reach)s, %(actor_id)s) AS seen
+    e.actor_id = %(actor_id)s
+      OR visible(e.channel, e.sensitivity, e.actor_id, %(reach)s, %(actor_id)s) AS seen
   FROM events e LEFT JOIN decisions d ON decision_id = event_id
   WHERE event_id = coalesce(
     (SELECT decision_id FROM decisions WHERE decision_id = %(supersedes)s AND status = 'active'),
@@ -84,31 +89,38 @@ class RecordEvent(Asked):
 
     session_id: Session
     events: list[Event] = Field(min_length=1, max_length=100)
-    _to_agent: str | None = PrivateAttr(default=None)
-
-    def to(self, agent: str) -> "RecordEvent":
-        """These events as a handoff for `agent`."""
-        self._to_agent = agent
-        return self
 
     async def answer(self, call: Call) -> str:
         """A line of JSON for each event. Raises Refused."""
-        rows = [await asyncio.to_thread(_row, event) for event in self.events]
-        told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
-        told |= {"session_id": self.session_id, "to_agent": self._to_agent}
-        answers: list[str] = []
-        async with call.database.transaction(call.access.tenant) as connection:
-            known = await _known(connection, call.access.tenant, rows)
-            async with connection.pipeline():
-                for number, (event, row) in enumerate(zip(self.events, rows, strict=True), start=1):
-                    row |= told | {"channel": event.channel or self.channel}
-                    try:
-                        answers.append(json.dumps(await _record(connection, call, row, known)))
-                    except Refused as error:
-                        given = f" ({event.event_id})" if event.event_id else ""
-                        which = f"Event {number} of {len(rows)}{given}: " if len(rows) > 1 else ""
-                        raise Refused(f"{which}{error}") from error
-        return "\n".join(answers)
+        return await record(call, self.session_id, self.events, self.channel)
+
+
+async def record(
+    call: Call,
+    session_id: str,
+    events: list[Event],
+    channel: Channel | None,
+    to_agent: str | None = None,
+) -> str:
+    """Record events of a session, all or none: on `channel` if they name none, and as a handoff for
+    `to_agent`, if there is one. Raises Refused.
+    """
+    rows = [await asyncio.to_thread(_row, event) for event in events]
+    told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
+    told |= {"session_id": session_id, "to_agent": to_agent}
+    answers: list[str] = []
+    async with call.database.transaction(call.access.tenant) as connection:
+        known = await _known(connection, call.access.tenant, rows)
+        async with connection.pipeline():
+            for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
+                row |= told | {"channel": event.channel or channel}
+                try:
+                    answers.append(json.dumps(await _record(connection, call, row, known)))
+                except Refused as error:
+                    given = f" ({event.event_id})" if event.event_id else ""
+                    which = f"Event {number} of {len(rows)}{given}: " if len(rows) > 1 else ""
+                    raise Refused(f"{which}{error}") from error
+    return "\n".join(answers)
 
 
 async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[str, bytes]:
@@ -128,24 +140,25 @@ def _row(event: Event) -> Row:
     rest, in_rest = mask_all(given)
     decision, task = rest["decision"] or {}, rest["task"] or {}
     row = event.model_dump(include={"kind", "actor_type", "sensitivity"}) | rest
-    digest = json.dumps([row, text, event.channel], sort_keys=True)
+    digest = json.dumps([row, text], sort_keys=True)
     reasons = [f"{name}: {'; '.join(decision[name])}" for name in REASONS if decision.get(name)]
     event_id = event.event_id or str(ULID())
     pieces, whole = excerpt("\n".join([text, *reasons]), event.kind, event_id)
-    usual = USUAL_IMPORTANCE.get(event.kind, OTHER_IMPORTANCE)
-    if event.kind == "message" and event.actor_type == "human":
-        usual = HUMAN_IMPORTANCE
+    by_human = event.kind == "message" and event.actor_type == "human"
+    usual = USUAL_IMPORTANCE.get("human" if by_human else event.kind, OTHER_IMPORTANCE)
     shown = [each for each in pieces if each.strip() and event.sensitivity != "secret"]
+    paths = [*filter(None, [rest["name"]]), *rest["refs"]]
     return row | {
         "event_id": event_id,
+        "named": " ".join(f"{path.rpartition('/')[2]} {_SIGNS.sub(' ', path)}" for path in paths),
         "given_id": event.event_id,
         "supersedes": decision.get("supersedes"),
         "task_id": task.get("task_id"),
         "said_by": rest["actor_id"] or "",
         "ts": event.ts or datetime.now(UTC),
-        "content": {"text" if whole else "excerpt_text": "\n\n".join(pieces)}
+        "content": ({"text": text} if whole else {"excerpt_text": "\n\n".join(pieces)})
         | ({"task": task} if task else {}),
-        "digest": hashlib.sha256(digest.encode()).digest(),
+        "digest": digest,
         "text": text,
         "bytes": text.encode() if rest["name"] or not whole else None,
         "chunks": [(each, estimate_tokens(each), vector(each), gist(each)) for each in shown],
@@ -185,6 +198,8 @@ def _cut(text: str) -> list[str]:
 
 
 async def _record(connection: Connection, call: Call, row: Row, known: dict[str, bytes]) -> Row:
+    who = [row[name] for name in ("digest", "actor_id", "session_id", "channel")]
+    row["digest"] = hashlib.sha256(json.dumps(who).encode()).digest()
     id, decision, artifact = row["event_id"], row["decision"], row["bytes"] is not None
     answer: Row = {"event_id": id, "status": "known", "chunks": len(row["chunks"])}
     answer |= {"artifact_id": id if artifact else None, "masked_secrets": row["masked"]}
@@ -202,9 +217,8 @@ async def _record(connection: Connection, call: Call, row: Row, known: dict[str,
         answer |= {"near": near} if near else {}
     await connection.execute(_EVENT, row | {"content": Jsonb(row["content"])})
     for number, (text, tokens, embedding, likeness) in enumerate(row["chunks"]):
-        refs = [row["name"], *row["refs"]] if row["name"] else row["refs"]
-        chunk = {"chunk_id": f"{id}.{number}", "heading": heading, "text": text, "refs": refs}
-        chunk |= {"token_est": math.ceil(cost(heading, text, refs, tokens))}
+        chunk = {"chunk_id": f"{id}.{number}", "heading": heading, "text": text}
+        chunk |= {"token_est": math.ceil(cost(heading, text, row["refs"], tokens))}
         chunk |= {"embedding": embedding, "gist": likeness}
         insert = _CHUNK_WITH_VECTOR if call.database.meaning else _CHUNK
         await connection.execute(insert, row | chunk)

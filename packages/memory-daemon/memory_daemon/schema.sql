@@ -1,5 +1,5 @@
--- The whole schema, run by the first start of a version, and by each start until there is pgvector: it
--- creates what is missing. A later change of a table is an ALTER … IF NOT EXISTS at the end of the tables.
+-- The whole schema: it creates what is missing, and is run again when there is pgvector. A later
+-- change of a table is an ALTER … IF NOT EXISTS at the end of the tables.
 CREATE SCHEMA IF NOT EXISTS memory;
 SET LOCAL search_path = memory, pg_temp;
 
@@ -9,12 +9,6 @@ CREATE OR REPLACE FUNCTION words(body text) RETURNS tsvector IMMUTABLE PARALLEL 
   SELECT to_tsvector('english', regexp_replace(body, '([A-Za-z0-9_])([가-힣ぁ-ヿ一-鿿])', '\1 \2', 'g'))
     || to_tsvector('simple', coalesce((SELECT string_agg(substr(run[1], i, 2), ' ')
        FROM regexp_matches(body, '([가-힣ぁ-ヿ一-鿿]+)', 'g') run, generate_series(1, greatest(length(run[1]) - 1, 1)) i), '')) $$;
-
--- A ref by its words, and by its last part as a whole: packages/shop/compose.yaml is found by
--- "compose.yaml" and by "the compose file".
-CREATE OR REPLACE FUNCTION ref_words(refs text[]) RETURNS tsvector IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
-  SELECT coalesce(memory.words(string_agg(regexp_replace(ref, '^.*/(?=.)', '') || ' '
-    || regexp_replace(ref, '[^[:alnum:]]+', ' ', 'g'), ' ')), '') FROM unnest(refs) ref $$;
 
 -- The whole policy: may a request on channel `request` by agent `agent` see such a row?
 -- Nobody sees a secret.
@@ -51,10 +45,10 @@ CREATE TABLE IF NOT EXISTS chunks (
   tenant_id text NOT NULL, chunk_id text COLLATE "C" NOT NULL, event_id text COLLATE "C" NOT NULL,
   ts timestamptz NOT NULL, session_id text NOT NULL, kind text NOT NULL, channel text NOT NULL,
   sensitivity text NOT NULL CHECK (sensitivity <> 'secret'), actor_id text NOT NULL,
-  tags text[] NOT NULL, refs text[] NOT NULL, -- what it is found and shown with
+  tags text[] NOT NULL, refs text[] NOT NULL, named text NOT NULL, -- the words of its refs
   heading text NOT NULL, text text NOT NULL, token_est int NOT NULL, -- of both, as they are shown
   importance real NOT NULL, gist bigint, -- differs in few bits from that of a text in nearly the same words
-  tsv tsvector GENERATED ALWAYS AS (words(text) || ref_words(refs)) STORED,
+  tsv tsvector GENERATED ALWAYS AS (words(text || ' ' || named)) STORED,
   PRIMARY KEY (tenant_id, chunk_id), FOREIGN KEY (tenant_id, event_id) REFERENCES events ON DELETE CASCADE);
 -- 10,000 words with their frequencies, not 1,000: a word that is not listed counts as rare.
 ALTER TABLE chunks ALTER COLUMN tsv SET STATISTICS 1000;
@@ -78,7 +72,7 @@ CREATE OR REPLACE VIEW tasks WITH (security_invoker = true) AS
   SELECT tenant_id, task_id, event_id, ts, content->'task'->>'status' AS status,
     (SELECT coalesce((array_agg(given ORDER BY recorded_at DESC) FILTER (WHERE given <> ''))[1], (array_agg(begins ORDER BY recorded_at))[1])
      FROM (SELECT recorded_at, content->'task'->>'title' AS given, left(split_part(ltrim(content->>'text'), E'\n', 1), 200) AS begins
-           FROM events t WHERE (t.tenant_id, t.task_id) = (last.tenant_id, last.task_id)) said) AS title,
+           FROM events t WHERE (t.tenant_id, t.task_id, t.channel, t.sensitivity) = (last.tenant_id, last.task_id, last.channel, last.sensitivity)) said) AS title,
     coalesce(content->>'text', content->>'excerpt_text') AS details, refs
   FROM (SELECT DISTINCT ON (tenant_id, task_id) * FROM events WHERE task_id IS NOT NULL
         ORDER BY tenant_id, task_id, recorded_at DESC) last;
@@ -130,7 +124,7 @@ DO $meaning$ DECLARE place text; BEGIN
 -- takes the tenant from the transaction's setting, as the policies do, never from an argument.
 --
 -- Candidates: the newest 5,000 chunks with any of the rarest words (as many words as occur in about
--- so many chunks), the 200 nearest in meaning, the newest 1,000, which fill what is left, and those
+-- so many chunks), the 200 nearest in meaning, the newest 1,500, which fill what is left, and those
 -- in `decided`. Words: the sum over the question's words of ln(1 / frequency) × ts_rank, with the
 -- frequencies that ANALYZE keeps, divided by the best candidate's, times the share of the question's
 -- rarity that the chunk has. Neighbours: the ten best bring the two chunks before and after each in
@@ -161,8 +155,8 @@ BEGIN
     (SELECT chunk_id FROM chunks WHERE room > 0 AND tenant_id = tenant AND tsv @@ rare AND tags @> tagged
        AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT 5000)
     UNION (SELECT chunk_id FROM chunks WHERE room > 0 AND tenant_id = tenant AND tags @> tagged
-       AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT 1000)
-    UNION (SELECT nearest(tenant, request, agent, meaning, tagged) WHERE room > 0 AND meaning IS NOT NULL)
+       AND visible(channel, sensitivity, actor_id, request, agent) ORDER BY ts DESC LIMIT 1500)
+    UNION (SELECT near FROM nearest(tenant, request, agent, meaning, tagged) near WHERE room > 0 AND meaning IS NOT NULL)
     UNION SELECT unnest(decided)),
   ranked AS MATERIALIZED (
     SELECT c.chunk_id, c.event_id, c.session_id, c.ts, c.token_est, c.gist, 0.1 * c.importance::float8 AS by_importance, ranks, rarity,
@@ -190,7 +184,7 @@ BEGIN
     FROM beside JOIN chunks c USING (chunk_id) WHERE tenant_id = tenant AND tags @> tagged
       AND visible(channel, sensitivity, actor_id, request, agent) AND NOT EXISTS (SELECT FROM hits WHERE hits.chunk_id = c.chunk_id)),
   best AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY by_words + by_meaning + by_newness + by_importance + by_neighbours DESC, chunk_id) AS nth
-    FROM found ORDER BY nth LIMIT CASE WHEN room > 0 THEN 1000 ELSE 0 END),
+    FROM found ORDER BY nth LIMIT CASE WHEN room > 0 THEN 1500 ELSE 0 END),
   late AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
       OR EXISTS (SELECT FROM best b WHERE b.session_id = a.session_id AND b.nth < a.nth AND b.event_id <> a.event_id
         AND bit_count((a.gist # b.gist)::bit(64)) <= 12)

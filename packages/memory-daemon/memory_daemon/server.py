@@ -161,9 +161,11 @@ async def _in_sentences(request: Request, go_on: RequestResponseEndpoint) -> Res
 
 
 async def serve(
-    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str], None]
+    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str, str | None], None]
 ) -> None:
-    """Serve until a signal ends it; `ready` is called with the address. Raises Refused."""
+    """Serve until a signal ends it; `ready` is called with the address, and with a token if it is
+    the first. Raises Refused.
+    """
     if host not in ("127.0.0.1", "localhost", "::1") and not hosts:
         raise Refused(
             f"The host is {host}: other machines can connect. Name the hosts by which they do, in "
@@ -183,5 +185,5 @@ async def serve(
     async with Database(dsn) as database:
         config = uvicorn.Config(application(database, hosts), log_level="warning")
         shown = f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp", database.first_token)
         await uvicorn.Server(config).serve(sockets=[listening])
