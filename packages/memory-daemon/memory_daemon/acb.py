@@ -50,20 +50,24 @@ _NOW = """
     SELECT CASE WHEN t.event_id <> e.event_id THEN 'now ' || t.status END, t.title, false
     FROM events e JOIN LATERAL (SELECT * FROM tasks WHERE task_id = e.task_id LIMIT 1) t ON true
     WHERE c.kind = 'task_update' AND e.event_id = c.event_id) now ON true"""
-# The sections that are read by time: which chunks.
+# The sections that are read by time: which chunks. Arrays, since row-level security lets a
+# subquery's comparison use no index.
 _BY_TIME = {
-    "rules": f"""chunk_id IN (SELECT decision_id || '.0' FROM decisions WHERE status = 'active'
-      AND (scope = 'global' OR scope = 'user' AND actor_id = %(agent_id)s))
+    "rules": f"""chunk_id = ANY(ARRAY(SELECT decision_id || '.0' FROM decisions
+      JOIN events ON event_id = decision_id WHERE status = 'active'
+      AND (scope = 'global' OR scope = 'user' AND actor_id = %(agent_id)s)))
     ORDER BY ts DESC LIMIT {ITEMS}""",
-    "tasks": f"""chunk_id IN (SELECT event_id || '.0' FROM tasks WHERE status <> 'done')
+    "tasks": f"""chunk_id = ANY(ARRAY(SELECT event_id || '.0' FROM tasks WHERE status <> 'done'))
       AND tags @> %(tags)s ORDER BY ts DESC LIMIT {ITEMS}""",
     "decisions": "",
-    "handoffs": f"""event_id IN (SELECT unnest(event_id || refs) FROM (SELECT event_id, refs
-      FROM events WHERE to_agent = %(agent_id)s AND ts > now() - interval '{HANDOFF_DAYS} days'
-      AND {_VISIBLE} ORDER BY ts DESC LIMIT {HANDOFFS}) handed)
+    "handoffs": f"""event_id = ANY(ARRAY(SELECT unnest(event_id || refs) FROM (
+      SELECT event_id, refs FROM events WHERE to_agent = %(agent_id)s
+      AND ts > now() - interval '{HANDOFF_DAYS} days'
+      AND {_VISIBLE} ORDER BY ts DESC LIMIT {HANDOFFS}) handed))
     ORDER BY ts DESC, chunk_id""",
-    "recent": f"""event_id IN (SELECT event_id FROM events WHERE session_id = %(session_id)s
-      AND tags @> %(tags)s AND {_VISIBLE} ORDER BY ts DESC LIMIT {RECENT_EVENTS})
+    "recent": f"""event_id = ANY(ARRAY(SELECT event_id FROM events
+      WHERE session_id = %(session_id)s AND tags @> %(tags)s AND {_VISIBLE}
+      ORDER BY ts DESC LIMIT {RECENT_EVENTS}))
     ORDER BY ts DESC, chunk_id DESC""",
     "evidence": "",
 }
@@ -73,9 +77,9 @@ _CHUNKS = f"""
 # Decisions and evidence: what is found.
 _FOUND = f"""
   SELECT f.*, {_COLUMNS} FROM find(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s,
-    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT chunk_id
-      FROM decisions d JOIN chunks c ON chunk_id = decision_id || '.0'
-      WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND c.tags @> %(tags)s
+    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT decision_id || '.0'
+      FROM decisions d JOIN events ON event_id = decision_id
+      WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND tags @> %(tags)s
         AND {_VISIBLE} ORDER BY d.ts DESC LIMIT {DECISIONS})) f
   JOIN chunks c USING (chunk_id) {_NOW}
   WHERE old IS NOT true OR %(old)s OR section = 'decisions'

@@ -137,7 +137,9 @@ RETURNS TABLE (section text, nth bigint, chunk_id text, by_words float8, by_mean
   by_importance float8, by_neighbours float8)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = memory, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
 #variable_conflict use_column
-DECLARE tenant constant text := nullif(current_setting('app.tenant', true), ''); terms tsquery[]; weights float8[]; rare tsquery;
+DECLARE terms tsquery[]; weights float8[]; rare tsquery;
+  -- The collation of the ids in `decided` would be this one's too, and no index would be used.
+  tenant constant text COLLATE "default" := nullif(current_setting('app.tenant', true), '');
 BEGIN
   WITH listed AS (SELECT unnest(most_common_elems::text::text[]) AS word, unnest(most_common_elem_freqs) AS freq
       FROM pg_stats WHERE schemaname = 'memory' AND tablename = 'chunks' AND attname = 'tsv'),
