@@ -69,7 +69,7 @@ async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) ->
     bundle = await sam.bundle("quokka", session_id="s2", explain=True)
     assert "You are agent sam in session s2, asking on channel private" in bundle
     assert re.search(
-        r"Z human ana \(by sam\), session s1, team, sensitivity low, tags ops, scope user, "
+        r"Z human ana \(by sam\), team, sensitivity low, tags ops, scope user, "
         r"why: rules, by time\n",
         bundle,
     )

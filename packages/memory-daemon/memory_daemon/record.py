@@ -271,7 +271,7 @@ def _heading(row: Row) -> str:
     if row["actor_type"] != "agent" or row["said_by"]:
         who = f"{row['actor_type']} {name(row['said_by'])}".strip() + f" (by {who})"
     facts = [f"{row['kind']} {row['event_id']} {row['ts'].astimezone(UTC):%Y-%m-%d %H:%M}Z {who}"]
-    facts += [f"session {name(row['session_id'])}", row["channel"]]
+    facts += [row["channel"]]
     facts += [f"sensitivity {row['sensitivity']}"] if row["sensitivity"] != "none" else []
     facts += [f"tags {' '.join(map(name, row['tags']))}"] if row["tags"] else []
     facts += [f"scope {row['decision']['scope']}"] if row["decision"] else []
