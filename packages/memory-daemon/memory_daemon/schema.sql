@@ -130,16 +130,15 @@ DO $meaning$ DECLARE place text; BEGIN
 -- rarity that the chunk has. Neighbours: the ten best bring the two chunks before and after each in
 -- its session. What is said in nearly the same words in the same session, a fourth chunk of one event,
 -- and what was superseded come after all else. Returned as evidence is what fits into `room` tokens;
--- and of `decided` the 50 nearest, by meaning rather than by words.
+-- and of `decided` the 50 nearest, by meaning rather than by words. Its ids need the default collation:
+-- the function takes theirs for all it compares, and only with that one the tenant's indexes are used.
 DROP FUNCTION IF EXISTS find;
 CREATE FUNCTION find(question text, request text, agent text, recency float8, meaning text, room float8, tagged text[], decided text[])
 RETURNS TABLE (section text, nth bigint, chunk_id text, by_words float8, by_meaning float8, by_newness float8,
   by_importance float8, by_neighbours float8)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = memory, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
 #variable_conflict use_column
-DECLARE terms tsquery[]; weights float8[]; rare tsquery;
-  -- The collation of the ids in `decided` would be this one's too, and no index would be used.
-  tenant constant text COLLATE "default" := nullif(current_setting('app.tenant', true), '');
+DECLARE tenant constant text := nullif(current_setting('app.tenant', true), ''); terms tsquery[]; weights float8[]; rare tsquery;
 BEGIN
   WITH listed AS (SELECT unnest(most_common_elems::text::text[]) AS word, unnest(most_common_elem_freqs) AS freq
       FROM pg_stats WHERE schemaname = 'memory' AND tablename = 'chunks' AND attname = 'tsv'),
