@@ -14,7 +14,7 @@ __amplifier_module_type__ = "hook"
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-daemon"
-EVENTS = "prompt:submit tool:pre tool:post tool:error".split()
+EVENTS = ["prompt:submit", "tool:pre", "tool:post", "tool:error"]
 EVENTS += ["orchestrator:steering_injected", "orchestrator:complete"]
 PRIORITY = 200  # after hooks with the kernel's default of 100, which may rewrite what is recorded
 BUNDLE_SECONDS, CALL_SECONDS = 2.0, 5.0  # the most that the first prompt and the end wait
