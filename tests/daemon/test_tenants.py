@@ -99,7 +99,9 @@ async def test_channel_and_sensitivity_decide_what_is_seen(sam: Agent, eve: Agen
                 assert well == (word in seen), (asked, word)
 
 
-async def test_a_token_says_who_and_how_wide(daemon: DaemonProcess, tenant: str) -> None:
+async def test_a_token_reaches_no_wider_than_its_channel(
+    daemon: DaemonProcess, tenant: str
+) -> None:
     agent = daemon.agent(tenant, channel="team")
     await agent.record("by default as far as the token reaches")
     for channel in ("agent", "private"):
@@ -110,19 +112,6 @@ async def test_a_token_says_who_and_how_wide(daemon: DaemonProcess, tenant: str)
             refusal = await agent.refused(tool, **given)
             assert "widest channel of this token is team" in refusal
             assert refusal.startswith("Nothing was recorded or changed. ")
-    who = {"tenant_id": tenant, "agent_id": "sam"}
-    for name, other in (("tenant_id", "other"), ("agent_id", "eve")):
-        for tool, given in {
-            "record_event": {"events": [{"text": "x"}]},
-            "build_acb": {"query_text": "x"},
-            "query_decisions": {},
-            "create_handoff_packet": {"to_agent": "sam"},
-            "get_artifact": {"artifact_id": "x"},
-        }.items():
-            if tool != "get_artifact":
-                await agent.ask(tool, **given, **who)
-            refusal = await agent.refused(tool, **given, **{**who, name: other})
-            assert other in refusal and refusal.startswith("Nothing was recorded or changed. ")
 
 
 async def test_masks_secrets_in_every_table(daemon: DaemonProcess, sam: Agent) -> None:

@@ -14,8 +14,8 @@ __amplifier_module_type__ = "hook"
 logger = logging.getLogger(__name__)
 
 NAME = "hooks-memory-daemon"
-EVENTS = ("prompt:submit", "orchestrator:steering_injected", "tool:pre", "tool:post", "tool:error")
-EVENTS += ("orchestrator:complete",)
+EVENTS = ["prompt:submit", "tool:pre", "tool:post", "tool:error"]
+EVENTS += ["orchestrator:steering_injected", "orchestrator:complete"]
 PRIORITY = 200  # after hooks with the kernel's default of 100, which may rewrite what is recorded
 BUNDLE_SECONDS, CALL_SECONDS = 2.0, 5.0  # the most that the first prompt and the end wait
 QUEUE_EVENTS = 1_000  # hours of work without a daemon
@@ -69,7 +69,8 @@ class _Recorder:
         else:
             said = _FILES.sub("", data.get("prompt") or data.get("content", ""))
             bundle = await self._bundle(said)  # first, so that no prompt is its own answer
-            self._record("message", "human", said)
+            goal = (self._session.session_state or {}).get("goal") or {}  # its evaluator may speak
+            self._record("message", "agent" if goal.get("turns_used") else "human", said)
             if bundle:
                 inject: Any = {"context_injection": bundle, "context_injection_role": "user"}
                 return HookResult(action="inject_context", **inject)

@@ -77,7 +77,7 @@ _CHUNKS = f"""
 # Decisions and evidence: what is found.
 _FOUND = f"""
   SELECT f.*, {_COLUMNS} FROM find(%(query_text)s, %(channel)s, %(agent_id)s, %(recency)s,
-    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT decision_id || '.0' COLLATE "default"
+    %(vector)s, %(room)s, %(tags)s, ARRAY(SELECT decision_id || '.0'
       FROM decisions d JOIN events ON event_id = decision_id
       WHERE status = ANY(%(statuses)s) AND scope = ANY(%(scopes)s) AND tags @> %(tags)s
         AND {_VISIBLE} ORDER BY d.ts DESC LIMIT {DECISIONS})) f

@@ -76,7 +76,7 @@ _FORMER = """
 _SUPERSEDE = "UPDATE decisions SET superseded_by = %(event_id)s WHERE decision_id = %(supersedes)s"
 _NEAR = f"""
   SELECT event_id, decision AS text FROM find(%(text)s, %(reach)s, %(actor_id)s, 0, %(vector)s, 0,
-    '{{}}', ARRAY(SELECT decision_id || '.0' COLLATE "default" FROM decisions
+    '{{}}', ARRAY(SELECT decision_id || '.0' FROM decisions
       WHERE status = 'active' AND scope = %(scope)s ORDER BY ts DESC LIMIT 1000))
   JOIN chunks USING (chunk_id) JOIN decisions ON decision_id = event_id
   WHERE by_meaning >= {ALIKE_BY_MEANING} OR by_words >= {ALIKE_BY_WORDS} ORDER BY nth LIMIT 1"""

@@ -26,11 +26,11 @@ CREATE TABLE IF NOT EXISTS tokens ( -- only the owner reads it
 
 -- Everything depends on `events`: to forget one removes its chunks, decision, task and artifact.
 CREATE TABLE IF NOT EXISTS events (
-  tenant_id text NOT NULL, event_id text COLLATE "C" NOT NULL,
+  tenant_id text NOT NULL, event_id text NOT NULL,
   ts timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it happened; was told
   session_id text NOT NULL, channel text NOT NULL, actor_type text NOT NULL,
   actor_id text NOT NULL, said_by text NOT NULL, -- the agent that recorded it; who said it, or which tool
-  to_agent text, task_id text COLLATE "C", -- whom a handoff is for; which task an update is about
+  to_agent text, task_id text, -- whom a handoff is for; which task an update is about
   kind text NOT NULL, sensitivity text NOT NULL, tags text[] NOT NULL, content jsonb NOT NULL, refs text[] NOT NULL,
   digest bytea NOT NULL, -- tells an event sent again from another with the same id
   PRIMARY KEY (tenant_id, event_id)); -- so that no tenant can take another's ids
@@ -42,7 +42,7 @@ CREATE INDEX IF NOT EXISTS events_handoffs ON events (tenant_id, to_agent, ts) W
 CREATE INDEX IF NOT EXISTS events_tasks ON events (tenant_id, task_id, recorded_at DESC) WHERE task_id IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS chunks (
-  tenant_id text NOT NULL, chunk_id text COLLATE "C" NOT NULL, event_id text COLLATE "C" NOT NULL,
+  tenant_id text NOT NULL, chunk_id text NOT NULL, event_id text NOT NULL,
   ts timestamptz NOT NULL, session_id text NOT NULL, kind text NOT NULL, channel text NOT NULL,
   sensitivity text NOT NULL CHECK (sensitivity <> 'secret'), actor_id text NOT NULL,
   tags text[] NOT NULL, refs text[] NOT NULL, named text NOT NULL, -- the words of its refs
@@ -60,7 +60,7 @@ CREATE INDEX IF NOT EXISTS chunks_session ON chunks (tenant_id, session_id, ts, 
 CREATE INDEX IF NOT EXISTS chunks_event ON chunks (tenant_id, event_id);
 
 CREATE TABLE IF NOT EXISTS decisions (
-  tenant_id text NOT NULL, decision_id text COLLATE "C" NOT NULL, ts timestamptz NOT NULL, superseded_by text COLLATE "C",
+  tenant_id text NOT NULL, decision_id text NOT NULL, ts timestamptz NOT NULL, superseded_by text,
   status text GENERATED ALWAYS AS (CASE WHEN superseded_by IS NULL THEN 'active' ELSE 'superseded' END) STORED,
   scope text NOT NULL, decision text NOT NULL, rationale text[] NOT NULL, constraints text[] NOT NULL,
   alternatives text[] NOT NULL, consequences text[] NOT NULL, refs text[] NOT NULL,
@@ -79,7 +79,7 @@ CREATE OR REPLACE VIEW tasks WITH (security_invoker = true) AS
         ORDER BY tenant_id, task_id, recorded_at DESC) last;
 
 CREATE TABLE IF NOT EXISTS artifacts ( -- what is shown as an excerpt, or has a name
-  tenant_id text NOT NULL, artifact_id text COLLATE "C" NOT NULL, ts timestamptz NOT NULL, kind text NOT NULL,
+  tenant_id text NOT NULL, artifact_id text NOT NULL, ts timestamptz NOT NULL, kind text NOT NULL,
   bytes bytea NOT NULL, meta jsonb NOT NULL, refs text[] NOT NULL,
   PRIMARY KEY (tenant_id, artifact_id), FOREIGN KEY (tenant_id, artifact_id) REFERENCES events ON DELETE CASCADE);
 
@@ -131,8 +131,7 @@ DO $meaning$ DECLARE place text; BEGIN
 -- rarity that the chunk has. Neighbours: the ten best bring the two chunks before and after each in
 -- its session. What is said in nearly the same words in the same session, a fourth chunk of one event,
 -- and what was superseded come after all else. Returned as evidence is what fits into `room` tokens;
--- and of `decided` the 50 nearest, by meaning rather than by words. Its ids need the default collation:
--- the function takes theirs for all it compares, and only with that one the tenant's indexes are used.
+-- and of `decided` the 50 nearest, by meaning rather than by words.
 DROP FUNCTION IF EXISTS find;
 CREATE FUNCTION find(question text, request text, agent text, recency float8, meaning text, room float8, tagged text[], decided text[])
 RETURNS TABLE (section text, nth bigint, chunk_id text, by_words float8, by_meaning float8, by_newness float8,
