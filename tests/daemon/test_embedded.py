@@ -78,14 +78,13 @@ def test_no_server_is_left_after_20_kills_of_its_user(empty: Path) -> None:
 
 
 def test_processes_share_it_and_each_goes_on_without_the_others(empty: Path) -> None:
-    with start(empty, wait=False) as second:
+    with start(empty) as second:
         with start(empty):
+            os.kill(postmaster(empty), signal.SIGKILL)
+            wait_until(lambda: answers(empty))
             server = postmaster(empty)
             start(empty).communicate()  # such as `token make` beside `serve`
-            assert answers(empty) and postmaster(empty) == server
-            os.kill(server, signal.SIGKILL)
-            wait_until(lambda: answers(empty))
-        wait_until(lambda: answers(empty))
+        assert answers(empty) and postmaster(empty) == server
         os.killpg(second.pid, signal.SIGINT)  # as Ctrl-C does
     wait_until(lambda: nothing_is_left(empty))
 

@@ -1,21 +1,29 @@
 # Runs the PostgreSQL of the folder $1, with the programs in the Python package $2, until standard
 # input closes, however the process at its other end ends. Prints "ready" as soon as PostgreSQL
 # answers, or else why it does not.
-home=$1 programs=$2/pginstall18/bin owner=$(id -u) as_user="" ours=""
+home=$1 programs=$2/pginstall18/bin owner=$(id -u) as_user=""
 umask 077
 cd "$home" && exec 3<&0 </dev/null || exit
 
 refuse() { # for the given reason, or for the last one in the log
+  rm -f "user.$$"
   echo "${1:-$(sed -nE 's/.*(FATAL|error|cp|mkdir): +//p' postgres.log | tail -n 1)}"
   exit
 }
 pg() { program=$programs/$1 && shift && $as_user "$program" "$@" >&2; }
 start() { # the search needs word statistics soon, and no log holds what was recorded
-  ours=yes
   pg pg_ctl -D postgres -w -t 86400 start -o "-c listen_addresses= -c unix_socket_directories=. \
     -c unix_socket_permissions=0700 -c autovacuum_naptime=15s -c log_min_error_statement=panic \
-    -c log_error_verbosity=terse" || ours=""
-  [ "$ours" ]
+    -c log_error_verbosity=terse"
+}
+stop() { # unless another process uses it
+  rm -f "user.$$"
+  for user in user.*; do
+    kill -0 "${user#user.}" 2>/dev/null && exit
+    rm -f "$user" # of a script that was killed
+  done
+  pg pg_ctl -D postgres -m fast stop
+  exit
 }
 
 if [ "$owner" = 0 ]; then # PostgreSQL refuses to be root; another user may not reach the package
@@ -37,7 +45,8 @@ version=$(cat postgres/PG_VERSION)
 [ "$version" = 18 ] || refuse "its data are of PostgreSQL $version, and this is 18: dump them with \
 the old version, and load them into a new folder"
 
-trap '[ "$ours" ] && pg pg_ctl -D postgres -m fast stop; exit' TERM
+touch "user.$$"
+trap stop TERM
 trap "" PIPE # of `echo ready`, when nobody reads it any more
 (read -r _ <&3; kill $$) &
 tries=10 # a second apart: what a killed server left may still be ending
@@ -49,6 +58,6 @@ until pg pg_isready -q -h "$home/postgres"; do
   sleep 1
 done
 echo ready
-while sleep 1 & wait $!; do # start it again if it was killed, or if the process that ran it ended
+while sleep 1 & wait $!; do # start it again if it was killed
   read -r pid < postgres/postmaster.pid && kill -0 "$pid" || start
 done
