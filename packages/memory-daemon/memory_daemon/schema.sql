@@ -135,7 +135,8 @@ DROP FUNCTION IF EXISTS find;
 CREATE FUNCTION find(question text, request text, agent text, recency float8, meaning text, room float8, tagged text[], decided text[])
 RETURNS TABLE (section text, nth bigint, chunk_id text, by_words float8, by_meaning float8, by_newness float8,
   by_importance float8, by_neighbours float8)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = memory, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = memory, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+SET random_page_cost = 1.1 AS $$
 #variable_conflict use_column
 DECLARE tenant constant text := nullif(current_setting('app.tenant', true), ''); terms tsquery[]; weights float8[]; rare tsquery;
 BEGIN
