@@ -50,7 +50,7 @@ trap stop TERM
 trap "" PIPE # of `echo ready`, when nobody reads it any more
 (read -r _ <&3; kill $$) &
 tries=10 # a second apart: what a killed server left may still be ending
-until pg pg_isready -q -h "$home/postgres"; do
+until pg pg_isready -q -U postgres -h "$home/postgres"; do
   if [ $? != 1 ]; then # 1: another process started it, and it recovers; or it is stopping
     start && break
     [ $((tries -= 1)) -gt 0 ] || refuse
