@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS chunks (
   heading text NOT NULL, text text NOT NULL, token_est int NOT NULL, -- of both, as they are shown
   importance real NOT NULL, gist bigint, -- differs in few bits from that of a text in nearly the same words
   tsv tsvector GENERATED ALWAYS AS (words(text || ' ' || named)) STORED,
-  PRIMARY KEY (tenant_id, chunk_id), FOREIGN KEY (tenant_id, event_id) REFERENCES events ON DELETE CASCADE);
+  PRIMARY KEY (tenant_id, chunk_id), FOREIGN KEY (tenant_id, event_id) REFERENCES events ON DELETE CASCADE)
+  WITH (toast_tuple_target = 8160); -- a search reads thousands of tsv: none is compressed
 -- 10,000 words with their frequencies, not 1,000: a word that is not listed counts as rare.
 ALTER TABLE chunks ALTER COLUMN tsv SET STATISTICS 1000;
 CREATE INDEX IF NOT EXISTS chunks_words ON chunks USING gin (tsv);
@@ -109,7 +110,7 @@ DO $meaning$ DECLARE place text; BEGIN
   ELSE
     EXECUTE format($$
       ALTER TABLE chunks ADD COLUMN IF NOT EXISTS embedding %1$s.halfvec(256);
-      CREATE INDEX IF NOT EXISTS chunks_meaning ON chunks USING hnsw (embedding %1$s.halfvec_cosine_ops);
+      CREATE INDEX IF NOT EXISTS chunks_meaning ON chunks USING hnsw (embedding %1$s.halfvec_cosine_ops) WITH (m = 8, ef_construction = 32);
       CREATE OR REPLACE FUNCTION nearness(chunk chunks, meaning text) RETURNS float8 IMMUTABLE LANGUAGE sql AS
         'SELECT 1 - (chunk.embedding OPERATOR(%1$s.<=>) meaning::%1$s.halfvec)';
       CREATE OR REPLACE FUNCTION nearest(tenant text, request text, agent text, meaning text, tagged text[])
