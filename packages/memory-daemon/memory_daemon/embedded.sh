@@ -45,7 +45,7 @@ version=$(cat postgres/PG_VERSION)
 [ "$version" = 18 ] || refuse "its data are of PostgreSQL $version, and this is 18: dump them with \
 the old version, and load them into a new folder"
 
-touch "user.$$"
+touch "user.$$" # see `stop`
 trap stop TERM
 trap "" PIPE # of `echo ready`, when nobody reads it any more
 (read -r _ <&3; kill $$) &
