@@ -6,7 +6,7 @@
 # path = "../packages/memory-daemon"
 # editable = true
 # ///
-"""A team's memory: one agent explains a repository, and another is told what matters of that.
+"""A team's memory: one agent explains a repository, and another gets what matters of it.
 
 Run it with `uv run examples/daemon.py`. It starts a daemon with its own PostgreSQL in a temporary
 folder, and talks to it as any MCP client does.
@@ -117,9 +117,11 @@ def main() -> None:
                         url = line.split()[2].rstrip(".")
                         asyncio.run(play(url, token("sam"), token("eve")))
                         break
+                else:
+                    sys.exit("FAILED: the daemon did not start.")
             finally:
                 daemon.terminate()
-    print("Recorded once, given back in a bundle of bounded size, to every agent of the team.")
+    print("Recorded once, given back in a bundle of bounded size, to another agent of the team.")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@
     uv run examples/daemon_export.py decisions > decisions.md
     uv run examples/daemon_export.py record monday < events.jsonl
 
-The first prints the newest decisions in force, at most 50, as Markdown. The second records events,
+The first prints the newest active decisions, at most 50 and
+20,000 tokens, as Markdown. The second records events,
 each a line of JSON as `record_event` takes it, in the session `monday`. An event without an
-`event_id` gets one that is made from its line: run it again, and only what is new is recorded.
-MEMORY_DAEMON_TOKEN is your token; MEMORY_DAEMON_URL, an address other than the usual one.
+`event_id` gets one that is made from the session, its line and where it stands: run it again on a
+file that has grown, and only what is new is recorded.
+MEMORY_DAEMON_TOKEN is your token; MEMORY_DAEMON_URL the address, if it is not
+http://127.0.0.1:8765/mcp.
 """
 
 import hashlib
@@ -23,7 +26,7 @@ from typing import Any
 import httpx2
 
 URL = os.environ.get("MEMORY_DAEMON_URL", "http://127.0.0.1:8765/mcp")
-BATCH = 10  # events of a call, which has at most 16 MiB
+BATCH = 3  # events of a call, which has at most 16 MiB
 
 
 def call(tool: str, **arguments: Any) -> str:
@@ -41,8 +44,9 @@ def call(tool: str, **arguments: Any) -> str:
     return sys.exit(text) if answer["result"]["isError"] else text
 
 
-def event(line: str) -> dict[str, Any]:
-    return {"event_id": hashlib.sha256(line.strip().encode()).hexdigest(), **json.loads(line)}
+def event(session: str, number: int, line: str) -> dict[str, Any]:
+    named = f"{session} {number} {line.strip()}"
+    return {"event_id": hashlib.sha256(named.encode()).hexdigest(), **json.loads(line)}
 
 
 if __name__ == "__main__":
@@ -51,7 +55,8 @@ if __name__ == "__main__":
             told = call("query_decisions", limit=50)
             print(told.partition("\n")[2].removesuffix("end of bundle\n").strip())
         case ["record", session]:
-            events, done = [event(line) for line in sys.stdin if line.strip()], Counter[str]()
+            lines, done = [line for line in sys.stdin if line.strip()], Counter[str]()
+            events = [event(session, number, line) for number, line in enumerate(lines)]
             for first in range(0, len(events), BATCH):
                 told = call("record_event", session_id=session, events=events[first:][:BATCH])
                 done.update(json.loads(each)["status"] for each in told.splitlines())

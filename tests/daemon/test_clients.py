@@ -88,7 +88,7 @@ FIELDS: dict[str, list[Any]] = {  # of an event, and what they do not take
     "text": ["", "  \n ", "x" * 1_000_001, "\ud800", 17, None, ["x"], {"a": 1}],
     "colour": ["red", "\ud800"],
     "kind": ["thought", "task_update", "\ud800"],
-    "ts": ["2999-01-01", "0001-01-01T00:00:00+14:00", "now", 1e30, *NUMBERS],
+    "ts": ["0001-01-01T00:00:00+14:00", "now", 1e30, *NUMBERS],
     "importance": [-1, 2, "much", *NUMBERS],
     "tags": [["t"] * 21, ["a\nb"], "\ud800", {"a": 1}],
     "refs": [["r"] * 51, ["\ud800"]],

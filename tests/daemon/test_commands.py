@@ -56,7 +56,8 @@ async def test_tokens_are_made_listed_and_revoked_also_at_once(
 ) -> None:
     make = ("token", "make", "--tenant", tenant, "--agent")
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        made = [*pool.map(lambda n: daemon.run(*make, f"a{n}", "--channel", "team"), range(4))]
+        more = ("--channel", "team", "--may-rule")
+        made = [*pool.map(lambda n: daemon.run(*make, f"a{n}", *more), range(4))]
     tokens = [each.stdout.strip() for each in made]
     listed = daemon.run("token", "list").stdout
     lines = [line for line in listed.splitlines() if tenant in line]
@@ -64,6 +65,7 @@ async def test_tokens_are_made_listed_and_revoked_also_at_once(
         [tenant, f"a{n}", "team"] for n in range(4)
     ]
     assert not any(token in listed for token in tokens)
+    assert all(line.endswith("may rule") for line in lines)
     for token in tokens:
         assert (await Agent(daemon.url, token, tenant, "auto").record("hello"))["status"]
     for line in lines:
@@ -72,7 +74,7 @@ async def test_tokens_are_made_listed_and_revoked_also_at_once(
         for token in tokens:
             answer = await http.post(daemon.url, headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code == 401
-    assert "No token was revoked" in refusal(daemon, "token", "revoke", "nonsense")
+    assert "Nothing was revoked" in refusal(daemon, "token", "revoke", "nonsense")
 
 
 # Forgetting
@@ -116,6 +118,9 @@ async def test_forget_by_event_tag_and_age_and_only_if_told_what(
         assert f"Forgotten: {gone} events" in done.stdout, done.stderr
     for options in ((), ("--tenant", sam.tenant), ("--tenant", sam.tenant, "--before", "soon")):
         assert refusal(daemon, "forget", *options, "--yes")
+    for options in (("--tenant", ""), ("--tenant", sam.tenant, "--session", "")):  # of a shell
+        said = daemon.run("forget", *options, "--before", "0d", "--yes").stdout
+        assert said.startswith("Forgotten: 0 events")
     assert count(daemon, sam.tenant)["events"] == 1
 
 
@@ -237,9 +242,19 @@ async def test_says_what_to_run_if_it_may_create_neither_a_role_nor_an_extension
             assert "green" in await sam.ask("query_decisions", query_text="logo")
         limited.stop()
         assert "found by words alone" in (limited.home / "daemon.log").read_text()
+        available = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+        if daemon.sql(available):  # then by meaning, from the next start on
+            with psycopg.connect(fresh) as connection:
+                connection.execute("CREATE EXTENSION vector SCHEMA memory")
+            sam.url = limited.start().url
+            await sam.record("Sessions end after an hour", "decision")
+            assert limited.sql("SELECT count(*), count(embedding) FROM chunks") == [(2, 1)]
+            assert "green" in await sam.ask("query_decisions", query_text="logo")
+            limited.stop()
     finally:
         with psycopg.connect(fresh, autocommit=True) as connection:
-            connection.execute(f"GRANT {user} TO CURRENT_USER; DROP OWNED BY {user}".encode())
+            connection.execute(f"GRANT {user} TO CURRENT_USER".encode())
+            connection.execute(f"DROP OWNED BY {user} CASCADE".encode())
         daemon.sql(f"REVOKE memory_daemon FROM {user}; DROP ROLE {user}")
 
 

@@ -8,15 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
-import amplifier_module_hooks_memory_daemon as hook
 import bpe_openai
 import daemon as example  # examples/daemon.py
 import pytest
-from amplifier_core import ToolResult
-from conversation import OtherTool
 from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
-from scripted import LOOPS, REPOSITORY, scripted_session
+from scripted import REPOSITORY
 
 CHAPTERS = [f"## Chapter {n}\n\n" + f"What chapter {n} says of the shop. " * 12 for n in range(12)]
 README = "\n\n".join([example.README, *CHAPTERS, "## Run it\n\nIt listens on port 3000.\n"])
@@ -117,57 +114,3 @@ def test_the_examples_record_and_give_back(daemon: DaemonProcess, sam: Agent) ->
 
     assert play("record", "monday") == "recorded 9\n" and play("record", "monday") == "known 9\n"
     assert play("decisions").startswith("# Decisions\n## decision ")
-
-
-@pytest.mark.timeout(300)  # a slow machine
-@pytest.mark.usefixtures("patience")
-@pytest.mark.parametrize("loop", LOOPS)
-async def test_what_the_hook_recorded_of_a_session_answers_in_the_next_one(
-    daemon: DaemonProcess, tenant: str, loop: str
-) -> None:
-    agent = daemon.agent(tenant)
-
-    async def look(given: dict[str, Any]) -> ToolResult:
-        return ToolResult(output=FILES.get(given["path"], "\n".join(FILES)))
-
-    async def record(given: dict[str, Any]) -> ToolResult:  # as Amplifier's tool-mcp does
-        return ToolResult(output=await agent.ask("record_event", **given))
-
-    tools = [OtherTool("list_files", look), OtherTool("read_file", look)]
-    tools += [OtherTool("mcp_memory_record_event", record)]
-    hooks = {hook.NAME: {"url": agent.url, "token": agent.token, "max_tokens": 65_000}}
-    *_, decided, begun, answered = EVENTS
-    turns: list[Any] = [[{"tool": "list_files", "arguments": {"path": "."}}]]
-    turns += [[{"tool": "read_file", "arguments": {"path": name}}] for name in FILES]
-    turns += [
-        [{"tool": tools[-1].name, "arguments": {"session_id": "s1", "events": [decided, begun]}}]
-    ]
-    turns += [answered["text"]]
-    async with scripted_session(turns, None, hooks=hooks, loop=loop) as session:
-        for tool in tools:
-            await session.coordinator.mount("tools", tool, name=tool.name)
-        await session.execute(QUESTIONS[0])
-        here = session.session_id
-
-    query = "SELECT kind, actor_type, refs, event_id FROM events WHERE session_id = %s"
-    rows = daemon.sql(query, here)
-    calls = [kind for _ in range(5) for kind in (("tool_call", "agent"), ("tool_result", "tool"))]
-    said = [("message", "human"), *calls, ("message", "agent")]
-    assert sorted(row[:2] for row in rows) == sorted(said)
-    results = {refs[0]: event_id for kind, _, refs, event_id in rows if kind == "tool_result"}
-    assert results.keys() == {".", *FILES}
-    query = "SELECT bytes FROM artifacts WHERE artifact_id = %s"
-    [(whole,)] = daemon.sql(query, results["build.log"])
-    assert whole.decode() == f"read_file\n{LOG}".strip()
-
-    async with scripted_session([], None, hooks=hooks, loop=loop) as session:
-        await session.execute(QUESTIONS[1])
-        [request] = session.coordinator.get("providers")["scripted"].requests
-    [bundle] = [str(each.content) for each in request.messages if "# Evidence" in each.content]
-    for name in FILES:
-        assert results[name] in bundle, name
-    for said in ("A shop for gardeners", "node server.js", "listen(3000)", "task explain"):
-        assert said in bundle, said
-    decisions = bundle.partition("# Decisions")[2].partition("# Evidence")[0]
-    assert "Run it by npm start" in decisions and "package.json" in decisions
-    assert LOG.splitlines()[4_000] not in bundle and estimate_tokens(bundle) <= 65_000

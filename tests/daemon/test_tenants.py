@@ -44,6 +44,17 @@ async def test_the_serving_role_sees_no_rows_without_the_tenant_and_writes_none_
                     connection.execute(statement.encode(), given)
 
 
+def test_the_specified_indexes_are_there(daemon: DaemonProcess) -> None:
+    found = str(daemon.sql("SELECT indexdef FROM pg_indexes WHERE schemaname = 'memory'"))
+    for table, on in (
+        *(("events", "btree (tenant_id, ts)"), ("events", "btree (tenant_id, session_id, ts)")),
+        *(("events", "gin (tags)"), ("events", "gin (content"), ("chunks", "gin (tsv)")),
+        *(("chunks", "btree (tenant_id, ts"), ("chunks", "btree (tenant_id, kind)")),
+        *(("decisions", "btree (tenant_id, status"), ("decisions", "gin (refs)")),
+    ):
+        assert f"ON memory.{table} USING {on}" in found, (table, on)
+
+
 async def test_two_tenants_can_use_the_same_ids(daemon: DaemonProcess, tenant: str) -> None:
     for name in ("a", "b"):
         agent = daemon.agent(f"{tenant}-{name}")
@@ -104,6 +115,7 @@ async def test_a_token_reaches_no_wider_than_its_channel(
 ) -> None:
     agent = daemon.agent(tenant, channel="team")
     await agent.record("by default as far as the token reaches")
+    await agent.ask("build_acb", query_text="x", tenant_id=tenant, agent_id="sam")
     for channel in ("agent", "private"):
         for tool, given in {
             "build_acb": {"query_text": "x", "channel": channel},
@@ -207,6 +219,20 @@ async def test_keeps_when_it_happened_beside_when_it_was_recorded(
     assert (ts, late) == (datetime(2020, 5, 1, 12, tzinfo=UTC), True)
     assert (agent, said_by) == ("sam", "ana")
     assert "2020-05-01 12:00Z agent ana (by sam)" in await sam.bundle("long ago")
+    told = await sam.record("By a clock that is fast", ts="2999-01-01T00:00:00Z")
+    query = "SELECT ts <= now() FROM events WHERE (tenant_id, event_id) = (%s, %s)"
+    assert daemon.sql(query, sam.tenant, told["event_id"]) == [(True,)]
+
+
+async def test_what_inherits_secret_is_kept_and_never_shown(
+    daemon: DaemonProcess, sam: Agent
+) -> None:
+    task = {"task_id": "t", "title": "zebra"}
+    await sam.record("zebra", "task_update", sensitivity="secret", task=task)
+    await sam.record("zebra", "task_update", task={"task_id": "t", "status": "done"})
+    query = "SELECT status FROM tasks WHERE tenant_id = %s"
+    assert daemon.sql(query, sam.tenant) == [("done",)]
+    assert "zebra" not in (await sam.bundle("x")).partition("\n")[2]
 
 
 async def test_loses_and_duplicates_nothing_when_calls_block_each_other(

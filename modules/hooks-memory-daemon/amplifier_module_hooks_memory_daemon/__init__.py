@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from amplifier_core import HookResult
@@ -20,9 +21,10 @@ PRIORITY = 200  # after hooks with the kernel's default of 100, which may rewrit
 BUNDLE_SECONDS, CALL_SECONDS = 2.0, 5.0  # the most that the first prompt and the end wait
 QUEUE_EVENTS = 1_000  # hours of work without a daemon
 QUEUE_CHARS = 20_000_000  # of their texts, so that long results do not fill the memory
-BATCH_EVENTS, TEXT_CHARS = 8, 500_000  # within the daemon's 16 MiB, at 4 bytes a character
+BATCH_EVENTS, BATCH_CHARS = 8, 1_000_000  # which the daemon masks in about a second
+TEXT_CHARS = 500_000  # of one event
 QUERY_CHARS, REF_CHARS = 10_000, 300  # the daemon's limits
-# How answers begin that will not change, unless they end with LATER.
+# How a refusal for good begins; one that ends with LATER is none.
 REFUSED, LATER = ("Nothing was recorded or changed.", "HTTP status 413"), "Try again later."
 DEFAULTS: dict[str, Any] = {
     "url": "http://127.0.0.1:8765/mcp",
@@ -133,6 +135,7 @@ class _Recorder:
         elif text:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
             event |= {"kind": kind, "actor_type": actor_type, "text": text, **more}
+            event["ts"] = datetime.now(UTC).isoformat()  # it may be sent much later
             self._pending.append({**event, "event_id": uuid.uuid4().hex})
             if not self._sending or self._sending.done():
                 self._sending = asyncio.create_task(self._send())
@@ -140,6 +143,8 @@ class _Recorder:
     async def _send(self) -> None:
         size = BATCH_EVENTS
         while batch := self._pending[:size]:
+            while len(batch) > 1 and sum(len(event["text"]) for event in batch) > BATCH_CHARS:
+                batch.pop()
             failed, text = await self._call("record_event", CALL_SECONDS, {"events": batch})
             refused = failed and text.startswith(REFUSED) and not text.endswith(LATER)
             if failed and not refused:

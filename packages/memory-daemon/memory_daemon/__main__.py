@@ -31,7 +31,7 @@ _HOME = "~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemo
 _TOKENS = """
   SELECT left(encode(sha256, 'hex'), 8), tenant_id, agent, channel, made::date::text,
     CASE WHEN may_rule THEN 'may rule' ELSE '' END FROM tokens ORDER BY made"""
-_REVOKE = "DELETE FROM tokens WHERE starts_with(encode(sha256, 'hex'), %s)"
+_REVOKE = "DELETE FROM tokens WHERE left(encode(sha256, 'hex'), 8) = %s"
 
 
 @click.group()
@@ -101,7 +101,7 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
 @_with_dsn
 async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> None:
     """Delete a tenant's events that match all options, and everything derived from them."""
-    given = {name: value for name, value in by.items() if value}
+    given = {name: value for name, value in by.items() if value is not None}
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
     count = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
@@ -150,7 +150,7 @@ async def revoke(dsn: str, id: str) -> None:
     async with owner(dsn) as connection:
         gone = (await connection.execute(_REVOKE, [id])).rowcount
         if gone != 1:
-            raise Refused(f"{gone} tokens begin with {id}. No token was revoked.")
+            raise Refused(f"There is no token {id}. Nothing was revoked. See: token list")
     print(f"Revoked {id}.")
 
 

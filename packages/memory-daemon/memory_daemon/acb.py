@@ -1,4 +1,4 @@
-"""What an agent is given: the Active Context Bundle, decisions, a handoff, a whole artifact."""
+"""The tools that read: the Active Context Bundle, decisions, a handoff, a whole artifact."""
 
 import re
 from datetime import UTC, datetime

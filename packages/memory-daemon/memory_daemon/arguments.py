@@ -1,7 +1,7 @@
 """What the five tools are given, and its limits."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -19,7 +19,6 @@ from .database import Access, Channel, Database
 
 MAX_TEXT = 1_000_000  # characters of one event; masking them takes most of a second
 MAX_DECISION = 4_000  # characters, so that several fit into a small bundle
-CLOCKS_APART = timedelta(minutes=1)  # how far in the future a sender's clock may be
 EARLIEST_YEAR = 1970  # no clock or log says less
 
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
@@ -94,10 +93,9 @@ class Event(_Arguments):
         if given is None:
             return None
         moment = given.replace(tzinfo=UTC) if given.tzinfo is None else given
-        now = datetime.now(UTC)
-        if moment > now + CLOCKS_APART or moment.year < EARLIEST_YEAR:
-            raise ValueError(f"it is in the future, or before {EARLIEST_YEAR}")
-        return min(moment, now)
+        if moment.year < EARLIEST_YEAR:
+            raise ValueError(f"it is before {EARLIEST_YEAR}")
+        return min(moment, datetime.now(UTC))  # a clock that is fast loses nothing
 
     @model_validator(mode="after")
     def _checked(self) -> Self:

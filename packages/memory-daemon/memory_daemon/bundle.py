@@ -40,27 +40,30 @@ def cost(heading: str, text: str, refs: list[str], tokens: float = 0) -> float:
     return FRAME + around + (tokens or estimate_tokens(text))
 
 
-def shown(row: dict[str, Any], section: str, room: float, *, explain: bool) -> tuple[str, float]:
-    """A chunk's row as it is shown, and its tokens by estimate. `note` in the row says what has
-    become of its event, and `title` what its task is called. Of what costs more than `room` tokens,
-    the beginning.
+def shown(
+    row: dict[str, Any], section: str, room: float, *, explain: bool
+) -> tuple[str, float, bool]:
+    """A chunk's row as it is shown, its tokens by estimate, and whether all of it is shown: if it
+    costs more than `room` tokens, only its beginning. `note` in the row says what has become of its
+    event, and `title` what its task is called.
     """
     facts = [row["heading"], *filter(None, [row.get("note")])]
     parts = [(part, row[f"by_{part}"]) for part in PARTS if f"by_{part}" in row]
     if explain:
-        score = " + ".join(f"{part} {value:.2f}" for part, value in parts)
-        total = f"{sum(value for _, value in parts):.2f} = {score}" if parts else "by time"
-        facts += [f"why: {section}, {total}"]
+        score = " + ".join(f"{part} {value:.2f}" for part, value in parts) or "by time"
+        total = f"{sum(value for _, value in parts):.2f} = " if section == "evidence" else ""
+        facts += [f"why: {section}, {total}{score}"]
     heading, text, refs, tokens = ", ".join(facts), row["text"], row["refs"], row["token_est"]
     if (title := row.get("title")) and title not in text:
         text = f"{title}\n{text}"
     if text != row["text"] or heading != row["heading"]:
         tokens = cost(heading, text, refs)
-    if tokens > room:
-        share = max(room - cost(heading, SHORTENED, refs), 0) / tokens
-        text = text[: int(len(text) * share * 0.8)] + SHORTENED
-        tokens = cost(heading, text, refs)
-    return rendered(heading, text, refs), tokens
+    end = len(text)
+    while tokens > room and end:
+        end = int(end * min(0.9, room / tokens))
+        tokens = cost(heading, text[:end] + SHORTENED, refs)
+    whole = end == len(text)
+    return rendered(heading, text if whole else text[:end] + SHORTENED, refs), tokens, whole
 
 
 def pack(
@@ -103,11 +106,11 @@ def pack(
             said = (row.get("title") or "", row["text"])
             if said not in seen:
                 space = LONGEST * limit if blocks else room
-                block, tokens = shown(row, section, space, explain=explain)
+                block, tokens, whole = shown(row, section, space, explain=explain)
                 if tokens <= room:
                     room, used = room - tokens, used + tokens
                     blocks.append(block)
-                    seen.add(said)
+                    seen |= {said} if whole else set()
                     events[row["event_id"]] = None
         counts[section] = len(blocks)
         if blocks or intro:

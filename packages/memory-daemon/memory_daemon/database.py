@@ -40,11 +40,10 @@ _NO_ROLE = (
 )
 SCHEMA = "agent-memory-daemon, schema 1"
 _STATE = """
-  SELECT obj_description(n.oid) AS made_by, EXISTS (SELECT FROM pg_attribute
-      WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding') AS meaning,
-    EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') AS can_mean,
-    has_schema_privilege('memory_daemon', n.oid, 'USAGE') AS granted
-  FROM pg_namespace n WHERE nspname = 'memory'"""
+  SELECT obj_description(n.oid) AS made_by,
+    has_schema_privilege('memory_daemon', n.oid, 'USAGE') AS granted, EXISTS (SELECT
+      FROM pg_attribute WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding')
+    AS meaning FROM pg_namespace n WHERE nspname = 'memory'"""
 _FOREIGN = (
     f"The database has a schema `memory` that is not `{SCHEMA}`. Use the version that made it, or "
     "another database (--dsn) or folder (--home)."
@@ -95,28 +94,36 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        cause = next(text for kind, text in _CAUSES.items() if isinstance(error, kind))
-        raise Refused(cause.format(error.sqlstate or type(error).__name__)) from error
+        first, context = error, error.__context__  # the end of a pipeline may hide what broke it
+        if isinstance(error, errors.PipelineAborted) and isinstance(context, psycopg.Error):
+            first = context
+        cause = next(text for kind, text in _CAUSES.items() if isinstance(first, kind))
+        raise Refused(cause.format(first.sqlstate or type(first).__name__)) from error
 
 
 @asynccontextmanager
-async def owner(dsn: str) -> AsyncIterator[Connection]:
-    """A transaction as the owner, who sees every tenant: for the commands. Raises Refused."""
+async def owner(dsn: str, *, serving: bool = False) -> AsyncIterator[Connection]:
+    """A transaction as the owner, who sees every tenant, in a database whose schema is made; and
+    made again if it is for `serving` and lacks something. Raises Refused.
+    """
     with _sentences():
         try:
-            if "@" in str(conninfo_to_dict(dsn).get("host")):  # the rest of a password
+            if "@" in str(conninfo_to_dict(dsn).get("host")).partition("/")[0]:  # of a password
                 raise Refused(_UNREADABLE)
             opened = await AsyncConnection[DictRow].connect(dsn, **_OPTIONS)
         except psycopg.ProgrammingError:  # its words quote what may be a password
             raise Refused(_UNREADABLE) from None
         except psycopg.OperationalError as error:  # in libpq's words, which hold nothing recorded
             raise Refused(f"The database cannot be reached: {str(error).strip()}") from error
-        async with opened as connection, connection.transaction():
-            await _prepare(connection)
-            yield connection
+        async with opened as connection:
+            async with connection.transaction():
+                await _prepare(connection, serving)
+            async with connection.transaction():
+                await connection.execute("SET LOCAL search_path = memory, pg_temp")
+                yield connection
 
 
-async def _prepare(connection: Connection) -> None:
+async def _prepare(connection: Connection, serving: bool) -> None:
     info = connection.info
     if info.server_version < 150_000 or info.parameter_status("server_encoding") != "UTF8":
         raise Refused(_TOO_OLD)
@@ -128,11 +135,10 @@ async def _prepare(connection: Connection) -> None:
     state = await (await connection.execute(_STATE)).fetchone()
     if state and state["made_by"] != SCHEMA:
         raise Refused(_FOREIGN)
-    # The schema is made once, again when there is pgvector, and after a dump was restored.
-    if not (state and state["granted"] and (state["meaning"] or not state["can_mean"])):
+    # Again when there may be pgvector, or when a dump was restored, which has no roles.
+    if not state or (serving and not (state["meaning"] and state["granted"])):
         await connection.execute(files("memory_daemon").joinpath("schema.sql").read_bytes())
         await connection.execute(f"COMMENT ON SCHEMA memory IS '{SCHEMA}'".encode())
-    await connection.execute("SET LOCAL search_path = memory, pg_temp")
 
 
 def common(*channels: Channel) -> Channel:
@@ -191,7 +197,7 @@ class Database(AsyncConnectionPool[Connection]):
         self.dsn = dsn
 
     async def __aenter__(self) -> Self:
-        async with owner(self.dsn) as connection:
+        async with owner(self.dsn, serving=True) as connection:
             state = await (await connection.execute(_STATE)).fetchone()
             self.meaning = bool(state and state["meaning"])
             if not (await connection.execute("SELECT FROM tokens LIMIT 1")).rowcount:
@@ -201,7 +207,7 @@ class Database(AsyncConnectionPool[Connection]):
         return await super().__aenter__()
 
     async def tokens(self, where: str, value: Any) -> list[Access]:
-        """What those tokens stand for of which `where` is true. Raises Refused."""
+        """The access of each token for which `where` holds. Raises Refused."""
         query = f"SELECT tenant_id, agent, channel, may_rule FROM memory.tokens WHERE {where}"
         with _sentences():
             async with self.connection() as connection:

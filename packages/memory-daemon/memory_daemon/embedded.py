@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from psycopg.conninfo import make_conninfo
+
 from .database import Refused
 
 _CANNOT = (
@@ -47,4 +49,4 @@ def embedded(home: Path) -> Iterator[str]:
         if (said := script.stdout.readline().decode().strip()) != "ready":
             raise Refused(_CANNOT.format(home, said))
         fcntl.flock(log, fcntl.LOCK_UN)
-        yield f"host='{home}/postgres' user=postgres dbname=postgres"
+        yield make_conninfo(host=f"{home}/postgres", user="postgres", dbname="postgres")

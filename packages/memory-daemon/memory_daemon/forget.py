@@ -41,6 +41,8 @@ async def forgotten(dsn: str, by: dict[str, str], *, in_force: bool, really: boo
     values = by | ({"before": _moment(by["before"])} if "before" in by else {})
     where = " AND ".join(_BY[name] for name in by) + ("" if in_force else _NOT_IN_FORCE)
     async with owner(dsn) as connection:
+        # Nothing is superseded meanwhile.
+        await connection.execute("LOCK TABLE decisions IN SHARE ROW EXCLUSIVE MODE")
         chosen = await connection.execute(
             "CREATE TEMP TABLE forgotten ON COMMIT DROP AS SELECT tenant_id, event_id FROM events"
             f" WHERE {where} FOR UPDATE".encode(),

@@ -25,7 +25,7 @@ FIRST_CHUNKS, LAST_CHUNKS = 6, 2
 HEAD_CHARS, TAIL_CHARS = 3_000, 1_000  # of a tool's result
 # By kind; "human" is a human's message.
 USUAL_IMPORTANCE = {"decision": 0.9, "task_update": 0.7, "human": 0.6, "message": 0.5}
-USUAL_IMPORTANCE |= {"artifact": 0.5, "tool_result": 0.4}
+USUAL_IMPORTANCE |= {"artifact": 0.6, "tool_result": 0.4}
 OTHER_IMPORTANCE = 0.2
 SENSITIVITIES = ("secret", "high", "low", "none")  # as CHANNELS, the most visible last
 REASONS = ("rationale", "constraints", "alternatives", "consequences")
@@ -49,11 +49,11 @@ _EVENT = _insert(
     "event_id session_id channel actor_type actor_id said_by to_agent task_id kind sensitivity tags"
     " content refs digest",
 )
-_CHUNK = (
+_COLUMNS = (
     "chunk_id event_id session_id kind channel sensitivity actor_id tags refs heading text named"
     " token_est importance gist"
 )
-_CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _CHUNK + more) for more in ("", " embedding"))
+_CHUNK, _CHUNK_WITH_VECTOR = (_insert("chunks", _COLUMNS + more) for more in ("", " embedding"))
 _ARTIFACT = _insert("artifacts", "artifact_id kind bytes meta refs")
 _DECISION = _insert(
     "decisions", "decision_id scope decision rationale constraints alternatives consequences refs"
@@ -146,7 +146,12 @@ def _row(event: Event) -> Row:
     pieces, whole = excerpt("\n".join([text, *reasons]), event.kind, event_id)
     by_human = event.kind == "message" and event.actor_type == "human"
     usual = USUAL_IMPORTANCE.get("human" if by_human else event.kind, OTHER_IMPORTANCE)
-    shown = [each for each in pieces if each.strip() and event.sensitivity != "secret"]
+    chunks = [
+        # Of decisions that differ in a "not", both count.
+        (each, estimate_tokens(each), vector(each), None if decision else gist(each))
+        for each in pieces
+        if each.strip()
+    ]
     paths = [*filter(None, [rest["name"]]), *rest["refs"]]
     return row | {
         "event_id": event_id,
@@ -161,7 +166,7 @@ def _row(event: Event) -> Row:
         "digest": digest,
         "text": text,
         "bytes": text.encode() if rest["name"] or not whole else None,
-        "chunks": [(each, estimate_tokens(each), vector(each), gist(each)) for each in shown],
+        "chunks": chunks,
         "importance": min(usual, usual if event.importance is None else event.importance),
         "masked": in_text + in_rest,
     }
@@ -201,8 +206,8 @@ async def _record(connection: Connection, call: Call, row: Row, known: dict[str,
     who = [row[name] for name in ("digest", "actor_id", "session_id", "channel")]
     row["digest"] = hashlib.sha256(json.dumps(who).encode()).digest()
     id, decision, artifact = row["event_id"], row["decision"], row["bytes"] is not None
-    answer: Row = {"event_id": id, "status": "known", "chunks": len(row["chunks"])}
-    answer |= {"artifact_id": id if artifact else None, "masked_secrets": row["masked"]}
+    answer: Row = {"event_id": id, "status": "known", "masked_secrets": row["masked"]}
+    answer |= {"artifact_id": id if artifact else None}
     if known.get(id, row["digest"]) != row["digest"]:
         raise Refused(
             f"Another event has the event_id {id}. Give this one a different id, or none."
@@ -210,6 +215,8 @@ async def _record(connection: Connection, call: Call, row: Row, known: dict[str,
     if id in known:
         return answer
     await _check(connection, call.access, row)
+    if row["sensitivity"] == "secret":
+        row["chunks"] = []
     heading = _heading(row)
     if decision and not row["supersedes"] and row["chunks"]:
         asked = row | decision | {"vector": row["chunks"][0][2], "reach": call.access.channel}
@@ -231,7 +238,7 @@ async def _record(connection: Connection, call: Call, row: Row, known: dict[str,
         await connection.execute(_DECISION, row | decision | decided)
         await connection.execute(_SUPERSEDE, row)
     known[id] = row["digest"]
-    return answer | {"status": "recorded"}
+    return answer | {"status": "recorded", "chunks": len(row["chunks"])}
 
 
 async def _check(connection: Connection, access: Access, row: Row) -> None:

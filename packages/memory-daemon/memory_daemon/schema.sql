@@ -1,5 +1,4 @@
--- The whole schema: it creates what is missing, and is run again when there is pgvector. A later
--- change of a table is an ALTER … IF NOT EXISTS at the end of the tables.
+-- The whole schema. It creates what is missing, for it is run again when there may be pgvector.
 CREATE SCHEMA IF NOT EXISTS memory;
 SET LOCAL search_path = memory, pg_temp;
 
@@ -129,7 +128,7 @@ DO $meaning$ DECLARE place text; BEGIN
 -- in `decided`. Words: the sum over the question's words of ln(1 / frequency) × ts_rank, with the
 -- frequencies that ANALYZE keeps, divided by the best candidate's, times the share of the question's
 -- rarity that the chunk has. Neighbours: the ten best bring the two chunks before and after each in
--- its session. What is said in nearly the same words in the same session, a fourth chunk of one event,
+-- its session. What is said again later in nearly the same words in the same session, a fourth chunk of one event,
 -- and what was superseded come after all else. Returned as evidence is what fits into `room` tokens;
 -- and of `decided` the 50 nearest, by meaning rather than by words.
 DROP FUNCTION IF EXISTS find;
@@ -168,7 +167,7 @@ BEGIN
     WHERE c.tenant_id = tenant AND visible(c.channel, c.sensitivity, c.actor_id, request, agent)),
   hits AS MATERIALIZED (
     SELECT *, coalesce(0.6 * ranks * rarity / nullif(max(ranks) OVER () * (SELECT sum(w) FROM unnest(weights) w), 0), 0) AS by_words,
-      recency * exp(-greatest(extract(epoch FROM now() - ts), 0)::float8 / (30 * 86400)) AS by_newness FROM ranked),
+      recency * exp(-least(greatest(extract(epoch FROM now() - ts), 0)::float8 / (30 * 86400), 700)) AS by_newness FROM ranked),
   beside AS MATERIALIZED (
     SELECT b.chunk_id, sum(0.3 * strength / nth) AS by_neighbours
     FROM (SELECT *, by_words + by_meaning AS strength FROM hits WHERE room > 0 AND by_words + by_meaning > 0
@@ -179,18 +178,18 @@ BEGIN
          AND session_id = hit.session_id AND (ts, chunk_id) > (hit.ts, hit.chunk_id) ORDER BY ts, chunk_id LIMIT 2)) b
     GROUP BY 1),
   found AS (
-    SELECT chunk_id, event_id, session_id, token_est, gist, by_words, by_meaning, by_newness, by_importance, coalesce(by_neighbours, 0) AS by_neighbours
+    SELECT chunk_id, event_id, session_id, ts, token_est, gist, by_words, by_meaning, by_newness, by_importance, coalesce(by_neighbours, 0) AS by_neighbours
     FROM hits LEFT JOIN beside USING (chunk_id)
-    UNION ALL SELECT chunk_id, event_id, session_id, token_est, gist, 0, 0, 0, 0.1 * importance::float8, by_neighbours
+    UNION ALL SELECT chunk_id, event_id, session_id, ts, token_est, gist, 0, 0, 0, 0.1 * importance::float8, by_neighbours
     FROM beside JOIN chunks c USING (chunk_id) WHERE tenant_id = tenant AND tags @> tagged
       AND visible(channel, sensitivity, actor_id, request, agent) AND NOT EXISTS (SELECT FROM hits WHERE hits.chunk_id = c.chunk_id)),
   best AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY by_words + by_meaning + by_newness + by_importance + by_neighbours DESC, chunk_id) AS nth
     FROM found ORDER BY nth LIMIT CASE WHEN room > 0 THEN 1500 ELSE 0 END),
   late AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
-      OR nth IN (SELECT a.nth FROM best a JOIN best b USING (session_id) WHERE b.nth < a.nth AND b.event_id <> a.event_id
+      OR nth IN (SELECT a.nth FROM best a JOIN best b USING (session_id) WHERE (b.ts, b.chunk_id) > (a.ts, a.chunk_id) AND b.event_id <> a.event_id
         AND bit_count((a.gist # b.gist)::bit(64)) <= 12)
       OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = a.event_id AND superseded_by IS NOT NULL) AS late FROM best a),
-  packed AS (SELECT *, sum(token_est) OVER (ORDER BY late, nth) - token_est AS before FROM late)
+  packed AS (SELECT *, sum(least(token_est, room / 4)) OVER (ORDER BY late, nth) - least(token_est, room / 4) AS before FROM late)
   SELECT 'evidence', row_number() OVER (ORDER BY late, nth), chunk_id::text, by_words, by_meaning, by_newness, by_importance, by_neighbours
   FROM packed WHERE before <= room
   UNION ALL (SELECT 'decisions', row_number() OVER (ORDER BY by_words + 2.5 * by_meaning + by_newness DESC, chunk_id DESC) AS nth, chunk_id::text,

@@ -184,6 +184,6 @@ async def serve(
     await meaning.load()
     async with Database(dsn) as database:
         config = uvicorn.Config(application(database, hosts), log_level="warning")
-        shown = f"[{host}]" if ":" in host else host
+        shown = hosts[0] if hosts else f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{listening.getsockname()[1]}/mcp", database.first_token)
         await uvicorn.Server(config).serve(sockets=[listening])
