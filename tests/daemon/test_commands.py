@@ -87,7 +87,7 @@ async def test_forget_removes_everything_of_an_event(daemon: DaemonProcess, sam:
     which = ("forget", "--tenant", sam.tenant, "--session", "s1")
     assert daemon.run(*which).stdout.startswith("With --yes, 3 events and all")
     assert count(daemon, sam.tenant)["events"] == 4
-    said = "Forgotten: 3 events and all that is derived from them.\n"
+    said = "Forgotten: 3 events and all that is derived from it.\n"
     assert daemon.run(*which, "--yes").stdout == said
     assert count(daemon, sam.tenant) == dict.fromkeys(TABLES, 0) | {"events": 1, "chunks": 1}
     assert "stays" in await sam.bundle("stays")
@@ -115,7 +115,7 @@ async def test_forget_by_event_tag_and_age_and_only_if_told_what(
         ("--before", day): 1,
     }.items():
         done = daemon.run("forget", "--tenant", sam.tenant, *options, "--yes")
-        assert f"Forgotten: {gone} events" in done.stdout, done.stderr
+        assert f"Forgotten: {gone} event" in done.stdout, done.stderr
     for options in ((), ("--tenant", sam.tenant), ("--tenant", sam.tenant, "--before", "soon")):
         assert refusal(daemon, "forget", *options, "--yes")
     for options in (("--tenant", ""), ("--tenant", sam.tenant, "--session", "")):  # of a shell
@@ -142,7 +142,7 @@ async def test_the_decision_before_a_forgotten_one_is_in_force_again(
     for number, names in enumerate(forgotten):
         which = ("--tenant", sam.tenant, "--session", f"s{number}")
         done = daemon.run("forget", *which, "--yes").stdout
-        assert done.startswith(f"Forgotten: {len(names)} events")
+        assert done.startswith(f"Forgotten: {len(names)} event")
     left = set("abc") - sessions.keys()
     for status, names in {"active": {active}, "superseded": left - {active}}.items():
         found = await sam.ask("query_decisions", status=status)
@@ -174,7 +174,7 @@ async def test_a_task_is_as_the_updates_that_are_left_say(
 
     async def without(event_id: str) -> str:
         done = daemon.run("forget", "--tenant", sam.tenant, "--event", event_id, "--yes")
-        assert "1 events" in done.stdout, done.stderr
+        assert "1 event and" in done.stdout, done.stderr
         bundle = await sam.bundle("y", session_id="s2")
         return bundle.partition("# Tasks")[2].partition("# Evidence")[0]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from memory_semantic import counted
 
 from .database import CHANNELS, Access, Channel, Refused, new_token, owner
 from .embedded import embedded
@@ -105,7 +106,7 @@ async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> N
     if not given.keys() - {"tenant"}:
         raise Refused("Nothing was forgotten. Say what: --event, --session, --tag or --before.")
     count = await forgotten(dsn, given, in_force=not not_in_force, really=yes)
-    what = f"{count} events and all that is derived from them"
+    what = f"{counted(count, 'event')} and all that is derived from it"
     print(f"Forgotten: {what}." if yes else f"With --yes, {what} would be forgotten.")
 
 

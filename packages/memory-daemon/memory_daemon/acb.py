@@ -23,6 +23,7 @@ HANDOFFS, HANDOFF_DAYS = 3, 7  # how many of them come up for their receiver, an
 HELD = 50  # ids of what a handoff held are recorded with it
 SPARE_TOKENS = 8_000  # of evidence that is fetched although it may not fit
 
+SECTIONS = ("rules", "tasks", "decisions", "handoffs", "recent", "evidence")
 # The share of a bundle that a section may take; what it leaves goes to those after it.
 SHARES = {"rules": 0.1, "tasks": 0.15, "decisions": 0.2, "handoffs": 0.15, "recent": 0.25}
 INTENTS = {
@@ -59,7 +60,6 @@ _BY_TIME = {
     ORDER BY ts DESC LIMIT {ITEMS}""",
     "tasks": f"""chunk_id = ANY(ARRAY(SELECT event_id || '.0' FROM tasks WHERE status <> 'done'))
       AND tags @> %(tags)s ORDER BY ts DESC LIMIT {ITEMS}""",
-    "decisions": "",
     "handoffs": f"""event_id = ANY(ARRAY(SELECT unnest(event_id || refs) FROM (
       SELECT event_id, refs FROM events WHERE to_agent = %(agent_id)s
       AND ts > now() - interval '{HANDOFF_DAYS} days'
@@ -69,7 +69,6 @@ _BY_TIME = {
       WHERE session_id = %(session_id)s AND tags @> %(tags)s AND {_VISIBLE}
       ORDER BY ts DESC LIMIT {RECENT_EVENTS}))
     ORDER BY ts DESC, chunk_id DESC""",
-    "evidence": "",
 }
 _CHUNKS = f"""
   SELECT {_COLUMNS} FROM chunks c {_NOW}
@@ -92,13 +91,13 @@ _ARTIFACT = f"""
 async def _gathered(
     call: Call, asked: Asked, query: str, *sections: str, **more: Any
 ) -> tuple[dict[str, Rows], str]:
-    """What `sections` may show, best first, and a note if the search took too long."""
+    """What `sections` may show, best first, and a warning if the search took too long."""
     values = {"statuses": ["active"], "scopes": [*get_args(Scope)], "old": False, "room": 0}
     values |= {"tags": [], "recency": RECENCY, "query_text": query, "vector": vector(query)}
     values |= asked.model_dump() | more
-    found, note = {section: Rows() for section in sections}, ""
+    found, warning = {section: Rows() for section in sections}, ""
     async with call.database.transaction(call.access.tenant) as connection:
-        for section in filter(_BY_TIME.get, sections):
+        for section in _BY_TIME.keys() & sections:
             rows = await connection.execute((_CHUNKS + _BY_TIME[section]).encode(), values)
             found[section] = await rows.fetchall()
         try:
@@ -106,8 +105,8 @@ async def _gathered(
                 for row in await (await connection.execute(_FOUND.encode(), values)).fetchall():
                     found[row["section"]].append(row)
         except errors.QueryCanceled:
-            note = " The search took too long: what it would have found is missing."
-    return found, note
+            warning = " The search took too long: what it would have found is missing."
+    return found, warning
 
 
 class BuildAcb(Asked):
@@ -130,11 +129,11 @@ class BuildAcb(Asked):
         history = intent == "history" or bool(_OLD.search(self.query_text))
         newest = intent in ("recent", "continue") or bool(_NEW.search(self.query_text))
         old = history or intent == "decide"
-        found, note = await _gathered(
+        found, warning = await _gathered(
             call,
             self,
             self.query_text,
-            *_BY_TIME,
+            *SECTIONS,
             old=old,
             statuses=["active", "superseded"] if old else ["active"],
             recency=0.0 if history else RECENCY_ASKED if newest else RECENCY,
@@ -144,7 +143,7 @@ class BuildAcb(Asked):
             f"You are agent {name(call.access.agent)} in session {name(self.session_id)}, asking "
             f"on channel {self.channel}, {datetime.now(UTC):%Y-%m-%d %H:%M}Z.\n"
         )
-        told = {"intro": who, "note": note, "explain": self.explain}
+        told = {"intro": who, "warning": warning, "explain": self.explain}
         shares = SHARES | INTENTS.get(intent, {})
         return pack("Context bundle", found, self.max_tokens, shares, **told)[0]
 
@@ -163,9 +162,9 @@ class QueryDecisions(Asked):
         """The decisions nearest to the query, or the newest."""
         scopes = [self.scope] if self.scope else [*get_args(Scope)]
         asked = {"statuses": [self.status], "scopes": scopes}
-        found, note = await _gathered(call, self, self.query_text, "decisions", **asked)
+        found, warning = await _gathered(call, self, self.query_text, "decisions", **asked)
         some = {"decisions": found["decisions"][: self.limit]}
-        return pack("Decisions", some, ANSWER_TOKENS, {}, note=note)[0]
+        return pack("Decisions", some, ANSWER_TOKENS, {}, warning=warning)[0]
 
 
 class CreateHandoffPacket(Asked):
@@ -189,13 +188,13 @@ class CreateHandoffPacket(Asked):
         channel = common("agent", self.channel or "agent", sorted(theirs, key=CHANNELS.index)[0])
         receiver = {"agent_id": self.to_agent, "channel": channel}
         sections = ("tasks", "decisions", "recent")
-        found, late = await _gathered(call, self, self.note, *sections, **receiver)
+        found, warning = await _gathered(call, self, self.note, *sections, **receiver)
         said: dict[str, Any] = {"heading": "note", "text": self.note or "(no note)", "refs": []}
         said |= {"event_id": "", "token_est": cost(**said)}
         title = f"Handoff from {name(call.access.agent)} to {name(self.to_agent)}"
         found = {"note": [said], **found}
         shares = {"tasks": SHARES["tasks"], "decisions": INTENTS["history"]["decisions"]}
-        packet, held = pack(title, found, self.max_tokens, shares, note=late)
+        packet, held = pack(title, found, self.max_tokens, shares, warning=warning)
         refs = [each for each in held if each][:HELD]
         event = Event(text=f"{title}: {said['text']}", tags=["handoff"], refs=refs)
         await record(call, self.session_id, [event], channel, self.to_agent)

@@ -20,7 +20,6 @@ stop() { # unless another process uses it
   rm -f "user.$$"
   for user in user.*; do
     kill -0 "${user#user.}" 2>/dev/null && exit
-    rm -f "$user" # of a script that was killed
   done
   pg pg_ctl -D postgres -m fast stop
   exit
@@ -45,13 +44,14 @@ version=$(cat postgres/PG_VERSION)
 [ "$version" = 18 ] || refuse "its data are of PostgreSQL $version, and this is 18: dump them with \
 the old version, and load them into a new folder"
 
-touch "user.$$"
+touch "user.$$" # see `stop`
 trap stop TERM
 trap "" PIPE # of `echo ready`, when nobody reads it any more
 (read -r _ <&3; kill $$) &
 tries=10 # a second apart: what a killed server left may still be ending
-until pg pg_isready -q -h "$home/postgres"; do
+until pg pg_isready -q -U postgres -h "$home/postgres"; do
   if [ $? != 1 ]; then # 1: another process started it, and it recovers; or it is stopping
+    rm -f user.* && touch "user.$$" # those that a power cut left
     start && break
     [ $((tries -= 1)) -gt 0 ] || refuse
   fi
