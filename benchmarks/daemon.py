@@ -120,8 +120,8 @@ async def print_shares(name: str, asked: Sequence[Asked]) -> None:
 
 
 async def measure_locomo(daemon: Daemon, file: Path) -> None:
-    """The turns that answer a question, of the first conversation and of all."""
-    asked: list[list[Asked]] = []
+    """The turns that answer a question: of the first conversation alone, and of all."""
+    asked: list[Asked] = []
     for sample in json.loads(file.read_text()):
         agent, known = await daemon.agent(sample["sample_id"]), set[str]()
         for session, turns in sample["conversation"].items():
@@ -129,15 +129,16 @@ async def measure_locomo(daemon: Daemon, file: Path) -> None:
                 events = [{"event_id": turn["dia_id"], "text": turn["text"]} for turn in turns]
                 await agent.record(session, events)
                 known |= {event["event_id"] for event in events}
-        questions = {
-            each["question"]: known & set(re.findall(r"D\d+:\d+", " ".join(each["evidence"])))
-            for each in sample["qa"]
-            if each["category"] != 5  # adversarial: without an answer
-        }
-        asked.append([(agent, text, of_events(ids)) for text, ids in questions.items() if ids])
+        alone = not asked
+        for each in sample["qa"]:
+            wanted = known & set(re.findall(r"D\d+:\d+", " ".join(each["evidence"])))
+            if wanted and each["category"] != 5:  # adversarial: without an answer
+                asked.append((agent, each["question"], of_events(wanted)))
+        if alone:
+            await asyncio.sleep(SETTLE_SECONDS)
+            await print_shares("LoCoMo, one conversation", asked)
     await asyncio.sleep(SETTLE_SECONDS)
-    await print_shares("LoCoMo, the first conversation", asked[0])
-    await print_shares("LoCoMo", [*itertools.chain(*asked)])
+    await print_shares("LoCoMo, ten conversations", asked)
 
 
 async def measure_team(daemon: Daemon) -> None:
