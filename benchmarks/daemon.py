@@ -94,9 +94,6 @@ class Daemon:
         return Agent(await self._open.enter_async_context(Client(transport)))
 
 
-# How well
-
-
 # An agent, what it asks, and the share of the answer that a bundle holds.
 Asked = tuple[Agent, str, Callable[[str], float]]
 
@@ -177,9 +174,6 @@ async def measure_paraphrases(daemon: Daemon) -> None:
             first = ids(await ask(agent, each.text))[:5]
             found.append(len(wanted & set(first)) / min(5, len(wanted)))
         print(f"\nParaphrases of a {kind}, recall@5 of {len(found)}: {statistics.mean(found):.3f}")
-
-
-# How fast
 
 
 def texts() -> Iterator[str]:
