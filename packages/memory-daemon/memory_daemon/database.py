@@ -73,7 +73,8 @@ _CAUSES = {  # the first that fits
 _BEGIN = """
   SELECT set_config('role', 'memory_daemon', true), set_config('app.tenant', %s, true),
     set_config('search_path', 'memory, pg_temp', true), set_config('statement_timeout', %s, true),
-    set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('synchronous_commit',
+    set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    set_config('plan_cache_mode', 'force_custom_plan', true), set_config('synchronous_commit',
       replace(current_setting('synchronous_commit'), 'off', 'on'), true)"""
 _OPTIONS: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
 _OPTIONS |= {"connect_timeout": WAIT_SECONDS}
