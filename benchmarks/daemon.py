@@ -100,7 +100,7 @@ Asked = tuple[Agent, str, Callable[[str], float]]
 
 def ids(bundle: str) -> list[str]:
     """The ids of the events that a bundle or a list of decisions shows, in order."""
-    return re.findall(r"^## \w+(?: \([^)]*\))? (\S+) ", bundle, re.MULTILINE)
+    return re.findall(r"^## \w+ (\S+) ", bundle, re.MULTILINE)
 
 
 def of_events(wanted: set[str]) -> Callable[[str], float]:

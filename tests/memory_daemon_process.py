@@ -1,6 +1,5 @@
 """A real daemon in a separate process, and real clients for it."""
 
-import hashlib
 import json
 import os
 import secrets
@@ -17,6 +16,7 @@ import httpx2
 import psycopg
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from memory_daemon.database import sha256
 
 TABLES = ("events", "chunks", "decisions", "tasks", "artifacts")
 TEST_DSN = os.environ.get("TEST_MEMORY_DAEMON_DSN", "")
@@ -85,10 +85,9 @@ class DaemonProcess:
     ) -> "Agent":
         """An agent with a new token, which is made by SQL because a command takes a second."""
         token = f"mem_{secrets.token_urlsafe(32)}"
-        digest = hashlib.sha256(token.encode()).digest()
         self.sql(
             "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)",
-            *(digest, tenant, agent, channel, may_rule),
+            *(sha256(token), tenant, agent, channel, may_rule),
         )
         return Agent(self.url, token, tenant, mode)
 

@@ -182,6 +182,14 @@ async def test_nothing_is_hidden_by_what_replaces_it(sam: Agent, eve: Agent, kin
     assert "For everyone" in await sam.bundle("x", session_id="s2", channel="public")
 
 
+async def test_what_replaces_may_be_less_sensitive(sam: Agent) -> None:
+    first = await sam.record("A rumour", "decision", sensitivity="high")
+    assert "rumour" not in await sam.bundle("x", session_id="s2", channel="team")
+    told = {"decision": {"supersedes": first["event_id"]}, "sensitivity": "none"}
+    await sam.record("It is official", "decision", **told)
+    assert "official" in await sam.bundle("x", session_id="s2", channel="team")
+
+
 async def test_rules_are_made_by_those_who_may(daemon: DaemonProcess, sam: Agent) -> None:
     lead = daemon.agent(sam.tenant, "lead", may_rule=True)
     rule = {"kind": "decision", "text": "Answer in English", "decision": {"scope": "global"}}

@@ -287,7 +287,8 @@ def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[
     for name in schema["properties"].keys() & given:
         field, value = schema["properties"][name], given[name]
         options = {each.get("type", "object"): each for each in field.get("anyOf", [field])}
-        # Where any text may stand, or an object in its place, somebody may have written "null".
+        # Where any text may stand, or an object in its place, somebody may have written "null"; and
+        # "none" may be one of the words that a field allows.
         written = field.get("default") == "" or {"string", "object"} <= options.keys()
         written |= value in options.get("string", {}).get("enum", ())
         nothing = isinstance(value, str) and value.strip().lower() in _NOTHING and not written

@@ -93,7 +93,8 @@ async def _gathered(
 ) -> tuple[dict[str, Rows], str]:
     """What `sections` may show, best first, and a warning if the search took too long."""
     values = {"statuses": ["active"], "scopes": [*get_args(Scope)], "old": False, "room": 0}
-    values |= {"tags": [], "recency": RECENCY, "query_text": query, "vector": vector(query)}
+    values |= {"tags": [], "recency": RECENCY, "query_text": query}
+    values |= {"vector": vector(query) if call.database.meaning else None}
     values |= asked.model_dump() | more
     found, warning = {section: Rows() for section in sections}, ""
     async with call.database.transaction(call.access.tenant) as connection:
@@ -185,7 +186,8 @@ class CreateHandoffPacket(Asked):
         if not theirs:
             known = ", ".join(sorted({name(access.agent) for access in tokens}))
             raise Refused(f"There is no agent {name(self.to_agent)}. The agents are: {known}.")
-        channel = common("agent", self.channel or "agent", sorted(theirs, key=CHANNELS.index)[0])
+        widest = min(theirs, key=CHANNELS.index)
+        channel = common("agent", call.access.reach(self.channel), widest)
         receiver = {"agent_id": self.to_agent, "channel": channel}
         sections = ("tasks", "decisions", "recent")
         found, warning = await _gathered(call, self, self.note, *sections, **receiver)

@@ -105,7 +105,7 @@ async def record(
     """Record events of a session, all or none: on `channel` if they name none, and as a handoff for
     `to_agent`, if there is one. Raises Refused.
     """
-    rows = [await asyncio.to_thread(_row, event) for event in events]
+    rows = [await asyncio.to_thread(_row, event, call.database.meaning) for event in events]
     told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
     told |= {"session_id": session_id, "to_agent": to_agent}
     answers: list[str] = []
@@ -133,8 +133,8 @@ async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[s
     return {row["event_id"]: row["digest"] for row in found}
 
 
-def _row(event: Event) -> Row:
-    """What is stored of an event, with its secrets masked."""
+def _row(event: Event, meaning: bool) -> Row:
+    """An event as it is stored, with its secrets masked; its chunks with vectors if `meaning`."""
     text, in_text = mask(event.text)
     given = event.model_dump(include={"tags", "refs", "name", "actor_id", "decision", "task"})
     rest, in_rest = mask_all(given)
@@ -148,7 +148,12 @@ def _row(event: Event) -> Row:
     usual = USUAL_IMPORTANCE.get("human" if by_human else event.kind, OTHER_IMPORTANCE)
     chunks = [
         # Of decisions that differ in a "not", both count.
-        (each, estimate_tokens(each), vector(each), None if decision else gist(each))
+        (
+            each,
+            estimate_tokens(each),
+            vector(each) if meaning else None,
+            None if decision else gist(each),
+        )
         for each in pieces
         if each.strip()
     ]

@@ -128,8 +128,8 @@ DO $meaning$ DECLARE place text; BEGIN
 -- in `decided`. Words: the sum over the question's words of ln(1 / frequency) × ts_rank, with the
 -- frequencies that ANALYZE keeps, divided by the best candidate's, times the share of the question's
 -- rarity that the chunk has. Neighbours: the ten best bring the two chunks before and after each in
--- its session. What is said again later in nearly the same words in the same session, a fourth chunk of one event,
--- and what was superseded come after all else. Returned as evidence is what fits into `room` tokens;
+-- its session. Late, after all else, come what its session says again later in nearly the same words,
+-- a fourth chunk of one event, and what was superseded. Returned as evidence is what fits into `room` tokens;
 -- and of `decided` the 50 nearest, by meaning rather than by words.
 DROP FUNCTION IF EXISTS find;
 CREATE FUNCTION find(question text, request text, agent text, recency float8, meaning text, room float8, tagged text[], decided text[])
@@ -186,11 +186,12 @@ BEGIN
       AND visible(channel, sensitivity, actor_id, request, agent) AND NOT EXISTS (SELECT FROM hits WHERE hits.chunk_id = c.chunk_id)),
   best AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY by_words + by_meaning + by_newness + by_importance + by_neighbours DESC, chunk_id) AS nth
     FROM found ORDER BY nth LIMIT CASE WHEN room > 0 THEN 1500 ELSE 0 END),
-  late AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
-      OR nth IN (SELECT a.nth FROM best a JOIN best b USING (session_id) WHERE (b.ts, b.chunk_id) > (a.ts, a.chunk_id) AND b.event_id <> a.event_id
-        AND bit_count((a.gist # b.gist)::bit(64)) <= 12)
-      OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = a.event_id AND superseded_by IS NOT NULL) AS late FROM best a),
-  packed AS (SELECT *, sum(least(token_est, room / 4)) OVER (ORDER BY late, nth) - least(token_est, room / 4) AS before FROM late)
+  ordered AS (SELECT *, row_number() OVER (PARTITION BY event_id ORDER BY nth) > 3
+      OR nth IN (SELECT older.nth FROM best older JOIN best newer USING (session_id)
+        WHERE (newer.ts, newer.chunk_id) > (older.ts, older.chunk_id) AND newer.event_id <> older.event_id
+          AND bit_count((older.gist # newer.gist)::bit(64)) <= 12)
+      OR EXISTS (SELECT FROM decisions WHERE tenant_id = tenant AND decision_id = best.event_id AND superseded_by IS NOT NULL) AS late FROM best),
+  packed AS (SELECT *, sum(least(token_est, room / 4)) OVER (ORDER BY late, nth) - least(token_est, room / 4) AS before FROM ordered)
   SELECT 'evidence', row_number() OVER (ORDER BY late, nth), chunk_id::text, by_words, by_meaning, by_newness, by_importance, by_neighbours
   FROM packed WHERE before <= room
   UNION ALL (SELECT 'decisions', row_number() OVER (ORDER BY by_words + 2.5 * by_meaning + by_newness DESC, chunk_id DESC) AS nth, chunk_id::text,
