@@ -7,13 +7,11 @@
     uv run examples/daemon_export.py decisions > decisions.md
     uv run examples/daemon_export.py record monday < events.jsonl
 
-The first prints the newest active decisions, at most 50 and
-20,000 tokens, as Markdown. The second records events,
-each a line of JSON as `record_event` takes it, in the session `monday`. An event without an
-`event_id` gets one that is made from the session, its line and where it stands: run it again on a
-file that has grown, and only what is new is recorded.
-MEMORY_DAEMON_TOKEN is your token; MEMORY_DAEMON_URL the address, if it is not
-http://127.0.0.1:8765/mcp.
+The first prints the newest active decisions as Markdown: at most 50, and 20,000 tokens. The second
+records events, each a line of JSON as `record_event` takes it, in the session `monday`. An event
+without an `event_id` gets one that is made from the session, its line and where it stands: run it
+again on a file that has grown, and only what is new is recorded. MEMORY_DAEMON_TOKEN is your token;
+MEMORY_DAEMON_URL the address, if it is not http://127.0.0.1:8765/mcp.
 """
 
 import hashlib
