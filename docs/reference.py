@@ -30,6 +30,8 @@ DEFAULTS = {
     "qdrant_write_consistency": "more than half of the copies",
 }
 MIB = 1024 * 1024
+# The options of nearly every command, which the page shows once; a long one has further lines.
+SHARED = re.compile(r"(?m)^  (?:-a, --agent|--root|--json|-h, --help) .*\n(?: {12,}.*\n)*")
 
 
 def settings(config: type) -> str:
@@ -76,9 +78,18 @@ def recalled() -> str:
 
 
 def commands() -> str:
-    """Each command with its help, as a terminal of 100 columns shows it."""
+    """Each command with its help, as a terminal of 100 columns shows it, but for `SHARED`."""
     top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
     return "\n".join(["", _fenced(cli.get_help(top)), *_commands_of(cli, top)])
+
+
+def shared() -> str:
+    """The options that `commands` leaves out, as `search` has them."""
+    top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
+    command = cli.get_command(top, "search")
+    assert command
+    context = click.Context(command, top, "search")
+    return "\n" + _fenced("".join(SHARED.findall(command.get_help(context) + "\n")))
 
 
 def _commands_of(group: click.Group, within: click.Context, prefix: str = "") -> Iterator[str]:
@@ -87,7 +98,8 @@ def _commands_of(group: click.Group, within: click.Context, prefix: str = "") ->
         assert command
         context = click.Context(command, within, name)
         yield f"## {prefix}{name}\n"
-        yield _fenced(command.get_help(context))
+        own = SHARED.sub("", command.get_help(context) + "\n")
+        yield _fenced(re.sub(r"Options:\n(?!  )\n?", "", own))
         if isinstance(command, click.Group):
             yield from _commands_of(command, context, f"{name} ")
 
