@@ -28,7 +28,7 @@ NOT_MEASURED = [
     "Whether an agent works better with a memory than without.",
     "Services for embeddings: the stores get vectors that cost next to nothing.",
     "mem0 with a language model, which rewrites what is stored, and what MCP adds to a call.",
-    "Servers, which have [their own page](scale.md).",
+    "Servers: [what is known](limits.md#on-a-server).",
     "Loss of power, which is in the project's tests.",
 ]
 
