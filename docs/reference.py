@@ -79,17 +79,19 @@ def recalled() -> str:
 
 def commands() -> str:
     """Each command with its help, as a terminal of 100 columns shows it, but for `SHARED`."""
-    top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
-    return "\n".join(["", _fenced(cli.get_help(top)), *_commands_of(cli, top)])
+    return "\n".join(["", *_commands_of(cli, _top())])
 
 
 def shared() -> str:
     """The options that `commands` leaves out, as `search` has them."""
-    top = click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
-    command = cli.get_command(top, "search")
+    command = cli.get_command(_top(), "search")
     assert command
-    context = click.Context(command, top, "search")
+    context = click.Context(command, _top(), "search")
     return "\n" + _fenced("".join(SHARED.findall(command.get_help(context) + "\n")))
+
+
+def _top() -> click.Context:
+    return click.Context(cli, None, "agent-memory", terminal_width=100, **cli.context_settings)
 
 
 def _commands_of(group: click.Group, within: click.Context, prefix: str = "") -> Iterator[str]:
