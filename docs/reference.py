@@ -32,6 +32,8 @@ DEFAULTS = {
 MIB = 1024 * 1024
 # The options of nearly every command, which the page shows once; a long one has further lines.
 SHARED = re.compile(r"(?m)^  (?:-a, --agent|--root|--json|-h, --help) .*\n(?: {12,}.*\n)*")
+# What the page shows of a command's help, besides its first line: no more words, no empty options.
+PARTS = re.compile(r" *(?:Options|Commands|Examples):\n *\S")
 
 
 def settings(config: type) -> str:
@@ -78,7 +80,7 @@ def recalled() -> str:
 
 
 def commands() -> str:
-    """Each command with its help, as a terminal of 100 columns shows it, but for `SHARED`."""
+    """What each command is, its own options, and examples: its help in a terminal of 100 columns."""
     return "\n".join(["", *_commands_of(cli, _top())])
 
 
@@ -100,8 +102,9 @@ def _commands_of(group: click.Group, within: click.Context, prefix: str = "") ->
         assert command
         context = click.Context(command, within, name)
         yield f"## {prefix}{name}\n"
-        own = SHARED.sub("", command.get_help(context) + "\n")
-        yield _fenced(re.sub(r"Options:\n(?!  )\n?", "", own))
+        usage, first, *more = SHARED.sub("", command.get_help(context) + "\n").split("\n\n")
+        kept = (each for each in more if PARTS.match(each))
+        yield _fenced("\n\n".join((usage, first, *kept)))
         if isinstance(command, click.Group):
             yield from _commands_of(command, context, f"{name} ")
 
