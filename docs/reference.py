@@ -80,7 +80,7 @@ def recalled() -> str:
 
 
 def commands() -> str:
-    """What each command is, its own options, and examples: its help in a terminal of 100 columns."""
+    """What each command is, its own options, and examples, in a terminal of 100 columns."""
     return "\n".join(["", *_commands_of(cli, _top())])
 
 
