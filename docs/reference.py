@@ -47,8 +47,10 @@ def settings(config: type) -> str:
 
 
 def limits() -> str:
-    """The table of the limits, from the comments behind them."""
-    described = re.findall(r"^([A-Z_]+) = .*  # (.+)$", getsource(core), re.MULTILINE)
+    """The table of the limits that one meets, from the comments behind them."""
+    described = re.findall(
+        r"^((?!EMBED|WORKERS)[A-Z_]+) = .*  # (.+)$", getsource(core), re.MULTILINE
+    )
     rows = ((f"`{name}`", _amount(getattr(core, name)), meaning) for name, meaning in described)
     return _table(("limit", "value", "meaning"), rows)
 
