@@ -11,7 +11,7 @@ from command import invoke, settings
 from conftest import MakeStorage, MakeTools
 from memory_semantic import InputError, MemoryStorage, core_settings
 from memory_semantic.identity import resolve_agent_id
-from memory_semantic.settings import StorageConfig
+from memory_semantic.settings import StorageConfig, parsed
 
 TYPOS = {
     "embeding_model": "embedding_model",
@@ -114,7 +114,7 @@ async def test_a_module_may_have_its_own_settings(make_tools: MakeTools) -> None
 
 def test_values_may_be_texts_because_amplifier_expands_variables() -> None:
     given = {"max_query_results": " 5 ", "lexical_weight": "0.5", "base_url": " "}
-    config = StorageConfig.parse({**given, "read_only": "true"})
+    config = parsed({**given, "read_only": "true"}, StorageConfig)
     assert (config.max_query_results, config.lexical_weight) == (5, 0.5)
     assert config.read_only is True and config.base_url is None
 

@@ -25,7 +25,7 @@ from memory_semantic import EmbeddingError, EmbeddingGenerator, StorageError
 from memory_semantic.embeddings.choice import lexical_weight
 from memory_semantic.embeddings.generator import english_only
 from memory_semantic.points import EmbeddingModel
-from memory_semantic.settings import StorageConfig
+from memory_semantic.settings import StorageConfig, parsed
 from model_hub import BGE, FILE_OF, MULTILINGUAL, ModelHub
 
 TEXT = "a private thought"
@@ -215,7 +215,7 @@ async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_m
         *(("BAAI/bge-small-zh-v1.5", "1", False), ("BAAI/bge-m3", None, False)),  # of a service
     ):
         assert english_only(EmbeddingModel(model, version, 384)) is only
-    there = StorageConfig.parse({"base_url": "http://localhost:1/v1"})
+    there = parsed({"base_url": "http://localhost:1/v1"}, StorageConfig)
     assert lexical_weight(storage.config, BGE) == lexical_weight(storage.config, "local") == 1
     assert lexical_weight(there, BGE) == 0  # at a service, words do not count
     assert lexical_weight(storage.config, "text-embedding-3-small") == 0

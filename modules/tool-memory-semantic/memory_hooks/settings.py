@@ -68,8 +68,7 @@ def read_own(
     To be called at first use, not when mounting: a mistake in the settings must not keep the module
     from loading. Raises InputError for an invalid value or an unknown setting.
     """
-    from memory_semantic import core_settings
-    from memory_semantic.check import parsed
+    from memory_semantic.settings import core_settings, parsed
 
     names = [field.name for field in fields(own)]  # type: ignore[arg-type]
     named = _named(coordinator, config)

@@ -1,16 +1,12 @@
-"""The rules for input: texts, tags, ids, limits, times, addresses, and settings of any kind."""
+"""The rules for input: texts, tags, ids, limits, times, addresses."""
 
 import json
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Self, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import UNCHANGED, InputError
 from .limits import (
@@ -28,7 +24,6 @@ from .plaintext import normal
 from .remembered import ID_BEGINNING, MEMORY_ID, as_utc
 from .times import moment
 
-T = TypeVar("T")
 Tags = Sequence[str] | None
 # A text to remember: alone, with tags, or with tags and metadata.
 Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
@@ -296,51 +291,6 @@ def clean_time(value: object, name: str, *, end: bool = False) -> datetime | Non
         f"{name} must be an ISO 8601 date or time in the years 1 to 9999 (UTC), such as "
         "2026-01-31 or 2026-01-31T09:00:00Z."
     )
-
-
-def variable(name: str) -> str:
-    """The environment variable of this name, trimmed; blank if it is not set."""
-    return os.environ.get(name, "").strip()
-
-
-class Settings(BaseModel):
-    """Settings by name, checked; defaults may come from the environment, read each time."""
-
-    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
-
-    @classmethod
-    def parse(cls, config: Mapping[str, Any] | None) -> Self:
-        """See `parsed`."""
-        return parsed(config, cls)
-
-
-def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
-    """The settings in `config` that the model or dataclass `into` has. Any of them may be a text,
-    and a blank one counts as unset: that is how Amplifier expands `${VAR}`. Raises InputError for
-    an invalid one.
-    """
-    values = {
-        name: value.strip() if isinstance(value, str) else value
-        for name, value in (config or {}).items()
-    }
-    given = {name: value for name, value in values.items() if value is not None and value != ""}
-    try:
-        settings = TypeAdapter(into).validate_python(given)
-    except ValidationError as error:
-        raise InputError(" ".join(map(_wrong, error.errors()))) from None
-    for name, value in given.items():
-        # Where pydantic takes a number from a text, it also takes True, as 1.
-        if isinstance(value, bool) and not isinstance(getattr(settings, name, True), bool):
-            raise InputError(f"The setting {name} is wrong: it must be a number, not bool.")
-    return settings
-
-
-def _wrong(error: Any) -> str:
-    cause = error.get("ctx", {}).get("error")
-    if cause:  # one of our own errors, which names the setting
-        return str(cause)
-    rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
-    return f"The setting {error['loc'][0]} is wrong: {rule}."
 
 
 def _kind(value: object) -> str:

@@ -1,15 +1,19 @@
 """The settings, by their names in a bundle or in settings.yaml. A misspelt one is refused."""
 
+import os
+import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from .check import Settings, clean_base_url, clean_local, variable
+from .check import clean_base_url, clean_local
 from .errors import UNCHANGED, InputError
 from .glance import clean_root
 from .limits import HERE, LOCK_SECONDS, MAX_RESULTS, SERVER_VARIABLE, STORAGE_ROOT
+
+T = TypeVar("T")
 
 # The variable with the server's key if the settings have none.
 KEY_VARIABLE = "AGENT_MEMORY_QDRANT_API_KEY"
@@ -28,7 +32,11 @@ def clean_place(url: str) -> str:
     return place.rstrip("/")
 
 
-class StorageConfig(Settings):
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True)
+
+
+class StorageConfig(_Settings):
     """Where memories are kept, what embeds them, how many a search may return.
 
     The descriptions are the rows of the table in the module's README.
@@ -70,7 +78,7 @@ class StorageConfig(Settings):
         False, description="whether searches and recall record which memories they find, and when"
     )
     qdrant_url: Annotated[str, AfterValidator(clean_place)] = Field(
-        default_factory=lambda: variable(SERVER_VARIABLE),
+        default_factory=lambda: os.environ.get(SERVER_VARIABLE, "").strip(),
         description="a Qdrant server to keep the stores on instead; `local` means this machine",
     )
 
@@ -82,11 +90,11 @@ def clean_key(key: str) -> str:
     return key
 
 
-class ServerConfig(Settings):
+class ServerConfig(_Settings):
     """How to talk to a server. The descriptions are the rows of the table in docs/server.md."""
 
     qdrant_api_key: Annotated[str, AfterValidator(clean_key)] = Field(
-        default_factory=lambda: variable(KEY_VARIABLE),
+        default_factory=lambda: os.environ.get(KEY_VARIABLE, "").strip(),
         repr=False,
         description="the server's key, or an access token",
     )
@@ -127,3 +135,32 @@ def core_settings(config: Mapping[str, Any] | None, own: Collection[str] = ()) -
     if wrong:
         raise InputError(f"{' '.join(wrong)} {UNCHANGED}")
     return {name: value for name, value in given.items() if name not in own}
+
+
+def parsed(config: Mapping[str, Any] | None, into: type[T]) -> T:
+    """The settings in `config` that the model or dataclass `into` has. Any of them may be a text,
+    and a blank one counts as unset: that is how Amplifier expands `${VAR}`. Raises InputError for
+    an invalid one.
+    """
+    values = {
+        name: value.strip() if isinstance(value, str) else value
+        for name, value in (config or {}).items()
+    }
+    given = {name: value for name, value in values.items() if value is not None and value != ""}
+    try:
+        settings = TypeAdapter(into).validate_python(given)
+    except ValidationError as error:
+        raise InputError(" ".join(map(_wrong, error.errors()))) from None
+    for name, value in given.items():
+        # Where pydantic takes a number from a text, it also takes True, as 1.
+        if isinstance(value, bool) and not isinstance(getattr(settings, name, True), bool):
+            raise InputError(f"The setting {name} is wrong: it must be a number, not bool.")
+    return settings
+
+
+def _wrong(error: Any) -> str:
+    cause = error.get("ctx", {}).get("error")
+    if cause:  # one of our own errors, which names the setting
+        return str(cause)
+    rule = re.sub(r"^(Input|String) should", "it must", error["msg"])
+    return f"The setting {error['loc'][0]} is wrong: {rule}."

@@ -11,15 +11,9 @@ from uuid import UUID
 
 from . import check, links, usage
 from .check import Item, NewMemory, Tags
-from .embeddings.choice import choose, lexical_weight, new_info, vectors_of
+from .embeddings.choice import choose, lexical_weight, new_info, prepare, vectors_of
 from .embeddings.generator import EmbeddingGenerator
-from .embeddings.question import prepare
-from .errors import (
-    UNCHANGED,
-    InputError,
-    ReplacedStoreError,
-    StorageError,
-)
+from .errors import UNCHANGED, InputError, ReplacedStoreError, StorageError
 from .files.folder import AgentFolder
 from .files.place import FilePlace
 from .identity import validate_agent_id
@@ -30,7 +24,7 @@ from .place import Place
 from .points import Condition, StoreInfo
 from .ranking import unreadable
 from .remembered import Speaker, new_memory_id, timestamp_text, utc_now
-from .settings import StorageConfig, core_settings
+from .settings import StorageConfig, core_settings, parsed
 from .store import Store
 from .times import named
 from .usage import Search
@@ -65,7 +59,7 @@ class MemoryStorage:
     ) -> None:
         self.agent_id = validate_agent_id(agent_id)
         settings = core_settings(config)
-        self.config = StorageConfig.parse(settings)
+        self.config = parsed(settings, StorageConfig)
         self._embeddings = embeddings
         self._clock = clock
         self.folder = AgentFolder(Path(self.config.storage_root), self.agent_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memory_semantic.errors import UNCHANGED, StorageError, explained
 from memory_semantic.place import Place
 from memory_semantic.points import StoreInfo
-from memory_semantic.settings import ServerConfig
+from memory_semantic.settings import ServerConfig, parsed
 from memory_semantic.store import Store
 from memory_semantic.workers import run_cancellable
 
@@ -40,7 +40,7 @@ class ServerPlace(Place):
     def __init__(self, agent: str, url: str, config: Mapping[str, Any] | None = None) -> None:
         self.agent = agent
         self.url = self.address = url
-        self.config = ServerConfig.parse(config)
+        self.config = parsed(config, ServerConfig)
 
     async def info(self) -> StoreInfo | None:
         """See `Place`."""

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
-from memory_semantic import Memory, MemoryStorage, Store, StoreInfo
-from memory_semantic.limits import COPIED_FROM, MAX_BATCH
+from memory_semantic import Memory, MemoryStorage, StoreInfo
+from memory_semantic.limits import COPIED_FROM
 from memory_semantic.remembered import utc_now
 
 
@@ -44,8 +43,7 @@ class Sharing:
 
     async def new(self, memories: Sequence[Memory]) -> list[Memory]:
         """Those of the memories whose texts the target does not have."""
-        pairs = await asyncio.to_thread(self._pairs, memories)
-        return [pair.memory for pair in await self._lacking(pairs)]
+        return [pair.memory for pair in await self._lacking(await self._pairs(memories))]
 
     async def copy(self, memories: Sequence[Memory]) -> list[Copied]:
         """Copy those of at most 1,000 memories that the source still has. A text that the target
@@ -53,45 +51,37 @@ class Sharing:
         before stays copied.
         """
         keys = [memory.key for memory in memories]
-        present = await self.source.run(lambda store: store.get(keys, vectors=True), {})
-        pairs = await asyncio.to_thread(
-            self._pairs, [present[key] for key in keys if key in present]
-        )
-        bare = [pair.copy for pair in pairs if not pair.copy.embedding]
+        found = await self.source.run(lambda store: store.get(keys, vectors=True), {})
+        pairs = await self._pairs([found[key] for key in keys if key in found])
+        if not pairs:
+            return []
+        bare = [each.copy for each in await self._lacking(pairs) if not each.copy.embedding]
         if bare:
-            bare = [pair.copy for pair in await self._lacking(pairs) if not pair.copy.embedding]
-            vectors = await self.target.generator(self.info).generate_batch(
-                [copy.content for copy in bare]
-            )
+            generator = self.target.generator(self.info)
+            vectors = await generator.generate_batch([copy.content for copy in bare])
             for copy, vector in zip(bare, vectors, strict=True):
                 copy.embedding = vector
+        copies = [pair.copy for pair in pairs]
+        stored = await self.target.place.run(
+            lambda store: store.put(copies, lambda copy, known: known or copy), create=self.info
+        )
+        return [
+            Copied(memory.id, each.id, each.known, masked)
+            for (memory, _, masked), each in zip(pairs, stored or [], strict=True)
+        ]
 
-        def add(store: Store) -> list[Copied]:
-            there = store.get([pair.copy.key for pair in pairs])
-            new = [pair.copy for pair in pairs if pair.copy.key not in there]
-            stored = store.put(new, lambda copy, known: known or copy) if new else []
-            ids = {key: memory.id for key, memory in there.items()}
-            ids |= {copy.key: each.id for copy, each in zip(new, stored, strict=True)}
-            return [
-                Copied(pair.memory.id, ids[pair.copy.key], pair.copy.key in there, pair.masked)
-                for pair in pairs
-            ]
-
-        return await self.target.place.run(add, create=self.info) or [] if pairs else []
-
-    def _pairs(self, memories: Sequence[Memory]) -> list[_Pair]:
-        return [self._pair(memory) for memory in memories]
+    async def _pairs(self, memories: Sequence[Memory]) -> list[_Pair]:
+        # Masking takes a while.
+        return await asyncio.to_thread(lambda: list(map(self._pair, memories)))
 
     def _pair(self, memory: Memory) -> _Pair:
         [content, *tags], masked = self.source.masked([memory.content, *memory.tags])
         copy = Memory(
             agent_id=self.target.agent_id,
             content=content,
-            timestamp=memory.timestamp,
             tags=tags,
-            expires=memory.expires,
-            said_by=memory.said_by,
             metadata={COPIED_FROM: self.source.agent_id},
+            **memory.model_dump(include={"timestamp", "expires", "said_by"}),
         )
         if content == memory.content and not self.embeds:
             copy.embedding = memory.embedding
@@ -99,10 +89,7 @@ class Sharing:
 
     async def _lacking(self, pairs: Sequence[_Pair]) -> list[_Pair]:
         keys = [pair.copy.key for pair in pairs]
-        there: set[UUID] = set()
-        for start in range(0, len(keys), MAX_BATCH):  # as vectors are read, too
-            some = keys[start : start + MAX_BATCH]
-            there |= await self.target.run(lambda store, some=some: set(store.get(some)), set())
+        there = await self.target.run(lambda store: store.get(keys).keys(), ())
         return [pair for pair in pairs if pair.copy.key not in there]
 
 

@@ -1,9 +1,7 @@
 """A search in the stores of several agents."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_semantic import AgentMemoryError, Memory, MemoryStorage, StoreInfo
@@ -29,33 +27,15 @@ class SeveralStores(MemoryStorage):
         self._others = [MemoryStorage(name, reads) for name in others if name != agent_id]
 
     async def search(
-        self,
-        query: str,
-        limit: int = DEFAULT_RESULTS,
-        since: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        *,
-        until: datetime | str | None = None,
-        prompt: bool = False,
-        select: Callable[[list[Memory]], list[Memory]] = list,
+        self, query: str, limit: int = DEFAULT_RESULTS, *args: Any, **options: Any
     ) -> list[Memory]:
         """Like `MemoryStorage.search`, in all stores that have the same embedding model. Of a text
         found in several, the result has one's own, else that of the agent named first.
         """
-        asked = partial(
-            MemoryStorage.search,
-            query=query,
-            limit=limit,
-            since=since,
-            tags=tags,
-            until=until,
-            prompt=prompt,
-            select=select,
-        )
         others = await self._comparable()
         own, *theirs = await asyncio.gather(
-            asked(self),
-            *(self._tried(other, asked(other)) for other in others),
+            super().search(query, limit, *args, **options),
+            *(self._tried(each, each.search(query, limit, *args, **options)) for each in others),
             return_exceptions=True,  # if one's own fails, the others still end first
         )
         best: dict[str, Memory] = {}
@@ -64,8 +44,7 @@ class SeveralStores(MemoryStorage):
                 raise memories
             for memory in memories or ():
                 best.setdefault(memory.content, memory)
-        ranked = sorted(best.values(), key=lambda memory: memory.timestamp, reverse=True)
-        ranked.sort(key=lambda memory: memory.score or 0, reverse=True)
+        ranked = sorted(best.values(), key=lambda m: (m.score or 0, m.timestamp), reverse=True)
         self.found = ranked[: clean_limit(limit, self.config.max_query_results)]
         return self.found
 

@@ -64,8 +64,7 @@ class _SharingTool(MemoryTool):
         self._own = own
 
     def _settings(self) -> tuple["SharingConfig", dict[str, Any]]:
-        from memory_semantic import core_settings
-        from memory_semantic.check import parsed
+        from memory_semantic.settings import core_settings, parsed
 
         from .settings import SharingConfig
 

@@ -1,9 +1,13 @@
-"""Which model embeds: the store's own; for a new store, the one in the settings, if any."""
+"""Which model embeds: the store's own; for a new store, the one in the settings, if any. And how a
+question is put to the store: its vector and, where words count, its words.
+"""
 
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+from .. import ranking
 from ..errors import UNCHANGED, StorageError
 from ..limits import (
     BUILT_IN_MODELS,
@@ -13,15 +17,18 @@ from ..limits import (
     LEXICAL_WEIGHT,
     LOCAL_MODEL,
 )
-from ..points import EmbeddingModel, StoreInfo
+from ..points import EmbeddingModel, Question, StoreInfo
 from ..remembered import utc_now
 from ..settings import StorageConfig
-from .generator import EmbeddingGenerator, is_optional
+from ..store import Store
+from .generator import EmbeddingGenerator, english_only, is_optional
 
 logger = logging.getLogger(__name__)
 
 # The text to try a model with: it says nothing about anybody.
 _SAMPLE = "How long does one text take?"
+# What is asked of a store for a question: the text to embed, and what its rarities add up to.
+Asked = tuple[str, float]
 
 
 def choose(
@@ -119,3 +126,45 @@ def _default(agent: str, config: StorageConfig) -> str:
         agent,
     )
     return LOCAL_MODEL
+
+
+async def prepare(
+    query: str,
+    generator: EmbeddingGenerator,
+    info: StoreInfo,
+    weight: float,
+    run: Callable[[Callable[[Store], Asked]], Awaitable[Asked]],
+) -> Callable[[Store], Question]:
+    """A function that makes the question once the store that `info` describes is open. `weight` is
+    how much shared words count if the store has words; `run` works on the store. Words that are
+    common there are left out of the text to embed, so their rarities are asked for first: if the
+    model can embed at once, where the store is open anyway; else by `run`.
+
+    Raises EmbeddingError, and StorageError if the vector is not of the store's model.
+    """
+
+    async def embedded(text: str) -> list[list[float]]:
+        return await vectors_of([text], generator, info, questions=True)
+
+    words = ranking.indexed(query) if info.words and weight else []
+    if not words:
+        [vector] = await embedded(query)
+        return lambda _: Question(vector)
+
+    def ask(store: Store) -> Asked:
+        rarities = store.rarities(words)
+        common = ranking.common(words, rarities, store.info.memories)
+        return ranking.without_common(query, common), sum(rarities)
+
+    if english_only(info.model):
+        weight = ranking.weight_of(query, weight)
+    if await generator.load():
+
+        def embed(store: Store) -> Question:
+            text, rarity = ask(store)
+            return Question(generator.embed_now(text), words, weight, rarity)
+
+        return embed
+    text, rarity = await run(ask)
+    [vector] = await embedded(text)
+    return lambda _: Question(vector, words, weight, rarity)
