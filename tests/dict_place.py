@@ -8,6 +8,8 @@ from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
+import pytest
+from memory_semantic import Memory
 from memory_semantic.embeddings.generator import EmbeddingGenerator
 from memory_semantic.errors import ReplacedStoreError
 from memory_semantic.limits import HERE
@@ -139,6 +141,15 @@ class DictPoints:
         texts = [set(indexed(point.payload["content"])) for point in self.points.values()]
         having, with_words = sum(word in text for text in texts), sum(map(bool, texts))
         return math.log(1 + (with_words - having + 0.5) / (having + 0.5))
+
+
+def agree(found: Sequence[Memory], expected: Sequence[Memory], within: float) -> None:
+    """Assert that two searches found the same, whatever the order of what scores the same."""
+    assert [m.score for m in found] == pytest.approx([m.score for m in expected], abs=within)
+    scores = {memory.content: memory.score for memory in expected}
+    for memory in found:
+        score = scores.get(memory.content, memory.score)
+        assert memory.score == pytest.approx(score, abs=within), memory.content
 
 
 def _read(point: Point, vectors: bool = False) -> Point:

@@ -1,5 +1,6 @@
 """Reading, copying and damaging the files of a store."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -69,6 +70,16 @@ def traces(folder: Path, forgotten: Sequence[Memory]) -> list[Path]:
 def copy_sparse(source: Path, target: Path) -> None:
     """The engine's files are mostly holes; copying those as zeros takes a hundred times longer."""
     subprocess.run(["cp", "-a", "--sparse=always", source, target], check=True)
+
+
+def is_taken(file: Path) -> bool:
+    """Whether a process holds a lock on it: on `lock` who is in the store, on `queue` who waits."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def remove(path: Path) -> None:

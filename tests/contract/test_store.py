@@ -1,15 +1,14 @@
 """What a store promises whatever happens to what it is built on."""
 
-import asyncio
 import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage
+from conftest import Clock
 from dict_place import DictPlace, DictPoints
-from memory_semantic import MemoryStorage, StorageError, StoreInfo
+from memory_semantic import MemoryStorage, StoreInfo
 from memory_semantic.files.folder import AgentFolder
 from memory_semantic.points import EmbeddingModel, Point
 from plain_vectors import PlainVectors
@@ -67,17 +66,6 @@ async def test_what_holds_is_as_similar_as_what_it_replaced(careless: MemoryStor
     [new] = await careless.upsert(["y"], old)
     [found] = await careless.search("x", limit=1)
     assert found.id == new.id and found.similarity == pytest.approx(1)
-
-
-async def test_a_link_to_a_root_leads_to_the_same_door(
-    make_storage: MakeStorage, root: Path, tmp_path: Path
-) -> None:
-    storage = make_storage()
-    await storage.store("x")
-    (tmp_path / "link").symlink_to(root)
-    linked = make_storage(storage_root=str(tmp_path / "link"), lock_timeout=1)
-    with pytest.raises(StorageError, match="another one on it"):  # it would wait for itself
-        await storage.run(lambda _: asyncio.run(linked.count()), 0)
 
 
 async def test_a_copy_that_is_restored_while_the_store_is_open_counts(

@@ -91,26 +91,24 @@ async def test_what_is_lost_torn_or_of_another_version_is_an_error_that_changes_
 
 
 @pytest.mark.parametrize("only", [{}, {"tags": ["tag"]}, {"since": "2020-01-01"}])
-async def test_a_search_that_finds_no_vectors_is_damage_with_and_without_filters(
-    make_storage: MakeStorage, database: Path, only: dict[str, Any]
+@pytest.mark.parametrize(
+    ("lost", "call", "said"),
+    [
+        ("vector_storage/vectors/status.dat", "search", "does not find all"),
+        ("payload_index/*/tracker.dat", "get_recent", r"damaged.*doctor --repair"),
+        ("payload_storage/tracker.dat", "get_recent", r"damaged.*doctor --repair"),
+    ],
+)
+async def test_what_finds_less_than_there_is_is_damage_with_and_without_filters(
+    make_storage: MakeStorage, database: Path, only: dict[str, Any], lost: str, call: str, said: str
 ) -> None:
-    [status] = database.glob("shard-1/segments/*/vector_storage/vectors/status.dat")
-    status.unlink()
-    with pytest.raises(StorageError, match="does not find all"):
-        await make_storage().search("fact", **only)
-    assert "its vector is not whole" in (await make_storage().check())[0]
-
-
-@pytest.mark.parametrize("lost", ["payload_index/*/tracker.dat", "payload_storage/tracker.dat"])
-@pytest.mark.parametrize("only", [{}, {"tags": ["tag"]}])
-async def test_a_list_that_has_lost_its_index_or_what_is_filtered_is_damage(
-    make_storage: MakeStorage, database: Path, only: dict[str, Any], lost: str
-) -> None:
-    await make_storage().store("one more")
+    asked: dict[str, Any] = {"search": {"query": "fact"}, "get_recent": {"limit": 21}}[call]
     for path in database.glob(f"shard-1/segments/*/{lost}"):
-        path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(StorageError, match=r"damaged.*doctor --repair"):
-        await make_storage().get_recent(21, **only)
+        path.unlink() if call == "search" else zero(path)
+    with pytest.raises(StorageError, match=said):
+        await getattr(make_storage(), call)(**asked, **only)
+    if call == "search":
+        assert "its vector is not whole" in (await make_storage().check())[0]
 
 
 def overwrite(path: Path) -> None:

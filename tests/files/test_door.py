@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from memory_semantic import StorageError
 from memory_semantic.files import door as door_module
 from memory_semantic.files.door import NAMES, Lock, door_of, take_lock
+from store_files import is_taken
 
 SCRIPT = f"""
 sys.path.insert(0, {str(Path(processes.__file__).parent)!r})
@@ -80,15 +81,6 @@ def run(folder: Path, script: str) -> str:
 
 def take(folder: Path, seconds: float = 5) -> Lock:
     return take_lock(folder, time.monotonic() + seconds)
-
-
-def is_taken(file: Path) -> bool:
-    with file.open() as opened:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def is_free(folder: Path) -> bool:
@@ -176,29 +168,6 @@ def test_each_call_runs_once_in_its_order_or_not_at_all(steps: list[Any], linger
     no_worker_is_left()
 
 
-@pytest.mark.parametrize(
-    ("works", "times"),
-    [
-        ([Counting.add] * 10, 1),
-        ([*[Counting.add] * 4, fail, *[Counting.add] * 5], 2),
-        ([replace, Counting.add], 2),
-    ],
-)
-async def test_calls_that_wait_find_it_open_until_one_fails_or_replaces_the_store(
-    door: CountingDoor,
-    folder: Path,
-    works: list[Callable[[Counting], int]],
-    times: int,
-) -> None:
-    with take(folder):
-        calls = [asyncio.create_task(door.run(work, 5)) for work in works]
-        await until(lambda: somebody_waits(folder))
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    failed = [error.args[0] if isinstance(error, KeyError) else error for error in results]
-    assert failed == list(range(1, len(works) + 1))
-    assert Counting.entered == times
-
-
 async def test_what_fails_to_open_or_to_close_stops_nobody(
     door: CountingDoor,
     folder: Path,
@@ -212,8 +181,6 @@ async def test_what_fails_to_open_or_to_close_stops_nobody(
     calls = [broken.run(Counting.add, enter, 5) for _ in range(10)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(result) for result in results] == ["broken"] * 10
-    assert await broken.run(Counting.add, lambda deadline, cancelled: None, 5) is None
-
     close = Counting.close
 
     def fail(opened: Counting) -> None:

@@ -5,7 +5,6 @@ import errno
 import itertools
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -23,7 +22,7 @@ from memory_semantic.files.vectors import Vectors, add, path_of
 from memory_semantic.points import EmbeddingModel
 from plain_vectors import PlainVectors
 from processes import finish, start
-from store_files import OF_A_STORE, bytes_of, traces
+from store_files import OF_A_STORE, bytes_of, is_taken, traces
 
 OTHERS = """
 gone, text = arguments
@@ -128,24 +127,6 @@ def test_what_stays_on_disk_is_reported(command: Command, storage: MemoryStorage
     assert f"rm -r {kept}" in result.stderr and "Deleted from the store" in result.stderr
     assert "Forgotten" not in result.stdout
     assert command.json("list") == []
-
-
-def test_after_ctrl_c_all_are_gone_or_none(command: Command, storage: MemoryStorage) -> None:
-    """At any moment after they are shown."""
-    for moment in range(4):
-        asyncio.run(storage.store_many([(f"fact {number}", ["x"]) for number in range(100)]))
-        memories = asyncio.run(storage.get_recent(100))
-        process = command.start("forget", "--tag", "x", "--yes", PYTHONUNBUFFERED="1")
-        assert process.stdout and process.stdout.readline()
-        time.sleep(0.1 * moment)
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate()
-        left = asyncio.run(storage.count())
-        assert "Aborted" not in complaints and "Traceback" not in complaints, complaints
-        done = process.returncode in (0, -signal.SIGINT)  # Python no longer catches it at its end
-        assert left == 0 or (left == 100 and not done)
-        assert done or (process.returncode == 1 and "Interrupted" in complaints)
-        is_gone(storage, memories if left == 0 else [])
 
 
 async def linked(storage: MemoryStorage) -> list[Memory]:
@@ -271,7 +252,8 @@ async def test_others_wait_and_lose_nothing(
     def begin() -> None:
         others.append(start(root, OTHERS, ids[0] if text else ids[1], text))
         assert others[0].stdout.readline() == "ready\n"
-        time.sleep(0.5)  # until it waits for the lock
+        while not is_taken(storage.folder.database / "queue"):  # until it waits for its turn
+            time.sleep(0.005)
 
     meanwhile(begin)
     assert await storage.delete([ids[0]]) == 1

@@ -348,7 +348,7 @@ PARTS = {"journal": "memories.jsonl", "shard": "qdrant.db/shard-*", "manifest": 
 @pytest.mark.parametrize(
     "older", [(*PARTS,)[:1], (*PARTS,)[1:2], (*PARTS,)[2:], (*PARTS,)[1:], (*PARTS,)[::2]]
 )
-@pytest.mark.parametrize("between", ["store", "forget", "store and forget", "forget and store"])
+@pytest.mark.parametrize("between", ["store and forget", "forget and store"])
 def test_parts_of_two_moments_lose_nothing_and_revive_nothing(
     make_storage: MakeStorage,
     command: Command,
