@@ -1,16 +1,12 @@
-"""Changes the product in one small place at a time, and tells which changes no test notices.
+"""Changes the product in one small place at a time, and prints which changes no test notices.
 
-    uv run tests/mutants.py > before.jsonl                    # one line for each mutant
-    uv run tests/mutants.py --compare before.jsonl > after.jsonl
-    uv run tests/mutants.py --room memory_semantic/files      # only those of one room
+The sample is the same for as long as the code is. Each mutant is tried in a copy of the tree, by
+the tests of its room; those first that name what was changed. Each is printed as a line of JSON:
 
-The sample is the same in every run for as long as the code is. A mutant is tried in a copy of the
-tree, by the tests of its room; first by the files that name what was changed.
+    uv run tests/mutants.py > before.jsonl && uv run tests/mutants.py --compare before.jsonl
 """
 
 import argparse
-import ast
-import copy
 import json
 import os
 import re
@@ -18,16 +14,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import tokenize
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from time import monotonic
+from typing import Any
 
-TREE = Path(__file__).parents[1]
-PRODUCT = "modules/tool-memory-semantic"
-SAMPLE = 100
-FIRST = 3  # test files that are run before all others, most of which cannot see the change
+TREE, PRODUCT, SAMPLE = Path(__file__).parents[1], "modules/tool-memory-semantic", 100
 # Which tests can see a change in which room; the first row that fits counts.
 ROOMS = {
     "memory_semantic/files": "files contract command_line",
@@ -40,146 +36,130 @@ ROOMS = {
     "memory_mcp": "clients",
     "agent_memory": "command_line clients page",
 }
-# Boundaries that were once forgotten: always tried, besides the sample.
+# Boundaries that are easily forgotten, always tried, and a word of the tests for them.
 NAMED = [
-    ("memory_semantic/ranking.py", "< RECENCY_WINDOW", "<= RECENCY_WINDOW"),
-    ("memory_semantic/ranking.py", "min(max(similarity, 0.0), 1.0)", "max(similarity, 0.0)"),
-    ("memory_semantic/limits.py", "MAX_TAGS = 20", "MAX_TAGS = 21"),
-    ("memory_semantic/remembered.py", "self.expires <= now", "self.expires < now"),
-    ("memory_semantic/check.py", "expires <= now", "expires < now"),
+    ("ranking.py", "< RECENCY_WINDOW", "<= RECENCY_WINDOW", "WEEK"),  # exactly seven days
+    ("ranking.py", "min(max(similarity, 0.0), 1.0)", "max(similarity, 0.0)", "WEEK"),
+    ("limits.py", "MAX_TAGS = 20", "MAX_TAGS = 21", "OF_A_TOOL"),
+    ("remembered.py", "self.expires <= now", "self.expires < now", "HISTORIES"),  # at this moment
+    ("check.py", "expires <= now", "expires < now", "HISTORIES"),
 ]
-PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)]
-SWAPPED: dict[type, type] = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
-SWAPPED |= {ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And}
+PAIRS = {"<": "<=", ">": ">=", "==": "!=", "and": "or", "min": "max", "True": "False"}
+SWAPPED = PAIRS | {b: a for a, b in PAIRS.items()} | {"not": "", "return": "return None and"}
 
 
-class Mutant(NamedTuple):
-    """`before` at `start` of a file, in the function or class `name`, becomes `after`."""
-
-    file: str
-    name: str
-    start: int  # in bytes
-    before: str
-    after: str
-
-    @property
-    def id(self) -> str:
-        """The same for as long as the changed place reads the same."""
-        return sha256(
-            "|".join((self.file, self.name, self.before, self.after)).encode()
-        ).hexdigest()
+broken: list[str] = []  # tests that fail without any mutant
+Mutant = dict[str, Any]  # `before`, at `start` in the function `name` of a file, becomes `after`
 
 
-def changed(node: ast.AST) -> Iterator[str]:
-    """What may stand in place of a node."""
-    new = copy.deepcopy(node)
-    match new:
-        case ast.Compare(ops=[op]) if type(op) in SWAPPED:
-            new.ops = [SWAPPED[type(op)]()]
-            yield f"({ast.unparse(new)})"
-        case ast.BoolOp():
-            new.op = SWAPPED[type(new.op)]()
-            yield f"({ast.unparse(new)})"
-        case ast.UnaryOp(op=ast.Not()):
-            yield f"({ast.unparse(new.operand)})"
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            yield from (f"({number + 1})", f"({number - 1})")
-        case ast.Name(id="min" | "max" as name):
-            yield "max" if name == "min" else "min"
-        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
-            yield "return None"
-        case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise() | ast.Delete():
-            yield "pass"
+def applied(mutant: Mutant, text: str) -> str:
+    """The file with it."""
+    end = mutant["start"] + len(mutant["before"])
+    return text[: mutant["start"]] + mutant["after"] + text[end:]
 
 
-def mutants_of(file: Path, name: str, node: ast.AST, text: bytes) -> Iterator[Mutant]:
-    """All mutants of what is in `node`, which is in the function or class `name` of the file."""
-    starts = [0, *(match.end() for match in re.finditer(b"\n", text))]
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.JoinedStr | ast.arguments):  # places are wrong; annotations
-            continue
-        inner = f"{name}.{child.name}".lstrip(".") if hasattr(child, "name") else name
-        if isinstance(child, ast.expr | ast.stmt):
-            start = starts[child.lineno - 1] + child.col_offset
-            end = starts[(child.end_lineno or 0) - 1] + (child.end_col_offset or 0)
-            for after in changed(child):
-                yield Mutant(str(file), inner, start, text[start:end].decode(), after)
-        yield from mutants_of(file, inner, child, text)
+def mutants(file: str, text: str) -> Iterator[Mutant]:
+    """All of a file: operators and numbers changed, what is returned dropped, calls not made."""
+    name, last, begins, lines = "", "", True, text.splitlines(True)
+    above = [0, *accumulate(map(len, lines))]
+    for kind, word, (row, column), _, line in tokenize.generate_tokens(iter(lines).__next__):
+        name, last = (word if last in ("def", "class") else name), word
+        afters = [SWAPPED[word]] if word in SWAPPED else []
+        if word.isdecimal():
+            afters = [str(int(word) + 1), f"({int(word) - 1})"]
+        elif kind == tokenize.NAME and begins:
+            afters.append(f"None and {word}")
+        for after in afters:
+            about = {"file": file, "name": name, "line": line.strip(), "before": word}
+            about = {**about, "after": after, "place": column - len(line) + len(line.lstrip())}
+            id = sha256(json.dumps(about).encode()).hexdigest()[:12]
+            yield {"id": id, **about, "start": above[row - 1] + column}
+        if kind not in (tokenize.NL, tokenize.COMMENT):
+            begins = kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
-def sample(root: Path) -> list[Mutant]:
+def sample(root: Path) -> Iterator[Mutant]:
     """The named mutants, and a sample of all others that depends on nothing but the code."""
-    named, found = [], dict[str, Mutant]()
-    for file, before, after in NAMED:
-        start = (root / file).read_bytes().find(before.encode())
-        assert start >= 0, f"{file} no longer has {before!r}: correct NAMED"
-        named.append(Mutant(file, "named", start, before, after))
-    for room in {room.partition("/")[0] for room in ROOMS}:
-        for path in (root / room).rglob("*.py"):
-            text, file = path.read_bytes(), path.relative_to(root)
-            found |= {each.id: each for each in mutants_of(file, "", ast.parse(text), text)}
-    return named + [found[id] for id in sorted(found)[:SAMPLE]]
+    files = (f for room in {r.split("/")[0] for r in ROOMS} for f in (root / room).rglob("*.py"))
+    texts = {str(file.relative_to(root)): file.read_text() for file in files}
+    for name, before, after, word in NAMED:
+        start = texts[file := f"memory_semantic/{name}"].index(before)
+        about = {"file": file, "name": word, "start": start, "before": before, "after": after}
+        yield {"id": before, **about}
+    left, every = SAMPLE, [each for about in texts.items() for each in mutants(*about)]
+    for mutant in sorted(every, key=lambda each: each["id"]):
+        with suppress(SyntaxError):  # some are no Python
+            compile(applied(mutant, texts[mutant["file"]]), mutant["file"], "exec")
+            yield mutant
+            left -= 1
+        if not left:
+            break
 
 
-def tests_for(mutant: Mutant) -> list[str]:
+def tests_for(tree: Path, mutant: Mutant) -> list[str]:
     """The test files of a mutant's room, first those that name it most."""
-    row = next(row for room, row in ROOMS.items() if mutant.file.startswith(room))
-    words = re.compile(rf"\b({mutant.name.rpartition('.')[2]}|{Path(mutant.file).stem})\b")
-    named = {
-        str(path.relative_to(TREE)): len(words.findall(path.read_text()))
-        for place in row.split()
-        for path in sorted((TREE / "tests" / place).rglob("test_*.py")) or [TREE / "tests" / place]
-    }
-    return sorted(named, key=lambda path: -named[path])
+    row = next(row for room, row in ROOMS.items() if mutant["file"].startswith(room))
+    word = re.compile(rf"\b({mutant['name']}|{Path(mutant['file']).stem})\b")
+    places = [tree / "tests" / place for place in row.split()]
+    tests = [f for place in places for f in sorted(place.rglob("test_*.py")) or [place]]
+    tests.sort(key=lambda file: -len(word.findall(file.read_text())))
+    return [str(file.relative_to(tree)) for file in tests]
 
 
-def tried(tree: Path, mutant: Mutant, seconds: float) -> dict[str, object]:
-    """What became of a mutant in this copy of the tree: killed, survived, or out of time."""
-    path = tree / PRODUCT / mutant.file
-    whole, end = path.read_bytes(), mutant.start + len(mutant.before.encode())
-    path.write_bytes(whole[: mutant.start] + mutant.after.encode() + whole[end:])
-    command = [sys.executable, "-m", "pytest", "-xq", "--tb=no", "-pno:cacheprovider"]
+def failing(tree: Path, tests: list[str], seconds: float) -> str:
+    """The first of the tests that fails there, of those that do not always; or nothing."""
+    options = ["-xq", "--tb=no", "-pno:cacheprovider", *(f"--deselect={each}" for each in broken)]
     environment = {**os.environ, "PYTHONPATH": str(tree / PRODUCT), "TMPDIR": str(tree.parent)}
-    started, verdict, killer = time.monotonic(), "survived", ""
-    tests = tests_for(mutant)
+    how = {"cwd": tree, "env": environment, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = subprocess.run(command, timeout=max(1, seconds), **how)
+    found = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    return (found or ["all"])[0] if done.returncode in (1, 2, 4) else ""
+
+
+def tried(tree: Path, mutant: Mutant, seconds: float) -> Mutant:
+    """What became of a mutant in this copy of the tree: killed, survived, or out of time."""
+    path, tests, end = (
+        tree / PRODUCT / mutant["file"],
+        tests_for(tree, mutant),
+        monotonic() + seconds,
+    )
+    text, verdict, by = path.read_text(), "survived", ""
     try:
-        for some in filter(None, (tests[:FIRST], tests[FIRST:])):
-            left = seconds - (time.monotonic() - started)
-            how = {"cwd": tree, "env": environment, "capture_output": True, "text": True}
-            done = subprocess.run([*command, *some], timeout=max(left, 1), **how)
-            if done.returncode:
-                found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-                verdict, killer = "killed", next(iter(found), "all")
-                break
+        for some in (tests[:3], tests[3:]):  # most of the others cannot see it
+            while some and verdict == "survived":
+                path.write_text(applied(mutant, text))
+                if not (by := failing(tree, some, end - monotonic())):
+                    break
+                path.write_text(text)
+                if by == "all" or not failing(tree, [by], 100):
+                    verdict = "killed"
+                else:  # without the mutant, too
+                    broken.append(by)
     except subprocess.TimeoutExpired:
         verdict = "out of time"
     finally:
-        path.write_bytes(whole)
-    line, took = whole[: mutant.start].count(b"\n") + 1, round(time.monotonic() - started)
-    told = {"id": mutant.id[:12], "verdict": verdict, "line": line, **mutant._asdict()}
-    return {**told, "by": killer, "seconds": took}
+        path.write_text(text)
+    return {**mutant, "verdict": verdict, "by": by, "seconds": round(monotonic() - end + seconds)}
 
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--room", default="", help="only files whose path begins so")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--room", default="", help="only files that begin so: memory_semantic/f")
     parser.add_argument("--seconds", type=float, default=300, help="for each mutant (300)")
     parser.add_argument("--compare", type=Path, metavar="OLD", help="say what was killed there")
     given = parser.parse_args()
-    old = given.compare.read_text().splitlines() if given.compare else []
-    before = {told["id"]: told["verdict"] for told in map(json.loads, old)}
+    old = map(json.loads, given.compare.read_text().splitlines() if given.compare else [])
+    killed = {told["id"] for told in old if told["verdict"] == "killed"}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         shutil.copytree(TREE, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache"))
         for mutant in sample(TREE / PRODUCT):
-            if mutant.file.startswith(given.room):
-                told = tried(tree, mutant, given.seconds)
-                print(json.dumps(told), flush=True)
-                if before.get(str(told["id"])) == "killed" != told["verdict"]:
-                    print("no longer killed:", told, file=sys.stderr)
+            if mutant["file"].startswith(given.room):
+                print(json.dumps(told := tried(tree, mutant, given.seconds)), flush=True)
+                if told["verdict"] != "killed" and told["id"] in killed:
+                    print("no longer killed:", told["id"], file=sys.stderr)
 
 
 if __name__ == "__main__":

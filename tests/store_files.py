@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory_semantic import Memory
+from memory_semantic import Memory, MemoryStorage, upkeep
 from memory_semantic.remembered import MEMORY_ID
 
 # What an agent's folder has, if nothing was interrupted.
@@ -44,6 +44,12 @@ if __name__ == "__main__":
     asyncio.run(main())
 """,
 )
+
+
+async def repair(storage: MemoryStorage) -> None:
+    """Repair it, as `doctor --repair` does."""
+    plan = await upkeep.repair(storage.place, storage.config)
+    await plan.run(lambda done, of: None)
 
 
 def bytes_of(folder: Path) -> bytes:

@@ -25,7 +25,7 @@ from memory_semantic.check import clean_text
 from memory_semantic.limits import LOCAL_MODEL
 from memory_semantic.plaintext import normal
 from plain_vectors import PlainVectors
-from store_files import cut, empty, remove
+from store_files import cut, empty, remove, repair
 
 VISIBLE = st.text(min_size=1, max_size=300).filter(
     lambda text: any(char.isprintable() and not char.isspace() for char in text)
@@ -300,20 +300,16 @@ class AnyOrder(RuleBasedStateMachine):
         harm=st.sampled_from([remove, empty, cut]),
         what=st.sampled_from(["manifest.json", "shard-*/segments/*/segment.json"]),
     )
-    def repair(self, harm: Callable[[Path], None], what: str) -> None:
+    def damage(self, harm: Callable[[Path], None], what: str) -> None:
         """A store that cannot be opened is refused, and a repair brings everything back."""
         done(self.files.close())
         [file] = self.files.folder.database.glob(what)
         harm(file)
         with pytest.raises(DamagedStoreError):
             done(self.files.get_recent())
-        done(self._repair())
+        done(repair(self.files))
         for aside in self.files.folder.damaged:  # which a person deletes
             shutil.rmtree(aside)
-
-    async def _repair(self) -> None:
-        repair = await upkeep.repair(self.files.place, self.files.config)
-        await repair.run(lambda done, of: None)
 
     @staticmethod
     def kept(storage: MemoryStorage) -> dict[str, dict[str, Any]]:

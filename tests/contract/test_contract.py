@@ -477,6 +477,8 @@ async def test_a_pin_stays_until_it_is_taken_off(make: MakeStorage, clock: Clock
 
 async def test_what_expires_holds_until_then(make: MakeStorage, clock: Clock) -> None:
     storage, other = make(embeddings=PlainVectors()), make("other", PlainVectors())
+    with pytest.raises(InputError, match="a time in the future"):
+        await storage.upsert(["x"], expires=clock.now)
     end = clock.now + timedelta(days=2)
     [stored] = await storage.upsert(["x"], expires=end)
     await storage.store("y")

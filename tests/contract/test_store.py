@@ -9,7 +9,6 @@ import pytest
 from conftest import Clock
 from dict_place import DictPlace, DictPoints
 from memory_semantic import MemoryStorage, StoreInfo
-from memory_semantic.files.folder import AgentFolder
 from memory_semantic.points import EmbeddingModel, Point
 from plain_vectors import PlainVectors
 
@@ -78,21 +77,5 @@ async def test_a_copy_that_is_restored_while_the_store_is_open_counts(
     await storage.store_many(["y", "z"])
     (root / "sam").rename(tmp_path / "away")
     (tmp_path / "copy").rename(root / "sam")
-    assert await storage.count() == 1
-    await storage.close()
-
-
-async def test_a_new_folder_that_is_deleted_before_its_first_text_is_made_again(
-    storage: MemoryStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = AgentFolder.make
-
-    def make_and_delete(folder: AgentFolder) -> None:
-        make(folder)
-        monkeypatch.setattr(AgentFolder, "make", make)
-        shutil.rmtree(root)
-
-    monkeypatch.setattr(AgentFolder, "make", make_and_delete)
-    await storage.store("x")
     assert await storage.count() == 1
     await storage.close()

@@ -20,9 +20,8 @@ from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.files import disk
 from memory_semantic.files.vectors import Vectors, add, path_of
 from memory_semantic.points import EmbeddingModel
-from plain_vectors import PlainVectors
 from processes import finish, start
-from store_files import OF_A_STORE, bytes_of, is_taken, traces
+from store_files import OF_A_STORE, is_taken, traces
 
 OTHERS = """
 gone, text = arguments
@@ -281,16 +280,3 @@ async def test_cancelled_all_are_gone_or_none(
         await forgetting
     assert await storage.count() == (1 if begun else 3)
     is_gone(storage, doomed if begun else [])
-
-
-def test_the_look_into_the_files_sees_what_is_there(root: Path) -> None:
-    """Else the tests here would show nothing."""
-    storage = MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors())
-    texts = [f"{number} are{' repeated words' * (1 + number * 220)}" for number in range(4)]
-    asyncio.run(storage.store_many([*texts, "Grüße aus Köln am Rhein"]))
-    folder = storage.folder.path
-    for memory in asyncio.run(storage.get_recent(100)):
-        by_id = memory.model_copy(update={"content": "?"})
-        by_text = memory.model_copy(update={"id": "mem-none", "content": memory.content[:16]})
-        assert traces(folder, [by_id]) and traces(folder, [by_text])
-        assert memory.key.bytes in bytes_of(folder)

@@ -228,19 +228,6 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
         assert "Ticket" not in recalled and "French" not in recalled
 
 
-async def test_notes_of_other_projects_alone_are_notes_and_come_once(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    other = {"project": "website", "project_id": "f00"}
-    await sam.store_many([("Delete the staging bucket each night.", None, other)])
-    talk = await converse(memory, "hello", "hello", "hello")
-    [recalled] = talk.recalled
-    assert recalled.startswith(f"<system-reminder>\n{NOTES}Of website:\n")
-    await pin(sam, RULES[:1])
-    [recalled] = (await converse(memory, "hello")).recalled
-    assert recalled.index(RULES[0]) < recalled.index(NOTES) < recalled.index("staging bucket")
-
-
 async def test_a_project_is_shown_beside_many_newer_notes_of_others(
     memory: dict[str, Any], sam: MemoryStorage, old: MemoryStorage
 ) -> None:
@@ -262,14 +249,6 @@ async def test_what_a_compaction_may_have_hidden_is_shown_again(
     assert len(talk.recalled) == 2 and talk.recalled[0] == talk.recalled[1]
     cleared = await converse(memory, *told, clear, "hello", "go on")
     assert cleared.recalled == talk.recalled[:1]
-
-
-async def test_an_id_without_its_text_shows_nothing(
-    memory: dict[str, Any], sam: MemoryStorage, old: MemoryStorage
-) -> None:
-    id = await old.store(DECISION)
-    talk = await converse(memory, f"It says: holds again: {id}", "hello")
-    assert DECISION in talk.recalled[0]
 
 
 async def test_a_sub_agent_gets_the_rules_and_nothing_else(

@@ -115,7 +115,7 @@ async def test_nobody_speaks_for_the_user(
     monkeypatch.setenv("AMPLIFIER_SESSION_ORIGIN", "recipe")
     await said(memory, RULE, turns=[[store(RULE)], [quoted]])
     kept = await sam.get_recent()
-    assert [(each.said_by, each.quote) for each in kept] == [("agent", "")] * 2
+    assert len(kept) == 2 and not any(each.quote or each.said_by == "user" for each in kept)
 
 
 async def test_what_recall_shows_is_nobodys_word_in_this_session(

@@ -48,12 +48,6 @@ async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str,
         assert ["memory:stored", "memory:searched"] in declared
 
 
-async def test_calls_of_one_turn_at_the_same_time(memory: dict[str, Any]) -> None:
-    calls = [{"tool": "memory_store", "arguments": {"content": f"fact {i}"}} for i in range(10)]
-    results, _ = await play([[*calls, SEARCH]], memory)
-    assert len(results) == 11 and all(result["success"] for result in results)
-
-
 @pytest.mark.parametrize("late", ["", "late"])
 async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
     memory: dict[str, Any], root: Path, late: str
