@@ -66,8 +66,8 @@ async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
     results, _ = await play([[STORE], [SEARCH]], {"storage_root": str(root)})
     for result in results:
         assert not result["success"]
-        assert "agent_identity" in result["error"]["message"]
-        assert "overrides:" in result["error"]["message"]
+        for line in ("agent_identity", "settings.yaml", "overrides:", "tool-memory-semantic:"):
+            assert line in result["error"]["message"]
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
 
 
