@@ -1,9 +1,7 @@
 """Changes the product in one small place at a time, and prints which changes no test notices.
 
-The sample is the same for as long as the code is. Each mutant is tried in a copy of the tree, by
-the tests of its room; those first that name what was changed. Each is printed as a line of JSON:
-
-    uv run tests/mutants.py > before.jsonl && uv run tests/mutants.py --compare before.jsonl
+The sample is the same for as long as the code is. Each is tried in a copy of the tree by the tests
+of its package, those first that name what was changed. `--compare OLD` tries what was killed there.
 """
 
 import argparse
@@ -18,26 +16,20 @@ import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
-from itertools import accumulate
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 TREE, PRODUCT, SAMPLE = Path(__file__).parents[1], "modules/tool-memory-semantic", 100
-# Which tests can see a change in which room; the first row that fits counts.
-ROOMS = {
-    "memory_semantic/files": "files contract command_line",
-    "memory_semantic/embeddings": "embeddings contract",
-    "memory_semantic/speaker.py": "session contract",
+TESTS = {  # which can see a change in which package
     "memory_semantic": "contract files embeddings session",
     "memory_server": "server contract",
     "memory_hooks": "session",
-    "memory_sharing": "session/test_sharing.py command_line/test_share.py server",
+    "memory_sharing": "session server command_line",
     "memory_mcp": "clients",
     "agent_memory": "command_line clients page",
 }
-# Boundaries that are easily forgotten, always tried, and a word of the tests for them.
-NAMED = [
+NAMED = [  # boundaries that are easily forgotten, always tried, with a word of the tests for them
     ("ranking.py", "< RECENCY_WINDOW", "<= RECENCY_WINDOW", "WEEK"),  # exactly seven days
     ("ranking.py", "min(max(similarity, 0.0), 1.0)", "max(similarity, 0.0)", "WEEK"),
     ("limits.py", "MAX_TAGS = 20", "MAX_TAGS = 21", "OF_A_TOOL"),
@@ -46,23 +38,16 @@ NAMED = [
 ]
 PAIRS = {"<": "<=", ">": ">=", "==": "!=", "and": "or", "min": "max", "True": "False"}
 SWAPPED = PAIRS | {b: a for a, b in PAIRS.items()} | {"not": "", "return": "return None and"}
-
-
+Mutant = dict[
+    str, Any
+]  # in the function `name` of a file, `before` becomes `after`, which makes `new`
 broken: list[str] = []  # tests that fail without any mutant
-Mutant = dict[str, Any]  # `before`, at `start` in the function `name` of a file, becomes `after`
-
-
-def applied(mutant: Mutant, text: str) -> str:
-    """The file with it."""
-    end = mutant["start"] + len(mutant["before"])
-    return text[: mutant["start"]] + mutant["after"] + text[end:]
 
 
 def mutants(file: str, text: str) -> Iterator[Mutant]:
     """All of a file: operators and numbers changed, what is returned dropped, calls not made."""
     name, last, begins, lines = "", "", True, text.splitlines(True)
-    above = [0, *accumulate(map(len, lines))]
-    for kind, word, (row, column), _, line in tokenize.generate_tokens(iter(lines).__next__):
+    for kind, word, (row, at), (_, end), line in tokenize.generate_tokens(iter(lines).__next__):
         name, last = (word if last in ("def", "class") else name), word
         afters = [SWAPPED[word]] if word in SWAPPED else []
         if word.isdecimal():
@@ -71,47 +56,38 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
             afters.append(f"None and {word}")
         for after in afters:
             about = {"file": file, "name": name, "line": line.strip(), "before": word}
-            about = {**about, "after": after, "place": column - len(line) + len(line.lstrip())}
+            about = {**about, "after": after, "place": at - len(line) + len(line.lstrip())}
             id = sha256(json.dumps(about).encode()).hexdigest()[:12]
-            yield {"id": id, **about, "start": above[row - 1] + column}
+            changed = line[:at] + after + line[end:]
+            new = "".join([*lines[: row - 1], changed, *lines[row:]])
+            yield {"id": id, **about, "row": row, "new": new}
         if kind not in (tokenize.NL, tokenize.COMMENT):
             begins = kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 def sample(root: Path) -> Iterator[Mutant]:
     """The named mutants, and a sample of all others that depends on nothing but the code."""
-    files = (f for room in {r.split("/")[0] for r in ROOMS} for f in (root / room).rglob("*.py"))
-    texts = {str(file.relative_to(root)): file.read_text() for file in files}
     for name, before, after, word in NAMED:
-        start = texts[file := f"memory_semantic/{name}"].index(before)
-        about = {"file": file, "name": word, "start": start, "before": before, "after": after}
-        yield {"id": before, **about}
-    left, every = SAMPLE, [each for about in texts.items() for each in mutants(*about)]
+        text = (root / (file := f"memory_semantic/{name}")).read_text()
+        assert before in text, f"{file} no longer has {before!r}: correct NAMED"
+        yield {"id": before, "file": file, "name": word, "new": text.replace(before, after, 1)}
+    files = [file for package in TESTS for file in (root / package).rglob("*.py")]
+    every = [m for f in files for m in mutants(str(f.relative_to(root)), f.read_text())]
+    left = SAMPLE
     for mutant in sorted(every, key=lambda each: each["id"]):
         with suppress(SyntaxError):  # some are no Python
-            compile(applied(mutant, texts[mutant["file"]]), mutant["file"], "exec")
+            compile(mutant["new"], mutant["file"], "exec")
             yield mutant
-            left -= 1
-        if not left:
-            break
-
-
-def tests_for(tree: Path, mutant: Mutant) -> list[str]:
-    """The test files of a mutant's room, first those that name it most."""
-    row = next(row for room, row in ROOMS.items() if mutant["file"].startswith(room))
-    word = re.compile(rf"\b({mutant['name']}|{Path(mutant['file']).stem})\b")
-    places = [tree / "tests" / place for place in row.split()]
-    tests = [f for place in places for f in sorted(place.rglob("test_*.py")) or [place]]
-    tests.sort(key=lambda file: -len(word.findall(file.read_text())))
-    return [str(file.relative_to(tree)) for file in tests]
+            if not (left := left - 1):
+                return
 
 
 def failing(tree: Path, tests: list[str], seconds: float) -> str:
     """The first of the tests that fails there, of those that do not always; or nothing."""
-    options = ["-xq", "--tb=no", "-pno:cacheprovider", *(f"--deselect={each}" for each in broken)]
+    command = [sys.executable, "-m", "pytest", "-xq", "--tb=no", "-pno:cacheprovider", *tests]
+    command += [f"--deselect={each}" for each in broken]
     environment = {**os.environ, "PYTHONPATH": str(tree / PRODUCT), "TMPDIR": str(tree.parent)}
     how = {"cwd": tree, "env": environment, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-m", "pytest", *options, *tests]
     done = subprocess.run(command, timeout=max(1, seconds), **how)
     found = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     return (found or ["all"])[0] if done.returncode in (1, 2, 4) else ""
@@ -119,36 +95,33 @@ def failing(tree: Path, tests: list[str], seconds: float) -> str:
 
 def tried(tree: Path, mutant: Mutant, seconds: float) -> Mutant:
     """What became of a mutant in this copy of the tree: killed, survived, or out of time."""
-    path, tests, end = (
-        tree / PRODUCT / mutant["file"],
-        tests_for(tree, mutant),
-        monotonic() + seconds,
-    )
-    text, verdict, by = path.read_text(), "survived", ""
-    try:
-        for some in (tests[:3], tests[3:]):  # most of the others cannot see it
-            while some and verdict == "survived":
-                path.write_text(applied(mutant, text))
-                if not (by := failing(tree, some, end - monotonic())):
-                    break
-                path.write_text(text)
-                if by == "all" or not failing(tree, [by], 100):
-                    verdict = "killed"
-                else:  # without the mutant, too
-                    broken.append(by)
-    except subprocess.TimeoutExpired:
-        verdict = "out of time"
-    finally:
-        path.write_text(text)
+    word = re.compile(rf"\b({mutant['name']}|{Path(mutant['file']).stem})\b")
+    folders = TESTS[mutant["file"].partition("/")[0]].split()
+    files = [file for name in folders for file in (tree / "tests" / name).rglob("test_*.py")]
+    tests = sorted(map(str, files), key=lambda file: -len(word.findall(Path(file).read_text())))
+    path, end, verdict, by = tree / PRODUCT / mutant["file"], monotonic() + seconds, "survived", ""
+    old, new, todo = path.read_text(), mutant.pop("new"), [tests[:3], tests[3:]]
+    with suppress(subprocess.TimeoutExpired):
+        while any(todo) and verdict != "killed":  # of the later ones, most cannot see it
+            path.write_text(new)
+            verdict, by = "out of time", failing(tree, todo[0], end - monotonic())
+            path.write_text(old)
+            if not by:
+                verdict, todo = "survived", todo[1:]
+            elif by == "all" or not failing(tree, [by], 100):
+                verdict = "killed"
+            else:
+                broken.append(by)
+    path.write_text(old)
     return {**mutant, "verdict": verdict, "by": by, "seconds": round(monotonic() - end + seconds)}
 
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--room", default="", help="only files that begin so: memory_semantic/f")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="files that begin so: memory_semantic/files")
     parser.add_argument("--seconds", type=float, default=300, help="for each mutant (300)")
-    parser.add_argument("--compare", type=Path, metavar="OLD", help="say what was killed there")
+    parser.add_argument("--compare", type=Path, metavar="OLD", help="what was printed before")
     given = parser.parse_args()
     old = map(json.loads, given.compare.read_text().splitlines() if given.compare else [])
     killed = {told["id"] for told in old if told["verdict"] == "killed"}
@@ -156,10 +129,9 @@ def main() -> None:
         tree = Path(folder, "tree")
         shutil.copytree(TREE, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache"))
         for mutant in sample(TREE / PRODUCT):
-            if mutant["file"].startswith(given.room):
-                print(json.dumps(told := tried(tree, mutant, given.seconds)), flush=True)
-                if told["verdict"] != "killed" and told["id"] in killed:
-                    print("no longer killed:", told["id"], file=sys.stderr)
+            wanted = mutant["id"] in killed or not given.compare
+            if wanted and mutant["file"].startswith(given.only):
+                print(json.dumps(tried(tree, mutant, given.seconds)), flush=True)
 
 
 if __name__ == "__main__":

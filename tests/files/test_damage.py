@@ -152,7 +152,8 @@ def answer_of_a_child(storage: MemoryStorage) -> str:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "harm", [remove, empty, cut, pytest.param(overwrite, marks=pytest.mark.slow)]
+    "harm",
+    [remove, cut, *(pytest.param(each, marks=pytest.mark.slow) for each in (empty, overwrite))],
 )
 def test_every_file_of_a_store_in_turn(
     make_storage: MakeStorage, root: Path, tmp_path: Path, harm: Callable[[Path], None]
