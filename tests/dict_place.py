@@ -3,17 +3,18 @@ memories are compared with a question, by the formula of `ranking`. What others 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
-import numpy as np
+import pytest
+from memory_semantic import Memory, ranking
 from memory_semantic.embeddings.generator import EmbeddingGenerator
 from memory_semantic.errors import ReplacedStoreError
 from memory_semantic.limits import HERE
 from memory_semantic.place import Place
 from memory_semantic.points import Condition, Point, Question, StoreInfo, admits
-from memory_semantic.ranking import indexed
 from memory_semantic.store import Store
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class DictPoints:
 
     def upsert(self, points: Sequence[Point]) -> None:
         for point in points:
-            words = indexed(point.payload["content"]) if self.present.words else None
+            words = ranking.indexed(point.payload["content"]) if self.present.words else None
             vector = point.vector or self.points[point.key].vector
             self.points[point.key] = point._replace(vector=vector, words=words, changed=None)
 
@@ -85,16 +86,29 @@ class DictPoints:
         return [_read(self.points[key], vectors) for key in keys if key in self.points]
 
     def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:
-        answers = []
-        for question in asked:
-            scored = [
-                _read(point)._replace(score=score)
-                for point in self._those(question.where)
-                if (score := self._score(point, question)) is not None
-            ]
-            scored.sort(key=lambda point: point.score or 0, reverse=True)
-            answers.append(scored[:limit])
-        return answers
+        having = Counter(word for point in self.points.values() for word in point.words or ())
+        with_words = sum(bool(point.words) for point in self.points.values())
+
+        def rarity(word: int) -> float:
+            return math.log(1 + (with_words - having[word] + 0.5) / (having[word] + 0.5))
+
+        def score(point: Point, question: Question) -> float | None:
+            shared = sorted(set(point.words or ()) & set(question.words))
+            rarities = sum(map(rarity, shared))
+            if not question.vector:
+                return rarities if shared else None
+            cosine = ranking.cosine(point.vector, question.vector)
+            if not (question.words and question.rarity):
+                return cosine
+            overlap = rarities / question.rarity
+            return (cosine + question.weight * overlap**2) / (1 + question.weight)
+
+        def answer(question: Question) -> list[Point]:
+            scored = [(score(point, question), point) for point in self._those(question.where)]
+            found = [_read(p)._replace(score=each) for each, p in scored if each is not None]
+            return sorted(found, key=lambda point: point.score or 0, reverse=True)[:limit]
+
+        return list(map(answer, asked))
 
     def page(
         self,
@@ -123,22 +137,14 @@ class DictPoints:
     def _those(self, where: Sequence[Condition]) -> list[Point]:
         return [point for point in self.points.values() if admits(where, point.payload)]
 
-    def _score(self, point: Point, question: Question) -> float | None:
-        shared = set(indexed(point.payload["content"])) & set(question.words)
-        rarities = sum(map(self._rarity, sorted(shared)))
-        if not question.vector:
-            return rarities if shared else None
-        a, b = np.array(point.vector), np.array(question.vector)
-        cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-        if not (question.words and question.rarity):
-            return cosine
-        overlap = rarities / question.rarity
-        return (cosine + question.weight * overlap**2) / (1 + question.weight)
 
-    def _rarity(self, word: int) -> float:
-        texts = [set(indexed(point.payload["content"])) for point in self.points.values()]
-        having, with_words = sum(word in text for text in texts), sum(map(bool, texts))
-        return math.log(1 + (with_words - having + 0.5) / (having + 0.5))
+def agree(found: Sequence[Memory], expected: Sequence[Memory], within: float) -> None:
+    """Assert that two searches found the same, whatever the order of what scores the same."""
+    assert [m.score for m in found] == pytest.approx([m.score for m in expected], abs=within)
+    scores = {memory.content: memory.score for memory in expected}
+    for memory in found:
+        score = scores.get(memory.content, memory.score)
+        assert memory.score == pytest.approx(score, abs=within), memory.content
 
 
 def _read(point: Point, vectors: bool = False) -> Point:

@@ -1,5 +1,6 @@
 """Reading, copying and damaging the files of a store."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory_semantic import Memory
+from memory_semantic import Memory, MemoryStorage, upkeep
 from memory_semantic.remembered import MEMORY_ID
 
 # What an agent's folder has, if nothing was interrupted.
@@ -45,6 +46,12 @@ if __name__ == "__main__":
 )
 
 
+async def repair(storage: MemoryStorage) -> None:
+    """Repair it, as `doctor --repair` does."""
+    plan = await upkeep.repair(storage.place, storage.config)
+    await plan.run(lambda done, of: None)
+
+
 def bytes_of(folder: Path) -> bytes:
     """The contents of all files below `folder`."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -69,6 +76,16 @@ def traces(folder: Path, forgotten: Sequence[Memory]) -> list[Path]:
 def copy_sparse(source: Path, target: Path) -> None:
     """The engine's files are mostly holes; copying those as zeros takes a hundred times longer."""
     subprocess.run(["cp", "-a", "--sparse=always", source, target], check=True)
+
+
+def is_taken(file: Path) -> bool:
+    """Whether a process holds a lock on it: on `lock` who is in the store, on `queue` who waits."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def remove(path: Path) -> None:

@@ -109,13 +109,6 @@ def test_masking_twice_changes_nothing_more_and_makes_no_text_longer() -> None:
         assert len(masked) <= len(whole) and mask(masked) == (masked, 0)
 
 
-def test_a_key_that_is_cut_off_is_masked_before_a_whole_one() -> None:
-    lines = "\n".join(chars(64) for _ in range(3))
-    begin, end = (f"-----{which} RSA PRIVATE KEY-----" for which in ("BEGIN", "END"))
-    masked = mask(f"one: {begin}\n{lines}\n\ntwo: {begin}\n{lines}\n{end} and more")
-    assert masked == ("one: (masked private key)\n\ntwo: (masked private key) and more", 2)
-
-
 async def test_a_text_that_is_as_long_as_possible(
     tools: Tools, storage: MemoryStorage, command: Command, tmp_path: Path
 ) -> None:
@@ -170,7 +163,6 @@ async def test_there_is_no_way_into_a_store_around_the_mask(
     await storage.store("A text.", metadata={"db password": "hunter22", "project": "shop"})
     memory = Memory.model_validate({**said, "agent_id": "eva", "content": f"It is {KEY}"})
     await make_storage("eva").restore([memory])
-    await storage.close()
     on_disk = bytes_of(root)
     assert KEY[8:].encode() not in on_disk and b"akia" not in on_disk.lower()
     [newest, older] = await storage.get_recent()
@@ -208,16 +200,13 @@ def half(case: Case) -> str:
     return (text.partition("¤")[0] + secret[: max(4, min(40, len(secret) // 2))])[-60:]
 
 
-HALVES = map(half, {**PREFIXED, **COMMON}.values())
-
-
-@pytest.mark.parametrize("beginning", [*BEGINNINGS, *HALVES], ids=ascii)
-def test_no_text_takes_long(beginning: str) -> None:
+@pytest.mark.parametrize("further", [None, "a", "a1-", "a1_.", "A1/"])
+def test_no_text_takes_long(further: str | None) -> None:
     """A pattern that looks for its end from each beginning would hold up the whole process: 10,000
     characters take about 10 ms, and 35 ms at worst; the bound is only for what makes it seconds.
     """
-    for further in (beginning, "a", "a1-", "a1_.", "A1/"):
-        text = (beginning + further * 10_000)[:10_000]
+    for beginning in (*BEGINNINGS, *map(half, {**PREFIXED, **COMMON}.values())):
+        text = (beginning + (further or beginning) * 10_000)[:10_000]
         started = time.process_time()
         mask(text)
-        assert time.process_time() - started < 0.5
+        assert time.process_time() - started < 0.5, beginning

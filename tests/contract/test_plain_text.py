@@ -9,8 +9,7 @@ import pytest
 from command import Command
 from conftest import MakeStorage, MakeTools, Tools
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage
-from memory_semantic.merging import merge
+from memory_semantic import MemoryStorage
 from memory_semantic.plaintext import normal, plain
 
 
@@ -33,18 +32,6 @@ async def test_tag_characters_are_not_stored(
     assert (memory["content"], memory["tags"]) == ("Tea at four.", ["drinks"])
     assert [request["input"] for request in server.requests] == [["Tea at four."], ["tea"]]
     assert "empty" in await tools.refused("memory_store", content=HIDDEN)
-
-
-async def test_tag_characters_that_another_program_stored_do_not_reach_the_model(
-    make_storage: MakeStorage, tools: Tools
-) -> None:
-    storage = make_storage()
-    await storage.store("Coffee at ten.")
-    [vector] = await storage.generator(None).generate_batch(["Tea at four."])
-    memory = Memory(agent_id="sam", content=f"Tea{HIDDEN} at four.", embedding=vector)
-    await storage.run(lambda store: store.put([memory], merge), [])
-    found = await tools.call("memory_search", query="tea", limit=1)
-    assert found["memories"][0]["content"] == "Tea at four."
 
 
 def test_flags_are_what_tags_are_for() -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
-import numpy as np
 import pytest
 from command import Command
 from conftest import Clock, MakeStorage
@@ -40,21 +40,34 @@ def test_memories_younger_than_seven_days_are_boosted_by_20_percent(
     assert score(similarity, NOW - age, NOW) == pytest.approx(expected)
 
 
-def memory(content: str, similarity: float, age: timedelta) -> Memory:
-    return Memory(agent_id="sam", content=content, timestamp=NOW - age, score=similarity)
-
-
-def test_rank_scores_every_memory_and_gives_the_best_first() -> None:
-    old, recent = memory("old", 0.55, 2 * WEEK), memory("recent", 0.5, WEEK / 2)
-    best = ranking.rank([old, memory("far", -0.2, WEEK / 2), recent], NOW, limit=2)
-    assert [each.content for each in best] == ["recent", "old"]
-    assert [each.score for each in best] == [pytest.approx(0.6), pytest.approx(0.55)]
-
-
 def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
-    alike = [memory(f"memory {i}", -0.5, WEEK * (i // 3)) for i in range(9)]
+    alike = [
+        Memory(agent_id="sam", content=f"{i}", timestamp=NOW - WEEK * (i // 3), score=-0.5)
+        for i in range(9)
+    ]
     ranked = ranking.rank(reversed(alike), NOW, limit=9)
     assert ranked == sorted(alike, key=lambda each: (-each.timestamp.timestamp(), each.id))
+    assert {each.score for each in ranked} == {0}
+
+
+@pytest.mark.parametrize("weight", [0, 0.5, 1])
+async def test_the_similarity_is_what_the_formula_says(root: Path, weight: float) -> None:
+    config = {"storage_root": str(root), "lexical_weight": weight}
+    storage, texts = MemoryStorage("sam", config, embeddings=PlainVectors()), ["red fox", "dog"]
+    await storage.store_many(texts)
+
+    def rarity(having: int) -> float:
+        return math.log(1 + (2 - having + 0.5) / (having + 0.5))
+
+    # "red" is one piece, and "wolf" are three, which no memory has.
+    overlap = rarity(1) / (rarity(1) + 3 * rarity(0))
+    asked, *vectors = await PlainVectors().generate_batch(["red wolf", *texts])
+    cosines = [ranking.cosine(asked, vector) for vector in vectors]
+    shared = [overlap, 0.0]
+    found = {memory.content: memory.similarity for memory in await storage.search("red wolf")}
+    for text, cosine, each in zip(texts, cosines, shared, strict=True):
+        similarity = (cosine + weight * each**2) / (1 + weight)
+        assert found[text] == pytest.approx(max(0, similarity), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +88,6 @@ def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
 )
 def test_a_question_shares_pieces_with_a_memory(stored: str, question: str) -> None:
     assert set(ranking.indexed(stored)) & set(ranking.indexed(question))
-
-
-@pytest.mark.parametrize("text", ["Cafe\u0301 naïve PG_POOL_MAX 7", "데이터를 S3로 옮겼다", ""])
-def test_pieces_are_sorted_numbers_of_32_bits(text: str) -> None:
-    pieces = ranking.indexed(text)
-    assert pieces == sorted(set(pieces))
-    assert all(0 <= piece < 2**32 for piece in pieces)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +134,6 @@ async def test_a_word_is_found_in_a_compound_and_with_a_typing_error_and_a_name_
 )
 def test_common_words_are_left_out_of_what_is_embedded(question: str, embedded: str) -> None:
     assert ranking.without_common(question, set(ranking.indexed("what does Caroline"))) == embedded
-
-
-def test_a_word_in_a_third_of_the_memories_is_common_except_in_a_small_store() -> None:
-    def rarity(having: int, memories: int) -> float:
-        return float(np.log(1 + (memories - having + 0.5) / (having + 0.5)))
-
-    assert ranking.common([1, 2], [rarity(10, 30), rarity(9, 30)], 30) == {1}
-    assert ranking.common([1], [0.1], ranking.COMMON_FROM - 1) == set()
-    assert rarity(0, 30) == pytest.approx(ranking.rarity_of_unknown(30))
 
 
 def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> None:

@@ -1,16 +1,14 @@
 """What a store promises whatever happens to what it is built on."""
 
-import asyncio
 import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage
+from conftest import Clock
 from dict_place import DictPlace, DictPoints
-from memory_semantic import MemoryStorage, StorageError, StoreInfo
-from memory_semantic.files.folder import AgentFolder
+from memory_semantic import MemoryStorage, StoreInfo
 from memory_semantic.points import EmbeddingModel, Point
 from plain_vectors import PlainVectors
 
@@ -69,17 +67,6 @@ async def test_what_holds_is_as_similar_as_what_it_replaced(careless: MemoryStor
     assert found.id == new.id and found.similarity == pytest.approx(1)
 
 
-async def test_a_link_to_a_root_leads_to_the_same_door(
-    make_storage: MakeStorage, root: Path, tmp_path: Path
-) -> None:
-    storage = make_storage()
-    await storage.store("x")
-    (tmp_path / "link").symlink_to(root)
-    linked = make_storage(storage_root=str(tmp_path / "link"), lock_timeout=1)
-    with pytest.raises(StorageError, match="another one on it"):  # it would wait for itself
-        await storage.run(lambda _: asyncio.run(linked.count()), 0)
-
-
 async def test_a_copy_that_is_restored_while_the_store_is_open_counts(
     storage: MemoryStorage, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,21 +77,5 @@ async def test_a_copy_that_is_restored_while_the_store_is_open_counts(
     await storage.store_many(["y", "z"])
     (root / "sam").rename(tmp_path / "away")
     (tmp_path / "copy").rename(root / "sam")
-    assert await storage.count() == 1
-    await storage.close()
-
-
-async def test_a_new_folder_that_is_deleted_before_its_first_text_is_made_again(
-    storage: MemoryStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = AgentFolder.make
-
-    def make_and_delete(folder: AgentFolder) -> None:
-        make(folder)
-        monkeypatch.setattr(AgentFolder, "make", make)
-        shutil.rmtree(root)
-
-    monkeypatch.setattr(AgentFolder, "make", make_and_delete)
-    await storage.store("x")
     assert await storage.count() == 1
     await storage.close()

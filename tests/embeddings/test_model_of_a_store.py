@@ -135,20 +135,6 @@ print(model.embed({text!r})[0].tolist())
     assert eval(library.stdout) == pytest.approx(static.embed([text])[0], abs=1e-6)
 
 
-def test_a_first_question_imports_nothing_for_other_models(root: Path) -> None:
-    script = f"""
-import asyncio, sys
-from memory_semantic import EmbeddingGenerator, MemoryStorage
-storage = MemoryStorage("sam", {{"storage_root": {str(root)!r}, "embedding_model": "local"}})
-asyncio.run(storage.store("We chose PostgreSQL."))
-assert asyncio.run(storage.search("Which database?"))
-EmbeddingGenerator("org/model", base_url="http://localhost:1/v1")
-heavy = ("wordllama", "memory_models", "fastembed", "onnxruntime")
-print([name for name in heavy if name in sys.modules])
-"""
-    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
-
-
 async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -> None:
     generator = EmbeddingGenerator("local")
     assert generator.dimensions == 640 and await generator.load()

@@ -23,9 +23,7 @@ import yaml
 from command import Command
 from conftest import MakeStorage
 from embeddings_server import Answer, EmbeddingsServer, error, vector_of
-from memory_models import PACKAGE, catalogue
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
-from memory_semantic.limits import MULTILINGUAL
 from scripted import REPOSITORY
 
 KEY = "sk-very-secret"
@@ -435,12 +433,3 @@ async def test_the_block_to_paste_works(make_storage: MakeStorage, name: str) ->
         assert (await storage.search("We chose PostgreSQL."))[0].content == "We chose PostgreSQL."
         assert {request["model"] for request in program.requests} == {config["embedding_model"]}
         assert set(program.keys) == {"Bearer none"}
-
-
-def test_what_the_page_says_about_this_machine_is_true() -> None:
-    assert f"| `{MULTILINGUAL}` | `multilingual` |" in PAGE
-    for said in (f'"{PACKAGE}"', "`~/.amplifier/models`", "`FASTEMBED_CACHE_PATH`"):
-        assert said in PAGE
-    assert f"mean of {len(catalogue.SAMPLE)} texts" in PAGE
-    project = (REPOSITORY / "modules/tool-memory-semantic/pyproject.toml").read_text()
-    assert f'fastembed = ["{PACKAGE}"]' in project

@@ -1,18 +1,16 @@
-"""The door: the calls of a process on one store line up, and processes take turns."""
+"""The calls of a process on one store line up, and processes take turns."""
 
 import asyncio
 import fcntl
 import gc
 import os
 import signal
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from itertools import chain
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,82 +19,60 @@ import hypothesis
 import processes
 import pytest
 from conftest import MakeStorage
-from counting import Counting, CountingDoor
 from hypothesis import example, given
 from hypothesis import strategies as st
-from memory_semantic import StorageError
-from memory_semantic.files import door as door_module
-from memory_semantic.files.door import NAMES, Lock, door_of, take_lock
+from memory_semantic import MemoryStorage, StorageError
+from plain_vectors import PlainVectors
+from store_files import is_taken
 
-SCRIPT = f"""
-sys.path.insert(0, {str(Path(processes.__file__).parent)!r})
-import pathlib, threading, time, warnings
+pytestmark = pytest.mark.lingers
+
+LINGERS = "memory_semantic.files.door.LINGER_SECONDS"
+FORKING = """
+import threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: they are tested here
-from memory_semantic.files import door as door_module
-from memory_semantic.files.door import take_lock
-from counting import Counting, CountingDoor
-folder = pathlib.Path(root)
-door = CountingDoor(folder)
-async def burst():
-    for _ in range(3):
-        await door.run(Counting.add, 5)
 """
-
+COUNT = "print(asyncio.run(storage().count()))"
 HOLD = """
-with take_lock(folder, time.monotonic() + 5):
+def hold(_):
     print("held", flush=True)
     sys.stdin.readline()
+asyncio.run(storage().run(hold, None))
 """
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-def no_worker_is_left() -> None:
+def storage(root: Path) -> Iterator[MemoryStorage]:
+    """The store of `sam`, with one memory. It takes calls of any work, which it need not embed."""
+    storage = MemoryStorage("sam", {"storage_root": str(root)}, embeddings=PlainVectors())
+    asyncio.run(storage.store("x"))
+    asyncio.run(storage.close())
+    yield storage
+    asyncio.run(storage.close())
     for thread in threading.enumerate():
         if thread.name == "agent-memory":  # it may be about to end
             thread.join()
 
 
 @pytest.fixture
-def door(folder: Path) -> Iterator[CountingDoor]:
-    Counting.entered, Counting.closed, Counting.is_valid = 0, 0, True
-    door = CountingDoor(folder)
-    yield door
-    door.close()
-    assert Counting.entered == Counting.closed
-    no_worker_is_left()
+def database(root: Path) -> Path:
+    return root / "sam/qdrant.db"
 
 
-def start(folder: Path, script: str) -> "subprocess.Popen[str]":
-    return processes.start(folder, SCRIPT + script)
+def is_open(database: Path) -> bool:
+    return is_taken(database / "lock")
 
 
-def run(folder: Path, script: str) -> str:
-    return processes.finish(start(folder, script))
+def somebody_waits(database: Path) -> bool:
+    return is_taken(database / "queue")
 
 
-def take(folder: Path, seconds: float = 5) -> Lock:
-    return take_lock(folder, time.monotonic() + seconds)
-
-
-def is_taken(file: Path) -> bool:
-    with file.open() as opened:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def is_free(folder: Path) -> bool:
-    return not is_taken(folder / "lock")
-
-
-def somebody_waits(folder: Path) -> bool:
-    return is_taken(folder / "queue")
+@contextmanager
+def held(database: Path) -> Iterator[None]:
+    """Somebody else works on the store."""
+    with (database / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -104,325 +80,276 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
+def with_patience(storage: MemoryStorage, seconds: float) -> MemoryStorage:
+    """The same store, for a session that waits so long for others."""
+    settings = {**storage.config.model_dump(), "lock_timeout": seconds}
+    return MemoryStorage("sam", settings, embeddings=PlainVectors())
+
+
+def count(storage: MemoryStorage) -> int:
+    return asyncio.run(storage.count())
+
+
 # The line
 
-
-def fail(opened: Counting) -> int:
-    raise KeyError(opened.add())
-
-
-def replace(opened: Counting) -> int:
-    Counting.is_valid = False
-    return opened.add()
-
-
 TAKEN, FREED, PAUSE = "others take it", "others let it go", "a moment passes"
+WORKS, FAILS = False, True
 STEPS = st.one_of(
-    st.tuples(st.sampled_from([Counting.add, fail, replace]), st.sampled_from([0, 0.2, 30])),
+    st.tuples(st.sampled_from([WORKS, FAILS]), st.sampled_from([0.1, 0.2, 30])),
     st.integers(0, 9),  # cancels the call of this number, if it was made
     st.sampled_from([TAKEN, FREED, PAUSE]),
 )
 
 
-async def play(door: CountingDoor, folder: Path, steps: list[Any]) -> list[Any]:
-    """What each call returns or raises, in their order."""
-    calls: list[asyncio.Task[int]] = []
-    with ExitStack() as held:
+async def play(storage: MemoryStorage, database: Path, steps: list[Any]) -> tuple[Any, list[int]]:
+    """What each call returns or raises, and the numbers of those that ran, in this order."""
+    calls, ran = list[asyncio.Task[Any]](), list[int]()
+
+    def work(number: int, fails: bool, _: object) -> int:
+        ran.append(number)
+        if fails:
+            raise KeyError(number)
+        return number
+
+    with ExitStack() as others:
         for step in steps:
             if isinstance(step, tuple):
-                calls.append(asyncio.create_task(door.run(*step)))
+                fails, seconds = step
+                new = partial(work, len(calls), fails)
+                calls.append(asyncio.create_task(with_patience(storage, seconds).run(new, None)))
             elif isinstance(step, int) and step < len(calls):
                 calls[step].cancel()
                 await asyncio.wait([calls[step]])  # and that is at once
             elif step == TAKEN:
-                held.close()
-                held.enter_context(await asyncio.to_thread(take, folder))
+                others.close()
+                await storage.close()
+                others.enter_context(held(database))
             elif step == FREED:
-                held.close()
+                others.close()
             elif step == PAUSE:
                 await asyncio.sleep(0.12)
             await asyncio.sleep(0)
-    return await asyncio.gather(*calls, return_exceptions=True)
+    return await asyncio.gather(*calls, return_exceptions=True), ran
 
 
-@hypothesis.settings(max_examples=40, deadline=None)
-@given(st.lists(STEPS, max_size=20), st.sampled_from([0, 30]))
-@example([TAKEN, (Counting.add, 0.2), PAUSE, (Counting.add, 30), *[PAUSE] * 3], 0)
-@example([TAKEN, (Counting.add, 0.2), PAUSE, (Counting.add, 0.2), *[PAUSE] * 3], 0)
-@example([TAKEN, (Counting.add, 30), PAUSE, 0, (Counting.add, 30), PAUSE], 0)
-def test_each_call_runs_once_in_its_order_or_not_at_all(steps: list[Any], linger: float) -> None:
-    Counting.entered, Counting.closed, Counting.is_valid = 0, 0, True
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(door_module, "LINGER_SECONDS", linger)
-        folder = Path(name)
-        door = CountingDoor(folder)
-        outcomes = asyncio.run(play(door, folder, steps))
-        door.close()
-        count = int((folder / "count").read_text()) if (folder / "count").exists() else 0
-    served, cancelled = [], 0
-    for (_, patience), outcome in zip(
-        (step for step in steps if isinstance(step, tuple)), outcomes, strict=True
-    ):
-        if isinstance(outcome, asyncio.CancelledError):
-            cancelled += 1
-        elif isinstance(outcome, StorageError):
-            assert patience < 30 and f"for {patience} seconds" in str(outcome)
-        else:
-            served.append(outcome.args[0] if isinstance(outcome, KeyError) else outcome)
-    assert served == sorted(set(served))
-    assert len(served) <= count <= len(served) + cancelled
-    assert cancelled <= sum(isinstance(step, int) for step in steps)
-    assert Counting.entered == Counting.closed
-    no_worker_is_left()
-
-
-@pytest.mark.parametrize(
-    ("works", "times"),
-    [
-        ([Counting.add] * 10, 1),
-        ([*[Counting.add] * 4, fail, *[Counting.add] * 5], 2),
-        ([replace, Counting.add], 2),
-    ],
-)
-async def test_calls_that_wait_find_it_open_until_one_fails_or_replaces_the_store(
-    door: CountingDoor,
-    folder: Path,
-    works: list[Callable[[Counting], int]],
-    times: int,
+def test_each_call_runs_once_in_its_order_or_not_at_all(
+    storage: MemoryStorage, database: Path
 ) -> None:
-    with take(folder):
-        calls = [asyncio.create_task(door.run(work, 5)) for work in works]
-        await until(lambda: somebody_waits(folder))
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    failed = [error.args[0] if isinstance(error, KeyError) else error for error in results]
-    assert failed == list(range(1, len(works) + 1))
-    assert Counting.entered == times
+    @hypothesis.settings(max_examples=30, deadline=None)
+    @given(st.lists(STEPS, max_size=20), st.sampled_from([0, 30]))
+    @example([PAUSE, TAKEN, (WORKS, 0.2), PAUSE, (WORKS, 30), *[PAUSE] * 3], 0)
+    @example([TAKEN, (WORKS, 0.2), PAUSE, (WORKS, 0.2), *[PAUSE] * 3], 0)
+    @example([TAKEN, (WORKS, 30), PAUSE, 0, (WORKS, 30), PAUSE], 0)
+    def check(steps: list[Any], linger: float) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LINGERS, linger)
+            outcomes, ran = asyncio.run(play(storage, database, steps))
+            asyncio.run(storage.close())
+        assert ran == sorted(set(ran)) and not is_open(database)
+        calls = [step for step in steps if isinstance(step, tuple)]
+        for number, ((_, seconds), outcome) in enumerate(zip(calls, outcomes, strict=True)):
+            if isinstance(outcome, StorageError):
+                assert number not in ran
+                assert seconds < 30 and f"for {seconds} seconds" in str(outcome)
+            elif not isinstance(outcome, asyncio.CancelledError):
+                assert number in ran
+                assert (outcome.args[0] if isinstance(outcome, KeyError) else outcome) == number
 
-
-async def test_what_fails_to_open_or_to_close_stops_nobody(
-    door: CountingDoor,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def enter(_deadline: float, _cancelled: Callable[[], bool]) -> Counting:
-        raise StorageError("broken")
-
-    broken = door_of(folder / "broken")
-    calls = [broken.run(Counting.add, enter, 5) for _ in range(10)]
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    assert [str(result) for result in results] == ["broken"] * 10
-    assert await broken.run(Counting.add, lambda deadline, cancelled: None, 5) is None
-
-    close = Counting.close
-
-    def fail(opened: Counting) -> None:
-        close(opened)
-        raise OSError("no more")
-
-    monkeypatch.setattr(Counting, "close", fail)
-    assert await door.run(Counting.add, 0) == 1  # it may not wait, but the store is free
-    door.close()
-    assert await door.run(Counting.add, 5) == 2
-    assert "OSError" in caplog.text
+    check()
 
 
 def test_calls_of_several_threads_and_event_loops_but_none_from_inside_another(
-    door: CountingDoor,
+    storage: MemoryStorage, root: Path, tmp_path: Path
 ) -> None:
-    def nested(_opened: Counting) -> int:
-        return asyncio.run(door.run(Counting.add, 5))
+    (tmp_path / "link").symlink_to(root)  # leads to the same store
+    linked = MemoryStorage("sam", {"storage_root": str(tmp_path / "link"), "lock_timeout": 1})
+    for inner in (storage, linked):
+        with pytest.raises(StorageError, match="another one on it"):  # it would wait for itself
+            asyncio.run(storage.run(lambda _, inner=inner: count(inner), 0))
+    number = 0
 
-    with pytest.raises(StorageError, match="another one on it"):
-        asyncio.run(door.run(nested, 5))
+    def work(_: object) -> None:
+        nonlocal number
+        before = number
+        time.sleep(0)  # here, two at once would be mixed up
+        number = before + 1
 
-    async def several(_: int) -> list[int]:
-        return await asyncio.gather(*(door.run(Counting.add, 5) for _ in range(5)))
+    async def several(_: int) -> None:
+        await asyncio.gather(*(storage.run(work, None) for _ in range(5)))
 
     with ThreadPoolExecutor(6) as pool:
-        numbers = chain(*pool.map(lambda number: asyncio.run(several(number)), range(6)))
-    assert sorted(numbers) == list(range(1, 31))
+        list(pool.map(lambda each: asyncio.run(several(each)), range(6)))
+    assert number == 30
 
 
-async def test_a_call_that_is_cancelled_completes_if_it_has_begun_and_else_waits_no_more(
-    door: CountingDoor, folder: Path, caplog: pytest.LogCaptureFixture
+def test_a_call_that_is_cancelled_completes_if_it_has_begun_and_else_waits_no_more(
+    storage: MemoryStorage, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    began, end = Event(), Event()
+    began, end, done = Event(), Event(), list[int]()
 
-    def work(opened: Counting) -> None:
+    def work(_: object) -> None:
         began.set()
         end.wait()
-        opened.add()
+        done.append(1)
         raise KeyError
 
-    call = asyncio.create_task(door.run(work, 5))
-    await until(began.is_set)
-    in_use = rf"process {os.getpid()}\) for 0\.3 seconds.*Nothing was changed"
-    with pytest.raises(StorageError, match=in_use):
-        await door.run(Counting.add, 0.3)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    end.set()
-    assert await door.run(Counting.add, 5) == 2
+    async def main() -> None:
+        call = asyncio.create_task(storage.run(work, None))
+        await asyncio.to_thread(began.wait)
+        in_use = rf"process {os.getpid()}\) for 0\.3 seconds.*Nothing was changed"
+        with pytest.raises(StorageError, match=in_use):
+            await with_patience(storage, 0.3).count()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        end.set()
+        assert await storage.count() == 1 and done == [1]
+        await storage.close()
+        with held(database):
+            waiting = asyncio.create_task(with_patience(storage, 300).count())
+            await until(lambda: somebody_waits(database))
+            waiting.cancel()
+            await until(lambda: not somebody_waits(database))
+
+    asyncio.run(main())
     gc.collect()
     assert "never retrieved" not in caplog.text
-    with take(folder):
-        waiting = asyncio.create_task(door.run(Counting.add, 300))
-        await until(lambda: somebody_waits(folder))
-        waiting.cancel()
-        await until(lambda: not somebody_waits(folder))
 
 
-async def test_a_line_that_is_never_empty_lets_others_in(door: CountingDoor, folder: Path) -> None:
-    async def hammer() -> None:
-        nonlocal served
-        while not done:
-            await door.run(lambda _opened: time.sleep(0.005), 30)
-            served += 1
+def test_a_line_that_is_never_empty_lets_others_in(storage: MemoryStorage, root: Path) -> None:
+    async def main() -> None:
+        async def hammer() -> None:
+            while not done:
+                await storage.run(lambda _: time.sleep(0.005), None)
 
-    done, served = False, 0
-    calls = [asyncio.create_task(hammer()) for _ in range(5)]
-    await until(lambda: served > 5)
-    (await asyncio.to_thread(take, folder)).release()
-    done = True
-    await asyncio.gather(*calls)
+        done = False
+        calls = [asyncio.create_task(hammer()) for _ in range(5)]
+        assert await asyncio.to_thread(processes.run, root, COUNT) == "1\n"
+        done = True
+        await asyncio.gather(*calls)
+
+    asyncio.run(main())
 
 
-async def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
-    root: Path, make_storage: MakeStorage
+def test_the_event_loop_and_the_hosts_threads_are_free_while_calls_wait(
+    storage: MemoryStorage, database: Path, make_storage: MakeStorage
 ) -> None:
-    storage = make_storage()
-    await storage.store("x")
-    with take(root / "sam/qdrant.db"):
-        calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
-        await asyncio.to_thread(os.getpid)
-        assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's
-        assert not any(call.done() for call in calls)
-    assert all(await asyncio.gather(*calls))
+    async def main() -> None:
+        with held(database):
+            calls = [asyncio.create_task(storage.search("x")) for _ in range(20)]
+            await asyncio.to_thread(os.getpid)
+            assert await make_storage("alice", lock_timeout=1).store("y")  # another agent's
+            assert not any(call.done() for call in calls)
+        assert all(await asyncio.gather(*calls))
+
+    asyncio.run(main())
 
 
-# Lingering
-
-
-async def test_after_a_burst_the_store_stays_open_until_it_is_wanted_or_closed_or_changed(
-    door: CountingDoor, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_after_a_burst_the_store_stays_open_until_it_is_wanted_or_closed_or_the_time_is_over(
+    storage: MemoryStorage, root: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fail(_: object) -> None:
+        raise KeyError
+
     async def burst() -> None:
         for _ in range(3):
-            await door.run(Counting.add, 5)
+            await storage.count()
+        assert is_open(database)
 
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 3600)
-    await door.run(Counting.add, 5)
-    await until(lambda: is_free(folder))  # the first call is no burst yet
-    for _ in range(2):
+    async def main() -> None:
+        await storage.count()
+        await until(lambda: not is_open(database))
+        monkeypatch.setattr(LINGERS, 3600)
+        for _ in range(2):
+            await burst()
+            assert await asyncio.to_thread(processes.run, root, COUNT) == "1\n"
         await burst()
-        times = Counting.entered
+        await storage.close()
+        assert not is_open(database)
         await burst()
-        assert Counting.entered == times and not is_free(folder)
-        assert "held" in run(folder, HOLD)  # whose input is at its end
-    await burst()
-    door.close()
-    assert is_free(folder)
-    await burst()
-    times = Counting.entered
-    Counting.is_valid = False
-    await door.run(Counting.add, 5)
-    assert Counting.entered == times + 1
-    Counting.is_valid = True
-    with pytest.raises(KeyError):
-        await door.run(fail, 5)
-    assert is_free(folder)
-    monkeypatch.setattr(door_module, "LINGER_SECONDS", 0.1)
-    await burst()
-    await until(lambda: is_free(folder))  # or the time is over
+        with pytest.raises(KeyError):
+            await storage.run(fail, None)
+        await until(lambda: not is_open(database))
+        await burst()
+        monkeypatch.setattr(LINGERS, 0)
+        await storage.count()
+        await until(lambda: not is_open(database))
+
+    monkeypatch.setattr(LINGERS, 0)
+    asyncio.run(main())
 
 
 # Forks, and the end of the interpreter
 
 
-def test_a_child_and_its_busy_parent_go_on_after_a_fork(folder: Path) -> None:
-    output = run(
-        folder,
-        """
-door_module.LINGER_SECONDS = 30
-began, end = threading.Event(), threading.Event()
-def work(opened):
+def test_a_child_and_its_busy_parent_go_on_after_a_fork(storage: MemoryStorage, root: Path) -> None:
+    script = f"""{FORKING}
+ours, began, end = storage(), threading.Event(), threading.Event()
+def work(_):
     began.set()
     end.wait()
-    return opened.add()
-def tell(work):
-    os.write(1, f"{asyncio.run(door.run(work, 5))}\\n".encode())
-asyncio.run(burst())
-thread = threading.Thread(target=tell, args=[work])
+thread = threading.Thread(target=lambda: asyncio.run(ours.run(work, None)))
 thread.start()
 began.wait()
 child = os.fork()
 if child == 0:
-    tell(Counting.add)
-    door.close()
+    os.write(1, b"child %d\\n" % asyncio.run(ours.count()))
+    asyncio.run(ours.close())
     os._exit(0)
 end.set()
 thread.join()
 os.waitpid(child, 0)
-tell(Counting.add)
-""",
-    )
-    assert sorted(output.split()) == ["4", "5", "6"]  # the processes print when they like
+print("parent", asyncio.run(ours.count()))
+"""
+    assert processes.run(root, script) == "child 1\nparent 1\n"
 
 
 def test_an_interpreter_that_ends_finishes_what_has_begun_and_does_not_linger(
-    folder: Path,
+    storage: MemoryStorage, root: Path, database: Path
 ) -> None:
-    output = run(
-        folder,
-        """
-door_module.LINGER_SECONDS = 3600
+    script = """
+import threading, time
+from memory_semantic.files import door
+door.LINGER_SECONDS = 3600
 began = threading.Event()
-def work(opened):
+def work(_):
     began.set()
     time.sleep(0.2)
-    opened.add()
+    os.write(1, b"finished")
 async def main():
-    await burst()
-    print(Counting.entered - Counting.closed)
-    call = asyncio.create_task(door.run(work, 5))
+    for _ in range(3):
+        await storage().count()
+    call = asyncio.create_task(storage().run(work, None))
     while not began.is_set():
         await asyncio.sleep(0.005)
     call.cancel()
 asyncio.run(main())
-""",
-    )
-    assert output == "1\n" and is_free(folder)
-    assert (folder / "count").read_text() == "4"
+"""
+    assert processes.run(root, script) == "finished" and not is_open(database)
 
 
 # The lock
 
 
-async def test_who_holds_it_too_long_or_is_stopped_in_the_line_is_named(
-    root: Path, make_storage: MakeStorage
+def test_who_holds_it_too_long_or_is_stopped_in_the_line_is_named(
+    storage: MemoryStorage, root: Path, database: Path
 ) -> None:
-    await make_storage().store("x")
-    database = root / "sam/qdrant.db"
-    with (database / NAMES[0]).open("r+") as queue:
+    impatient = with_patience(storage, 0.3)
+    with (database / "queue").open("r+") as queue:
         fcntl.flock(queue, fcntl.LOCK_EX)
         queue.write(f"{4711:<20}")
         queue.flush()
         with pytest.raises(StorageError, match="process 4711"):
-            take(database, 0)
-    holder = start(database, HOLD)
+            count(impatient)
+    holder = processes.start(root, HOLD)
     assert holder.stdout and holder.stdout.readline() == "held\n"
-    waiting = asyncio.create_task(make_storage().store("z"))
-    in_use = rf"process {holder.pid}\) for 0\.3 .*Nothing was changed"
-    with pytest.raises(StorageError, match=in_use):
-        await make_storage(lock_timeout=0.3).store("y")
-    assert not waiting.done()
+    with pytest.raises(StorageError, match=rf"process {holder.pid}\) for 0\.3 .*Nothing was"):
+        count(impatient)
     if Path("/proc/self/stat").exists():  # only Linux tells that it is stopped
         holder.send_signal(signal.SIGSTOP)
         os.waitpid(holder.pid, os.WUNTRACED)
         with pytest.raises(StorageError) as told:
-            await make_storage(lock_timeout=0.3).store("y")
+            count(impatient)
         assert str(told.value) == (
             f"Process {holder.pid}, which is stopped (as by Ctrl-Z), has this store in use; this "
             "call has waited for it for 0.3 seconds. Continue it with `fg` in its terminal, or "
@@ -431,45 +358,47 @@ async def test_who_holds_it_too_long_or_is_stopped_in_the_line_is_named(
         )
     holder.kill()
     holder.communicate()
-    assert await waiting
+    assert count(impatient) == 1
 
 
-def test_a_child_neither_keeps_nor_releases_the_lock_of_its_parent(folder: Path) -> None:
-    parent = start(
-        folder,
-        """
-lock = take_lock(folder, time.monotonic() + 5)
-if os.fork() == 0:
-    lock.release()
-    print("child", flush=True)
-    sys.stdin.readline()
-    os._exit(0)
-threading.Event().wait()
-""",
-    )
+def test_a_child_neither_keeps_nor_releases_the_lock_of_its_parent(
+    storage: MemoryStorage, root: Path, database: Path
+) -> None:
+    script = f"""{FORKING}
+def work(_):
+    if os.fork() == 0:
+        print("child", flush=True)
+        sys.stdin.readline()
+        os._exit(0)
+    threading.Event().wait()
+asyncio.run(storage().run(work, None))
+"""
+    parent = processes.start(root, script)
     assert parent.stdout and parent.stdout.readline()
-    assert not is_free(folder)
+    assert is_open(database)
     parent.kill()
     parent.wait()
-    assert is_free(folder)
+    assert not is_open(database) and count(storage) == 1
     parent.communicate("\n")  # the child ends
 
 
 def test_a_folder_that_was_replaced_and_a_link_instead_of_the_lock_are_noticed(
-    folder: Path,
+    storage: MemoryStorage, database: Path, tmp_path: Path
 ) -> None:
-    store = folder / "store"
-    store.mkdir()
-    with ThreadPoolExecutor() as pool, take(store):
-        waiting = pool.submit(take, store)
-        while len(door_module._held) < 3:  # it has opened the lock, too
-            time.sleep(0.005)
-        store.rename(folder / "old")
-        store.mkdir()
-        (store / NAMES[1]).touch()
-    with pytest.raises(StorageError, match="was deleted or replaced while this call waited for it"):
-        waiting.result()
-    (folder / NAMES[1]).symlink_to(folder / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"):
-        take(folder)
-    assert not (folder / "elsewhere").exists()
+    async def main() -> None:
+        with held(database):
+            waiting = asyncio.create_task(storage.count())
+            await until(lambda: somebody_waits(database))
+            database.rename(tmp_path / "old")
+            database.mkdir()
+        with pytest.raises(StorageError, match="was deleted or replaced while this call waited"):
+            await waiting
+
+    asyncio.run(main())
+    database.rmdir()
+    (tmp_path / "old").rename(database)
+    (database / "lock").unlink()
+    (database / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="symbolic links"):
+        count(storage)
+    assert not (tmp_path / "elsewhere").exists()

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import pwd
-import random
 import re
 import shutil
 import stat
@@ -15,12 +14,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import AS_ANYBODY, Command, invoke, settings
 from conftest import MakeStorage, Tools
-from memory_semantic import EmbeddingGenerator, MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError
 from processes import finish, release, run, start
 from store_files import OF_A_STORE
 
@@ -39,19 +37,6 @@ async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
     assert (root / "sam/.gitignore").read_text() == "*\n"
     names = {path.name for path in (root / "sam/qdrant.db").iterdir()}
     assert names == {"manifest.json", "queue", "lock", "shard-1"}
-    manifest = json.loads((root / "sam/qdrant.db/manifest.json").read_text())
-    created = manifest.pop("created")
-    assert created.endswith("Z")
-    assert manifest == {
-        "format": 5,
-        "agent": "sam",
-        "engine": "qdrant-edge 0.9",
-        "embedding": ["local", "all-MiniLM-L6-v2 int8, wordllama 0.4", 640],
-        "endpoint": None,
-        "shard": "shard-1",
-        "memories": 0,  # when the shard was put in place
-        "words": 2,
-    }
 
 
 def test_by_default_it_is_under_the_current_home_and_without_one_in_the_users_own(
@@ -344,63 +329,6 @@ asyncio.run(storage().store("x"))
     assert (root / "sam" / ".gitignore").read_text() == "*\n"
 
 
-@pytest.mark.lingers
-async def test_nothing_is_written_into_a_store_that_is_being_deleted_after_a_burst(
-    make_storage: MakeStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 30)
-    storage = make_storage()
-    for number in range(4):
-        await storage.store(f"fact {number}")
-
-    def written() -> list[tuple[str, int]]:
-        return sorted((str(path), path.stat().st_mtime_ns) for path in root.rglob("*"))
-
-    (root / "sam/qdrant.db/queue").unlink()
-    before = written()
-    await asyncio.sleep(0.2)
-    assert written() == before
-    shutil.rmtree(root)
-    await storage.close()
-    assert not root.exists()
-
-
-async def test_a_store_that_is_deleted_while_a_text_is_embedded_is_not_made_again(
-    make_storage: MakeStorage, root: Path, server: Any
-) -> None:
-    storage = make_storage(embedding_model="m", base_url=server.base_url)
-    await storage.store("x")
-
-    def delete_first(request: dict[str, Any]) -> Any:
-        shutil.rmtree(root / "sam")
-        return server.vectors(request)
-
-    server.script.append(delete_first)
-    with pytest.raises(StorageError, match="Nothing was changed"):
-        await storage.store("y")
-    assert not (root / "sam").exists()
-
-
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux tells what is read from disk")
-async def test_cached_files_are_not_read_from_disk_again(root: Path) -> None:
-    class Wide(EmbeddingGenerator):
-        async def _embed(self, texts: list[str]) -> list[list[float]]:
-            numbers = (random.Random(text).randbytes(1536) for text in texts)
-            return [[float(byte) - 127 for byte in each] for each in numbers]
-
-    def bytes_read() -> int:
-        [line] = re.findall(r"^read_bytes: (\d+)", Path("/proc/self/io").read_text(), re.MULTILINE)
-        return int(line)
-
-    storage = MemoryStorage("sam", {"storage_root": str(root)}, embeddings=Wide(dimensions=1536))
-    await storage.store_many([f"Memory {number}" for number in range(1000)])
-    await storage.search("once")
-    before = bytes_read()
-    await storage.search("again")
-    await storage.search("again", since="2020-01-01")
-    assert bytes_read() - before < 1_000_000  # of 3 MB
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose name a shell would take apart."""
@@ -456,11 +384,7 @@ async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
 
 
 def test_the_command_says_so(home: Path) -> None:
-    (home / ".amplifier-memory").write_text("even a file that another bundle keeps there")
     invoke("store", "x")
-    assert "sam" in invoke("list", "--agents").stdout and "x" in invoke("list").stdout
-    assert "✗" not in invoke("doctor").stdout
-    (home / ".amplifier-memory").unlink()
     move_away(home)
     where = f"to {home}/.amplifier-memory/sam"
     for arguments in (["list"], ["export", "-"], ["store", "y"], ["reembed", "--model", "local"]):
@@ -471,7 +395,6 @@ def test_the_command_says_so(home: Path) -> None:
     assert not (home / ".amplifier/memory").exists()
     bring_back(store)
     assert "x" in invoke("list").stdout
-    assert not (home / ".amplifier-memory/sam").exists()
 
 
 async def test_the_first_text_of_a_new_store_says_that_it_is_new(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage, StorageError, upkeep
-from memory_semantic.files import disk, edge, folder, journal
 from memory_semantic.limits import EMBEDDED_AT_ONCE
 from memory_semantic.memory import Memory
 from memory_semantic.points import EmbeddingModel, StoreInfo
@@ -87,103 +85,79 @@ async def is_done(storage: MemoryStorage, service: Service) -> None:
     assert len(list(storage.folder.database.iterdir())) == 4  # the shard, and no vectors
 
 
-class TestCommand:
-    def test_to_a_service_and_back(
-        self,
-        command: Command,
-        storage: MemoryStorage,
-        clock: Clock,
-        server: EmbeddingsServer,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        for number in range(5):
-            clock.advance(days=1)
-            asyncio.run(storage.store(f"fact {number}", [f"tag {number}"]))
-        before = asyncio.run(whole(storage))
-        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        result = command.run("reembed", "--model", "text-embedding-3-small", input="y\n")
-        assert (
-            "from 'local' (all-MiniLM-L6-v2 int8, wordllama 0.4), 640 dimensions" in result.stderr
-        )
-        assert "5 memories to embed, about 7 tokens" in result.stderr
-        assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
-        assert "5 memories of sam with the model 'text-embedding-3-small'" in result.stdout
-        assert asyncio.run(whole(storage)) == before
-        [row] = command.json("list", "--agents")
-        assert row["model"] == "text-embedding-3-small"
-        assert command.json("search", "fact 3")[0]["content"] == "fact 3"
-        assert command.json("doctor")[-1]["state"] == "ok"
-        again = command.run("reembed", "--model", "local", "--yes")
-        assert "Nothing is sent anywhere" in again.stderr
-        assert asyncio.run(whole(storage)) == before
-        assert asyncio.run(storage.check()) == []
+def test_to_a_service_and_back(
+    command: Command, storage: MemoryStorage, clock: Clock, server: EmbeddingsServer
+) -> None:
+    for number in range(5):
+        clock.advance(days=1)
+        asyncio.run(storage.store(f"fact {number}", [f"tag {number}"]))
+    before = asyncio.run(whole(storage))
+    there = ("reembed", "--model", "m", "--base-url", server.base_url)
+    command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
+    failed = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
+    assert "could not be reached" in failed.stderr
+    for answer, code in (("n\n", 0), ("", 1)):
+        command.run(*there, input=answer, code=code)
+    assert server.requests and "fact" not in json.dumps(server.requests)
+    assert command.json("list", "--agents")[0]["model"] == "local"
+    result = command.run(*there, input="y\n")
+    assert "from 'local' (all-MiniLM-L6-v2 int8, wordllama 0.4), 640 dimensions" in result.stderr
+    assert "5 memories to embed, about 7 tokens" in result.stderr
+    assert "Their text goes to 127.0.0.1" in result.stderr and "Start?" in result.stderr
+    assert "5 memories of sam with the model 'm'" in result.stdout
+    assert asyncio.run(whole(storage)) == before
+    assert command.json("list", "--agents")[0]["model"] == "m"
+    settings(embedding_model="m", base_url=server.base_url)
+    assert command.json("search", "fact 3")[0]["content"] == "fact 3"
+    assert command.json("doctor")[-1]["state"] == "ok"
+    again = command.run("reembed", "--model", "local", "--yes")
+    assert "Nothing is sent anywhere" in again.stderr
+    assert asyncio.run(whole(storage)) == before and asyncio.run(storage.check()) == []
 
-    def test_what_it_takes_is_said(self) -> None:
-        assert sentence(1, 4_000_000, 75, "OpenAI") == (
-            "1 memory to embed, about 1,000,000 tokens, about 1 min 15 s. "
-            "Their text goes to OpenAI."
-        )
 
-    def test_without_a_yes_nothing_happens_and_no_memory_is_sent(
-        self, command: Command, storage: MemoryStorage, server: EmbeddingsServer
-    ) -> None:
-        asyncio.run(storage.store_many([f"private {number}" for number in range(40)]))
-        command.run("reembed", "--model", "local")  # has it already: there is nothing to ask
-        result = command.run("reembed", "-m", "m", "--base-url", "http://127.0.0.1:9/v1", code=1)
-        assert "could not be reached" in result.stderr
-        asked = ("reembed", "-m", "m", "--base-url", server.base_url)
-        for answer, code in (("n\n", 0), ("", 1)):
-            command.run(*asked, input=answer, code=code)
-        assert server.requests and "private" not in json.dumps(server.requests)
-        assert command.json("list", "--agents")[0]["model"] == "local"
+def test_what_it_takes_is_said() -> None:
+    assert sentence(1, 4_000_000, 75, "OpenAI") == (
+        "1 memory to embed, about 1,000,000 tokens, about 1 min 15 s. Their text goes to OpenAI."
+    )
 
-    def test_dimensions_can_be_asked_for_and_an_empty_store_can_change_too(
-        self, command: Command, server: EmbeddingsServer
-    ) -> None:
-        stored = command.json("store", "one")
-        wanted = ("--model", "m", "--base-url", server.base_url, "--yes", "--dimensions")
-        command.run("reembed", *wanted, "64")
-        command.run("forget", stored["memory_id"], "--yes")
-        command.run("reembed", *wanted, "32")
-        assert command.json("stats")["embedding"]["dimensions"] == 32
 
-    def test_to_another_service_with_a_model_of_the_same_name_and_settings_that_name_the_old_one(
-        self, command: Command, server: EmbeddingsServer
-    ) -> None:
-        """Its vectors may differ even if they are as long: the texts are embedded again."""
-        command.run("store", "one")
-        settings(embedding_model="local")
-        with EmbeddingsServer() as same, EmbeddingsServer(64) as shorter:
-            for other in (server, same, shorter):
-                said = command.run("reembed", "-m", "m", "--base-url", other.base_url, "--yes")
-                assert "1 memory to embed" in said.stderr and "--model local" not in said.output
-                assert "Nothing was changed" not in said.output
-                assert ["one"] in [request["input"] for request in other.requests]
-                assert f"{other.dimensions} dimensions" in said.stdout.splitlines()[-1]
-                assert "Sessions need these settings from now on" in said.stderr
-                assert "settings.yaml:" in said.stderr
-                assert f"      base_url: {other.base_url}\n" in said.stderr
-                assert "      embedding_model: m\n" in said.stderr
-                settings(embedding_model="m", base_url=other.base_url)
-                assert command.json("search", "one")[0]["content"] == "one"
-                again = command.run("reembed", "-m", "m", "--yes")
-                assert "to embed" not in again.stderr and "settings" not in again.stderr
-                assert "1 memory of sam with the model" in again.stdout
+def test_to_another_service_with_a_model_of_the_same_name_and_settings_that_name_the_old_one(
+    command: Command, server: EmbeddingsServer
+) -> None:
+    """Its vectors may differ even if they are as long: the texts are embedded again."""
+    command.run("store", "one")
+    settings(embedding_model="local")
+    with EmbeddingsServer(64) as shorter:
+        for other in (server, shorter):
+            said = command.run("reembed", "-m", "m", "--base-url", other.base_url, "--yes")
+            assert "1 memory to embed" in said.stderr and "--model local" not in said.output
+            assert "Nothing was changed" not in said.output
+            assert ["one"] in [request["input"] for request in other.requests]
+            assert f"{other.dimensions} dimensions" in said.stdout.splitlines()[-1]
+            assert "Sessions need these settings from now on" in said.stderr
+            assert f"      base_url: {other.base_url}\n" in said.stderr
+            assert "      embedding_model: m\n" in said.stderr
+            settings(embedding_model="m", base_url=other.base_url)
+            assert command.json("search", "one")[0]["content"] == "one"
+            again = command.run("reembed", "-m", "m", "--yes")
+            assert "to embed" not in again.stderr and "settings" not in again.stderr
+            assert "1 memory of sam with the model" in again.stdout
 
-    def test_a_vector_length_in_the_settings_that_no_longer_holds(
-        self, command: Command, server: EmbeddingsServer
-    ) -> None:
-        old = {"embedding_model": "m", "base_url": server.base_url, "dimensions": "16"}
-        path = settings(**old)
-        command.run("store", "one")
-        said = command.run("reembed", "-m", "n", "--yes").stderr
-        assert "      dimensions: null\n" in said and "16 dimensions is" not in said
-        [words] = [line.split() for line in said.splitlines() if "dimensions: null" in line]
-        assert words == ["dimensions:", "null"]
-        config = "".join(line for line in said.splitlines(True) if line.startswith(" "))
-        path.write_text(f"overrides:\n{config}")
-        assert command.json("search", "one")[0]["content"] == "one"
+
+def test_dimensions_can_be_asked_for_and_those_of_the_settings_may_no_longer_hold(
+    command: Command, server: EmbeddingsServer
+) -> None:
+    path = settings(embedding_model="m", base_url=server.base_url, dimensions="16")
+    stored = command.json("store", "one")
+    said = command.run("reembed", "-m", "n", "--yes").stderr
+    assert "      dimensions: null\n" in said and "16 dimensions is" not in said
+    config = "".join(line for line in said.splitlines(True) if line.startswith(" "))
+    path.write_text(f"overrides:\n{config}")
+    assert command.json("search", "one")[0]["content"] == "one"
+    command.run("reembed", "-m", "n", "--dimensions", "64", "--yes")
+    command.run("forget", stored["memory_id"], "--yes")  # an empty store can change, too
+    command.run("reembed", "-m", "n", "--dimensions", "32", "--yes")
+    assert command.json("stats")["embedding"]["dimensions"] == 32
 
 
 class TestMeanwhile:
@@ -258,50 +232,7 @@ class TestMeanwhile:
         await is_done(storage, first)
 
 
-AROUND_THE_SWAP = [
-    (edge.Shard, "create"),
-    (edge.Shard, "flush"),
-    (disk, "make_durable"),
-    (journal.Journal, "prepare"),
-    (folder.AgentFolder, "write_manifest"),
-    (journal.Journal, "replace"),
-    (folder.AgentFolder, "discard_gathered"),
-]
-
-
 class TestInterrupted:
-    @pytest.mark.parametrize("after", [False, True])
-    @pytest.mark.parametrize(("where", "what"), AROUND_THE_SWAP)
-    async def test_around_the_swap_it_is_as_before_or_done(
-        self,
-        storage: MemoryStorage,
-        root: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        where: Any,
-        what: str,
-        after: bool,
-    ) -> None:
-        await storage.store_many(FACTS[:50])
-        before = await whole(storage)
-        call = getattr(where, what)
-
-        def kill(*arguments: Any, **options: Any) -> Any:
-            if after:
-                call(*arguments, **options)
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(where, what, kill)
-            with pytest.raises(Killed):
-                await reembed(storage, Service())
-        assert await whole(storage) == before
-        gone = (await storage.get_recent(1))[0]
-        await storage.delete([gone.id])
-        assert traces(root, [gone]) == []
-        again = Service()
-        assert await reembed(storage, again) == 49 and again.embedded == []
-        await is_done(storage, again)
-
     @pytest.mark.parametrize(
         ("parts", "between"),
         [(0, "nothing"), (1, "torn"), (1, "cut"), (1, "forgets"), (2, "nothing"), (2, "forgets")],

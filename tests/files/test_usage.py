@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, usage
-from processes import finish, start
 from qdrant_server import QdrantServer
-
-FIND = """
-async def main():
-    for _ in range(arguments[0]):
-        await storage(usage=True).search("fact", limit=2)
-asyncio.run(main())
-"""
 
 
 @pytest.fixture
@@ -109,13 +101,6 @@ async def test_a_large_log_becomes_the_old_one(
     for _ in range(5):
         await used.search("fact")
     assert [search.time for search in used.searches()] == [*times[8:], *times[-1:] * 5]
-
-
-async def test_two_processes_record_at_once(used: MemoryStorage, root: Path, log: Path) -> None:
-    ids = await used.store_many(["fact 1", "fact 2"])
-    for process in [start(root, FIND, 15) for _ in range(2)]:
-        finish(process)
-    assert [sorted(each["ids"]) for each in recorded(log)] == [sorted(ids)] * 30
 
 
 async def test_a_log_that_cannot_be_written_stops_nothing_and_a_link_is_not_followed(

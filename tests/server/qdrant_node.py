@@ -16,35 +16,18 @@ STARTUP_SECONDS = 300.0
 
 
 class QdrantNode:
-    """A node with its data in `folder`; `settings` are Qdrant's own, such as `service__api_key`.
-    With `bootstrap` it is of a cluster, which it joins by the node that listens there for others;
-    the first of a cluster joins none.
-    """
+    """A node with its data in `folder`; `settings` are Qdrant's own, such as `service__api_key`."""
 
-    def __init__(
-        self,
-        program: str | Path,
-        folder: Path,
-        bootstrap: str | None = None,
-        **settings: object,
-    ) -> None:
+    def __init__(self, program: str | Path, folder: Path, **settings: object) -> None:
         self.folder = folder
         self.log = folder / "log"
-        http, grpc, peer = _free_ports()
-        self.url, self.peer = f"http://127.0.0.1:{http}", f"http://127.0.0.1:{peer}"
+        http, grpc = _free_ports()
+        self.url = f"http://127.0.0.1:{http}"
         self._command = [str(Path(program).absolute())]
-        if bootstrap is not None:
-            self._command += [
-                "--uri",
-                self.peer,
-                *(["--bootstrap", bootstrap] if bootstrap else []),
-            ]
         self._settings = {
             "service__host": "127.0.0.1",
             "service__http_port": http,
             "service__grpc_port": grpc,
-            "cluster__enabled": str(bootstrap is not None).lower(),
-            "cluster__p2p__port": peer,
             "storage__storage_path": folder / "storage",
             "storage__snapshots_path": folder / "snapshots",
             "telemetry_disabled": "true",
@@ -95,7 +78,7 @@ class QdrantNode:
 def _free_ports() -> list[int]:
     # Not those that the system gives to clients: one could be taken while the server is down.
     ports: list[int] = []
-    while len(ports) < 3:
+    while len(ports) < 2:
         port = random.randrange(20_000, 30_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             ports.append(port)

@@ -17,11 +17,6 @@ URL, KEY = (
 SECONDS = 60
 
 
-def program() -> str:
-    """Qdrant's own program, for tests that start servers. Raises KeyError if none is given."""
-    return os.environ["AGENT_MEMORY_TEST_QDRANT_PROGRAM"]
-
-
 class RealServer:
     """Passes requests on. `client` is a way to the same data."""
 

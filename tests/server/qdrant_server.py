@@ -4,14 +4,14 @@ They come from qdrant-client's local mode, or from a real server where one is gi
 """
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from threading import Lock
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from local_server import LocalServer
 from qdrant_local import Answer, LocalMode, error
 from qdrant_real import URL, RealServer
 
@@ -35,7 +35,7 @@ class Rule:
     after: bool = False
 
 
-class QdrantServer:
+class QdrantServer(LocalServer):
     """Answers as Qdrant does, except where one of the `rules` says not.
 
     `requests` holds (method, path without query) of all that came, `created` the body that created
@@ -53,9 +53,33 @@ class QdrantServer:
         self.rules: list[Rule] = []
         self._broken: list[Exception] = []  # what the hooks of rules raised
         self._rules_lock = Lock()
-        self._http = Listener(("127.0.0.1", 0), Handler)
-        self._http.owner = self
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # headers and body leave together
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                key = self.headers.get("api-key", "")
+                answer = owner.respond(self.command, self.path, key, body)
+                if answer is DROP:
+                    self.close_connection = True
+                    return
+                status, headers, content = answer
+                self.send_response(status)
+                for name, value in {"content-type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_PUT = do_POST = do_DELETE = answer
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        super().__init__(Handler)
 
     def fail(
         self, status: int = 503, times: int = 1, only: str = "", after: bool = False, text: str = ""
@@ -68,13 +92,8 @@ class QdrantServer:
         """Call `hook` once, just before the next such request, or so many `later`."""
         self.rules += [Rule(later, only)] * bool(later) + [Rule(1, only, hook)]
 
-    def __enter__(self) -> Self:
-        Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        super().__exit__()
         self._data.close()
         for problem in self._broken:
             raise problem
@@ -112,39 +131,3 @@ class QdrantServer:
                         self.rules.remove(rule)
                     return rule
         return Rule()
-
-
-class Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # the client opens a connection for each request
-    owner: QdrantServer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # a client that gave up waiting
-            super().handle_error(request, client_address)
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body leave together
-
-    def answer(self) -> None:
-        assert isinstance(self.server, Listener)
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        key = self.headers.get("api-key", "")
-        answer = self.server.owner.respond(self.command, self.path, key, body)
-        if answer is DROP:
-            self.close_connection = True
-            return
-        status, headers, content = answer
-        self.send_response(status)
-        for name, value in {"content-type": "application/json", **headers}.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_PUT = do_POST = do_DELETE = answer
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass

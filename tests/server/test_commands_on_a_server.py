@@ -63,43 +63,30 @@ def unwell(*arguments: str, code: int = 0) -> dict[str, dict[str, Any]]:
     return {f["subject"]: f for f in found if f["state"] != "ok" and f["subject"] != "identity"}
 
 
-class TestAsWithFiles:
-    def test_store_search_show_and_forget(self, storage: MemoryStorage) -> None:
-        stored = as_json("store", "The launch is in May.", "--tag", "Launch")
-        assert stored["status"] == "stored" and stored["embedding_model"] == "local"
-        [found] = as_json("search", "when is the launch?")
-        assert found.pop("score") and [found] == as_json("list", "--tag", "launch")
-        assert as_json("show", stored["memory_id"].removeprefix("mem-"))["tags"] == ["launch"]
-        said = run("forget", stored["memory_id"], input="y\n").stdout
-        assert "Gone from search. The server takes them out of its files" in said
-        assert memories(storage) == {} and as_json("search", "launch") == []
-
-    def test_agents_and_stats(
-        self, qdrant: QdrantServer, storage: MemoryStorage, root: Path, tmp_path: Path
-    ) -> None:
-        assert f"No agent has a store in {qdrant.url} yet" in run("list", "--agents").stderr
-        asyncio.run(storage.store("one"))
-        assert len(json.loads(invoke("list", "--json").stdout)) == 1  # the only agent has no name
-        run("store", "two", "--agent", "alice")
-        alice, sam = as_json("list", "--agents")
-        assert (alice["agent"], sam["agent"]) == ("alice", "sam")
-        assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
-        assert "sam\t1\t-\tlocal" in run("list", "--agents").stdout
-        facts = as_json("stats")
-        assert facts["bytes"] is None and facts["memories"] == 1
-        assert f"server    {qdrant.url}" in run("stats").stdout
-        run("stats", "--html", str(tmp_path / "page.html"))
-        assert "one" in (tmp_path / "page.html").read_text() and not root.exists()
-
-    def test_root_means_this_machine(
-        self, ids: list[str], qdrant: QdrantServer, root: Path, storage: MemoryStorage
-    ) -> None:
-        qdrant.requests.clear()
-        run("store", "on files", "--root", str(root))
-        assert [m["content"] for m in as_json("list", "--root", str(root))] == ["on files"]
-        assert as_json("list", "--agents", "--root", str(root))[0]["bytes"] > 0
-        assert "No agent" in run("list", "--agents", "--root", str(root / "none")).stderr
-        assert qdrant.requests == [] and len(memories(storage)) == 3
+def test_as_with_files(
+    qdrant: QdrantServer, storage: MemoryStorage, root: Path, tmp_path: Path
+) -> None:
+    assert f"No agent has a store in {qdrant.url} yet" in run("list", "--agents").stderr
+    stored = as_json("store", "The launch is in May.", "--tag", "Launch")
+    assert stored["status"] == "stored" and stored["embedding_model"] == "local"
+    [found] = json.loads(invoke("search", "when is the launch?", "--json").stdout)  # the only agent
+    assert found.pop("score") and [found] == as_json("list", "--tag", "launch")
+    assert as_json("show", stored["memory_id"].removeprefix("mem-"))["tags"] == ["launch"]
+    run("store", "two", "--agent", "alice")
+    alice, sam = as_json("list", "--agents")
+    assert (alice["agent"], sam["agent"]) == ("alice", "sam")
+    assert sam["memories"] == 1 and sam["bytes"] is None and sam["model"] == "local"
+    assert as_json("stats")["bytes"] is None and f"server    {qdrant.url}" in run("stats").stdout
+    run("stats", "--html", str(tmp_path / "page.html"))
+    assert "The launch" in (tmp_path / "page.html").read_text() and not root.exists()
+    said = run("forget", stored["memory_id"], input="y\n").stdout
+    assert "Gone from search. The server takes them out of its files" in said
+    assert memories(storage) == {} and as_json("search", "launch") == []
+    qdrant.requests.clear()
+    run("store", "on files", "--root", str(root))  # which means this machine
+    assert [m["content"] for m in as_json("list", "--root", str(root))] == ["on files"]
+    assert as_json("list", "--agents", "--root", str(root))[0]["bytes"] > 0
+    assert qdrant.requests == []
 
 
 class TestErrors:

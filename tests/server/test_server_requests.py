@@ -9,8 +9,7 @@ from qdrant_server import COLLECTION, QdrantServer
 
 HERE = f"/collections/{COLLECTION}"
 INFO, READ, WRITE = ("GET", HERE), ("POST", f"{HERE}/points"), ("POST", f"{HERE}/points/batch")
-QUERY, SCROLL = ("POST", f"{HERE}/points/query/batch"), ("POST", f"{HERE}/points/scroll")
-COUNT = ("POST", f"{HERE}/points/count")
+QUERY = ("POST", f"{HERE}/points/query/batch")
 
 
 @pytest.fixture
@@ -39,19 +38,6 @@ async def test_a_search_is_four_requests_and_three_without_words(
     without = make_storage(qdrant_url=qdrant.url, lexical_weight=0)
     assert len(await without.search("team 7")) == 5
     assert qdrant.requests == [INFO, QUERY, READ]
-
-
-async def test_other_calls(storage: MemoryStorage, qdrant: QdrantServer) -> None:
-    [memory] = await storage.get_recent(1)
-    assert await storage.get(memory.id) and await storage.count() == 30
-    assert qdrant.requests == [INFO, SCROLL, INFO, SCROLL, INFO, COUNT]
-    qdrant.requests.clear()
-    assert len(await storage.search("meeting", 20, tags=["none"])) == 0
-    # Few are found, so the newest are asked for.
-    assert qdrant.requests == [INFO, QUERY, QUERY, SCROLL]
-    qdrant.requests.clear()
-    assert await storage.delete([memory.id]) == 1
-    assert qdrant.requests == [INFO, SCROLL, SCROLL, WRITE]
 
 
 async def test_a_point_without_a_vector_is_in_no_answer(

@@ -1,7 +1,7 @@
 """Agents on several machines, one store on a Qdrant server: what each of them may rely on."""
 
 import asyncio
-import json
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.remembered import point_id
 from memory_server.points import vector_name
-from processes import finish, release, run, start
+from processes import run
 from qdrant_server import COLLECTION, DROP, WRITE, QdrantServer, Rule
 
 READ = f"POST /collections/{COLLECTION}/points"
@@ -216,50 +216,30 @@ print(asyncio.run(ours.count()))
     assert run(root, script, qdrant.url) == "7\n"
 
 
-# A worker loads all it needs, says so, and waits for the others.
-WORKER = """
-import random
-import memory_server.connection
-memory_server.connection.PAUSE_SECONDS = 0
-name, url = arguments
-source, ours = random.Random(name), storage(qdrant_url=url)
-asyncio.run(storage("nobody", qdrant_url=url).search("x"))
-asyncio.run(ours.generator(None).generate("x"))
-print("ready", flush=True)
-sys.stdin.readline()
-async def main():
-    shared, mine = set(), {}
-    for i in range(20):
-        text = f"shared {source.randrange(8)}"
-        await ours.store(text, [f"{name} {i % 5}"])
-        shared.add(text)
-        text = f"{name} {source.randrange(4)}"
-        if text in mine:
-            assert await ours.delete([mine.pop(text)]) == 1
-        else:
-            mine[text] = await ours.store(text)
-        query = source.choice([*sorted(shared), *mine])
-        found = [memory.content for memory in await ours.search(query, 20)]
-        assert len(found) == len(set(found)) and found[0] == query, (query, found)
-    print(json.dumps([sorted(shared), mine]))
-asyncio.run(main())
-"""
-
-
 async def test_machines_that_begin_at_once_have_one_store_with_all_that_was_acknowledged(
-    root: Path, qdrant: QdrantServer, storage: MemoryStorage
+    make_storage: MakeStorage, qdrant: QdrantServer, no_waiting: None
 ) -> None:
     """Whatever the network does."""
     for i in range(200):
         qdrant.rules += [Rule(19), Rule(1, answer=DROP, after=i % 2 == 0)]
-    workers = [start(root, WORKER, f"p{i}", qdrant.url) for i in range(3)]
-    await asyncio.to_thread(release, workers)
-    answers = [json.loads(await asyncio.to_thread(finish, worker)) for worker in workers]
-    assert qdrant.rules
+
+    async def machine(name: str) -> set[str]:
+        source, ours = random.Random(name), make_storage(qdrant_url=qdrant.url)
+        acknowledged, own = set[str](), dict[str, str]()
+        for number in range(12):
+            acknowledged.add(shared := f"shared {source.randrange(8)}")
+            await ours.store(shared, [f"{name} {number % 5}"])
+            text = f"{name} {source.randrange(4)}"
+            if text in own:
+                assert await ours.delete([own.pop(text)]) == 1
+            else:
+                own[text] = await ours.store(text)
+            query = source.choice(sorted(acknowledged | own.keys()))
+            found = [memory.content for memory in await ours.search(query, 20)]
+            assert len(found) == len(set(found)) and found[0] == query, (query, found)
+        return acknowledged | own.keys()
+
+    told = await asyncio.gather(*(machine(f"m{number}") for number in range(3)))
     qdrant.rules.clear()
     assert list(qdrant.created) == [COLLECTION]
-    mine = {text: id for _, own in answers for text, id in own.items()}
-    shared = {text for texts, _ in answers for text in texts}
-    assert (await tags_of(storage)).keys() == shared | mine.keys()
-    memories = {memory.content: memory.id for memory in await storage.get_recent(None)}
-    assert mine.items() <= memories.items()
+    assert (await tags_of(make_storage(qdrant_url=qdrant.url))).keys() == set().union(*told)

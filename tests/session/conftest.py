@@ -4,6 +4,7 @@ from typing import Any
 
 import conversation
 import pytest
+from memory_hooks import recall
 from scripted import LOOPS
 
 
@@ -14,3 +15,9 @@ def memory(
     """The config of the memory tools of `sam`, for sessions in each loop."""
     monkeypatch.setattr(conversation, "loop", request.param)
     return memory
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives a busy machine time, except in the test about time."""
+    monkeypatch.setattr(recall, "MAX_SECONDS", 30.0)

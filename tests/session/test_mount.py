@@ -7,21 +7,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from amplifier_core import AmplifierSession, HookResult, ToolResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_core.validation.behavioral import HookBehaviorTests, ToolBehaviorTests
 from amplifier_core.validation.structural import HookStructuralTests, ToolStructuralTests
 from amplifier_module_hooks_memory_semantic_capture import mount as mount_capture
 from amplifier_module_hooks_memory_semantic_recall import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
-from conversation import RULE, OtherTool, converse, store
-from memory_hooks import capture, recall
-from memory_semantic import MemoryStorage, estimate_tokens
-from memory_semantic.tools import MemorySearchTool, MemoryStoreTool
 from memory_sharing.tools import MemoryShareTool
 from processes import run
 from scripted import MEMORY_MODULE, MEMORY_MODULES
@@ -75,12 +69,6 @@ def test_what_every_request_carries_takes_at_most_720_tokens() -> None:
     assert len(json.dumps([MemoryShareTool.description, MemoryShareTool.input_schema])) < 350
 
 
-def test_the_descriptions_say_when_and_when_not() -> None:
-    assert '"remember"' in MemoryStoreTool.description and "Not for" in MemoryStoreTool.description
-    assert "what did we decide" in MemorySearchTool.description
-    assert "Not for" in MemorySearchTool.description
-
-
 class TestTools(ToolStructuralTests, ToolBehaviorTests):
     @pytest.fixture(params=["", "_sharing"])
     def module_path(self, request: pytest.FixtureRequest) -> Path:
@@ -116,56 +104,3 @@ assert all(t.name.startswith("agent-memory") for t in others), others
     assert list((tmp_path / "home").iterdir()) == []
     assert {path.name for path in root.iterdir()} == {"sam"}
     assert not list(root.rglob("*.tmp"))
-
-
-DECISION = "We chose PostgreSQL for the users table."
-LINES = "\n".join(f"- [m-{number:03}] Never use tabs in YAML, {number}." for number in range(200))
-
-
-def theirs(root: Path) -> Any:
-    """What adds that bundle to a session."""
-
-    async def show(event: str, data: dict[str, Any]) -> HookResult:
-        block = f'<system-reminder source="theirs">\n{(root / "MEMORY.md").read_text()}\n'
-        return HookResult(
-            action="inject_context",
-            context_injection=f"{block}</system-reminder>",
-            context_injection_role="system",
-            ephemeral=True,
-        )
-
-    async def save(_: dict[str, Any]) -> ToolResult:
-        return ToolResult(output="saved m-201 in MEMORY.md")
-
-    async def mount(session: AmplifierSession) -> None:
-        coordinator = session.coordinator
-        coordinator.hooks.register("provider:request", show, priority=5, name="theirs")
-        await coordinator.mount("tools", OtherTool("memory", save), name="memory")
-
-    return mount
-
-
-async def test_both_work_in_one_session_and_each_keeps_to_its_budget(
-    memory: dict[str, Any], sam: MemoryStorage, root: Path
-) -> None:
-    root.mkdir()
-    (root / "MEMORY.md").write_text(LINES)
-    await sam.store_many([DECISION, *(f"Fact {n} about databases. {'x ' * 99}" for n in range(60))])
-    save = [{"tool": "memory", "arguments": {"operation": "save"}}]
-    both = [*save, *store("Never use tabs in YAML, 7.")]
-    hooks = {recall.NAME: {}, capture.NAME: {}}
-    asked, turns = ("What holds the users table?", RULE), [both, "PostgreSQL.", store(RULE)]
-    talk = await converse("", memory, theirs(root), *asked, turns=turns, hooks=hooks)
-    first, *later = talk.recalled
-    assert DECISION in first and estimate_tokens(first) <= 2_000
-    assert all(estimate_tokens(each) <= 500 for each in later)
-    assert not any("YAML" in each for each in talk.recalled)
-    requests = talk.asked()
-    assert len(requests) == 4
-    for request in requests:
-        contents = [content for _, content in request]
-        assert sum("YAML, 199" in content for content in contents) == 1
-        assert sum(DECISION in content for content in contents) == 1
-    kept = {each.content: each.said_by for each in await sam.get_recent(100)}
-    assert kept[RULE] == "user" and kept["Never use tabs in YAML, 7."] == "agent"
-    assert (root / "MEMORY.md").read_text() == LINES

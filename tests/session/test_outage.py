@@ -15,12 +15,6 @@ from memory_semantic import MemoryStorage
 LITTLE = {"token_budget": 1, "prompt_token_budget": 1}
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a busy machine time."""
-    monkeypatch.setattr(recall, "MAX_SECONDS", 30.0)
-
-
 def down(server: EmbeddingsServer) -> None:
     server.script = [error(401)] * 100
 

@@ -257,23 +257,6 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     assert counts == [2, 2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"also_search": 5}, "also_search must be a list of agents"),
-        ({"also_search": "../team"}, "also_search is wrong. The agent_identity '../team'"),
-        ({"also_search": [7]}, "also_search is wrong"),
-        ({"share_wiht": "alice"}, "There is no setting 'share_wiht'"),
-        ({"lock_timeout": "soon"}, "lock_timeout"),
-    ],
-)
-async def test_an_invalid_setting_is_reported_at_the_call(
-    play: Any, config: dict[str, Any], said: str
-) -> None:
-    [result] = await play(search("x"), config=config)
-    assert said in told(result)
-
-
 async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
     memory: dict[str, Any], make_storage: MakeStorage, root: Path, tmp_path: Path
 ) -> None:
