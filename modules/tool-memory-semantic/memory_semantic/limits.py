@@ -1,6 +1,6 @@
 """Limits, defaults and the series of the engine, each with its reason above it.
 
-A comment after a limit says what it counts, and becomes its row in the module's README.
+A comment after a limit says what it counts; the module's README has those that a user meets.
 """
 
 from datetime import timedelta
