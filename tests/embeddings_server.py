@@ -37,7 +37,6 @@ class EmbeddingsServer(LocalServer):
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self.drip_seconds = 0.0
-        self.drip_headers_seconds = 0.0
         self.cuts = 0
         self.connections = 0
         self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
@@ -58,10 +57,6 @@ class EmbeddingsServer(LocalServer):
                 scripted = server.script.pop(0) if server.script else server.vectors
                 status, headers, body = scripted(request) if callable(scripted) else scripted
                 self.send_response(status)
-                while server.drip_headers_seconds:
-                    self.send_header("x-wait", "y")
-                    self.flush_headers()
-                    time.sleep(server.drip_headers_seconds)
                 for name, value in {"content-type": "application/json", **headers}.items():
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("content-length", str(len(body)))
