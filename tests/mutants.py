@@ -104,7 +104,8 @@ def tried(tree: Path, mutant: Mutant, seconds: float) -> Mutant:
     with suppress(subprocess.TimeoutExpired):
         while any(todo) and verdict != "killed":  # of the later ones, most cannot see it
             path.write_text(new)
-            verdict, by = "out of time", failing(tree, todo[0], end - monotonic())
+            verdict = "out of time"  # if nothing else comes of it
+            by = failing(tree, todo[0], end - monotonic())
             path.write_text(old)
             if not by:
                 verdict, todo = "survived", todo[1:]
