@@ -202,9 +202,9 @@ class AnyOrder(RuleBasedStateMachine):
     def finds_alike(self, query: str, limit: int, hours: int | None, tags: list[str]) -> None:
         since = None if hours is None else self.now - timedelta(hours=hours)
         storages = self.storage(), self.storage(self.oracle)
-        found = [done(each.search(query, limit, since, tags)) for each in storages]
+        one, other = (done(each.search(query, limit, since, tags)) for each in storages)
         if not self.links:  # of what one replaces, the most similar counts that was found
-            agree(*found, SAME)
+            agree(one, other, SAME)
 
     @precondition(lambda self: self.ids)
     @rule(model=st.sampled_from([LOCAL_MODEL, "plain"]), moment=st.none() | MOMENTS)
