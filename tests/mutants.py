@@ -38,9 +38,8 @@ NAMED = [  # boundaries that are easily forgotten, always tried, with a word of 
 ]
 PAIRS = {"<": "<=", ">": ">=", "==": "!=", "and": "or", "min": "max", "True": "False"}
 SWAPPED = PAIRS | {b: a for a, b in PAIRS.items()} | {"not": "", "return": "return None and"}
-Mutant = dict[
-    str, Any
-]  # in the function `name` of a file, `before` becomes `after`, which makes `new`
+# In the function `name` of a file, `before` becomes `after`; `new` is the whole file then.
+Mutant = dict[str, Any]
 broken: list[str] = []  # tests that fail without any mutant
 
 
@@ -58,9 +57,8 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
             about = {"file": file, "name": name, "line": line.strip(), "before": word}
             about = {**about, "after": after, "place": at - len(line) + len(line.lstrip())}
             id = sha256(json.dumps(about).encode()).hexdigest()[:12]
-            changed = line[:at] + after + line[end:]
-            new = "".join([*lines[: row - 1], changed, *lines[row:]])
-            yield {"id": id, **about, "row": row, "new": new}
+            new = [*lines[: row - 1], line[:at] + after + line[end:], *lines[row:]]
+            yield {"id": id, **about, "row": row, "new": "".join(new)}
         if kind not in (tokenize.NL, tokenize.COMMENT):
             begins = kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
