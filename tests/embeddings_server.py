@@ -3,13 +3,10 @@
 import json
 import random
 import time
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from local_server import LocalServer
-
-Answer = tuple[int, dict[str, str], bytes]
+from local_server import Answer, LocalServer
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
@@ -35,53 +32,30 @@ class EmbeddingsServer(LocalServer):
     def __init__(self, dimensions: int = 1536) -> None:
         self.dimensions = dimensions
         self.requests: list[dict[str, Any]] = []
-        self.keys: list[str] = []
+        self.keys: list[str | None] = []
         self.drip_seconds = 0.0
-        self.drip_headers_seconds = 0.0
         self.cuts = 0
-        self.connections = 0
         self.script: list[Answer | Callable[[dict[str, Any]], Answer]] = []
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # headers and body are two writes
-
-            def setup(self) -> None:
-                super().setup()
-                server.connections += 1
-
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                server.requests.append(request)
-                server.keys.append(self.headers["authorization"])
-                scripted = server.script.pop(0) if server.script else server.vectors
-                status, headers, body = scripted(request) if callable(scripted) else scripted
-                self.send_response(status)
-                while server.drip_headers_seconds:
-                    self.send_header("x-wait", "y")
-                    self.flush_headers()
-                    time.sleep(server.drip_headers_seconds)
-                for name, value in {"content-type": "application/json", **headers}.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                if server.cuts:
-                    server.cuts -= 1
-                    self.close_connection = True
-                    self.wfile.write(body[: len(body) // 2])
-                    return
-                if server.drip_seconds:
-                    for byte in body:
-                        self.wfile.write(bytes([byte]))
-                        time.sleep(server.drip_seconds)
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        super().__init__(Handler)
+        super().__init__()
         self.base_url = f"{self.url}/v1"
+
+    def respond(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        request = json.loads(body)
+        self.requests.append(request)
+        self.keys.append(headers.get("authorization"))
+        scripted = self.script.pop(0) if self.script else self.vectors
+        status, told, content = scripted(request) if callable(scripted) else scripted
+        assert isinstance(content, bytes)
+        length = {**told, "content-length": str(len(content))}
+        if self.cuts:
+            self.cuts -= 1
+            return status, length, [content[: len(content) // 2]]
+        return status, length, self._dripping(content) if self.drip_seconds else content
+
+    def _dripping(self, content: bytes) -> Iterator[bytes]:
+        for byte in content:
+            yield bytes([byte])
+            time.sleep(self.drip_seconds)
 
     def vectors(self, request: dict[str, Any]) -> Answer:
         """What the service answers when nothing is wrong."""

@@ -4,14 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
-from local_server import LocalServer
+from local_server import Answer, LocalServer
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -78,34 +78,22 @@ class ModelHub(LocalServer):
         self.cut, self.go_on = "", Event()
         self.fetched: list[str] = []
         self.headers: list[dict[str, str]] = []
-        hub = self
+        super().__init__()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_HEAD(self) -> None:
-                hub.headers.append({name.lower(): value for name, value in self.headers.items()})
-                name = self.path.split("?")[0].split(f"/resolve/{_COMMIT}/")[-1]
-                self.body = hub.files.get(name) or json.dumps(hub.about("/tree/" in name)).encode()
-                self.send_response(200)
-                self.send_header("ETag", f'"{sha256(self.body).hexdigest()}"')
-                self.send_header("X-Repo-Commit", _COMMIT)
-                self.send_header("content-length", str(len(self.body)))
-                self.end_headers()
-                if name in hub.files and self.command == "GET":
-                    hub.fetched.append(name)
+    def respond(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        self.headers.append(headers)
+        name = target.split("?")[0].split(f"/resolve/{_COMMIT}/")[-1]
+        content = self.files.get(name) or json.dumps(self.about("/tree/" in name)).encode()
+        told = {"ETag": f'"{sha256(content).hexdigest()}"', "X-Repo-Commit": _COMMIT}
+        if name in self.files and method == "GET":
+            self.fetched.append(name)
+        if method == "GET" and self.cut and target.endswith(self.cut):
+            return 200, {**told, "content-length": str(len(content))}, self._half(content)
+        return 200, told, content
 
-            def do_GET(self) -> None:
-                self.do_HEAD()
-                if hub.cut and self.path.endswith(hub.cut):
-                    self.wfile.write(self.body[: len(self.body) // 2])
-                    self.wfile.flush()
-                    hub.go_on.wait(20)
-                    return
-                self.wfile.write(self.body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        super().__init__(Handler)
+    def _half(self, content: bytes) -> Iterator[bytes]:
+        yield content[: len(content) // 2]
+        self.go_on.wait(20)
 
     def about(self, tree: bool) -> Any:
         """What the hub says about a repository, or about its files."""

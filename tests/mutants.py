@@ -38,9 +38,8 @@ NAMED = [  # boundaries that are easily forgotten, always tried, with a word of 
 ]
 PAIRS = {"<": "<=", ">": ">=", "==": "!=", "and": "or", "min": "max", "True": "False"}
 SWAPPED = PAIRS | {b: a for a, b in PAIRS.items()} | {"not": "", "return": "return None and"}
-Mutant = dict[
-    str, Any
-]  # in the function `name` of a file, `before` becomes `after`, which makes `new`
+# In the function `name` of a file, `before` becomes `after`; `new` is the whole file then.
+Mutant = dict[str, Any]
 broken: list[str] = []  # tests that fail without any mutant
 
 
@@ -58,9 +57,8 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
             about = {"file": file, "name": name, "line": line.strip(), "before": word}
             about = {**about, "after": after, "place": at - len(line) + len(line.lstrip())}
             id = sha256(json.dumps(about).encode()).hexdigest()[:12]
-            changed = line[:at] + after + line[end:]
-            new = "".join([*lines[: row - 1], changed, *lines[row:]])
-            yield {"id": id, **about, "row": row, "new": new}
+            new = [*lines[: row - 1], line[:at] + after + line[end:], *lines[row:]]
+            yield {"id": id, **about, "row": row, "new": "".join(new)}
         if kind not in (tokenize.NL, tokenize.COMMENT):
             begins = kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
@@ -104,7 +102,8 @@ def tried(tree: Path, mutant: Mutant, seconds: float) -> Mutant:
     with suppress(subprocess.TimeoutExpired):
         while any(todo) and verdict != "killed":  # of the later ones, most cannot see it
             path.write_text(new)
-            verdict, by = "out of time", failing(tree, todo[0], end - monotonic())
+            verdict = "out of time"  # if nothing else comes of it
+            by = failing(tree, todo[0], end - monotonic())
             path.write_text(old)
             if not by:
                 verdict, todo = "survived", todo[1:]

@@ -4,7 +4,6 @@ import fcntl
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,32 +17,6 @@ OF_A_STORE = {".gitignore", "memories.jsonl", "qdrant.db"}
 _TEXT_BYTES = 16
 _ID = re.compile(MEMORY_ID.pattern.encode())
 _HOLE = bytes(4096)
-
-# The command that repairs what the full check finds fault with in the store of "sam" below a root,
-# and prints what it found, the texts that are there then, their faults and the hits of a search.
-# In a process of its own, as an examination of a damaged store may crash the engine.
-REPAIR = (
-    sys.executable,
-    "-c",
-    """
-import asyncio, json, sys
-from contextlib import nullcontext
-from memory_semantic import MemoryStorage, upkeep
-async def main():
-    storage = MemoryStorage("sam", {"storage_root": sys.argv[1], "embedding_model": "local"})
-    examined = upkeep.findings(storage.place, storage.config, lambda *_: nullcontext())
-    findings = [finding async for finding in examined]
-    found = "all well"
-    if any(finding.repairable for finding in findings):
-        repair = await upkeep.repair(storage.place, storage.config)
-        found = repair.found
-        await repair.run(lambda done, of: None)
-    texts = [memory.content for memory in await storage.get_recent(None)]
-    print(json.dumps([found, texts, await storage.check(), len(await storage.search("fact"))]))
-if __name__ == "__main__":
-    asyncio.run(main())
-""",
-)
 
 
 async def repair(storage: MemoryStorage) -> None:

@@ -9,8 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ TEXTS = st.sampled_from(
     + ["데이터베이스를 옮겼다", "数据库迁移到新的服务器", "Grüße aus Köln", "!?!?!?", "a" * 10_000]
 )
 TAGS = st.lists(st.sampled_from(["one", "two", "three", *map(str, range(19))]))
+MOMENTS = st.floats(0, 0.06)  # seconds
 IDS = st.sampled_from(["mem-000000000001", "mem-0000000000ab", "mem-ffffffffffff"])
 WORDS = {"lexical_weight": 1.0}  # count with every model
 # float16 storage moves a cosine by some 1e-5, and what a killed call has left counts for how rare a
@@ -48,11 +48,25 @@ WORDS = {"lexical_weight": 1.0}  # count with every model
 SAME = 3e-3
 NOT_KEPT = {"id", "embedding", "score"}
 
-Call = Callable[[MemoryStorage], Awaitable[Any]]
+Call = tuple[Any, ...]  # the name of what is done, and with which texts
+CALLS = st.one_of(
+    st.lists(st.tuples(TEXTS, TAGS), min_size=1, max_size=5).map(lambda items: ("store", *items)),
+    st.tuples(st.just("correct"), TEXTS, TEXTS),
+    st.tuples(st.sampled_from(["pin", "unpin", "unreplace"]), TEXTS),
+    st.tuples(st.just("restore"), TEXTS, IDS, st.integers(-300, 100), st.sampled_from("ab")),
+    st.lists(TEXTS, max_size=3).map(lambda texts: ("forget", *texts)),
+)
 
 
 def done(call: Any) -> Any:
     return asyncio.run(call)
+
+
+def texts_of(call: Call) -> set[str]:
+    """The texts that a call names, as they are stored."""
+    named = {"store": [text for text, _ in call[1:]] if call[0] == "store" else []}
+    named |= {"correct": call[1:2], "restore": call[1:2]}
+    return {clean_text(text, "") for text in named.get(call[0], call[1:])}
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,10 +77,6 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
         memory = done(storage.get(done(storage.store(text))))
         assert memory and memory.content == normal(text)
         assert [found.content for found in done(storage.search(text))] == [normal(text)]
-
-
-async def id_of(storage: MemoryStorage, text: str) -> str:
-    return next(m.id for m in await storage.get_recent(None) if m.content == text)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -85,190 +95,81 @@ class AnyOrder(RuleBasedStateMachine):
         self.links = False  # whether any memory is replaced
 
     def teardown(self) -> None:
-        assert done(self.files.check()) == []
+        assert done(self.storage().check()) == []
         shutil.rmtree(self.root)
 
-    @property
-    def other_model(self) -> str:
-        return "plain" if self.model == LOCAL_MODEL else LOCAL_MODEL
-
-    @property
-    def files(self) -> MemoryStorage:
-        """Another session each time."""
-        return self.with_place(None)
-
-    def with_place(self, oracle: DictPlace | None) -> MemoryStorage:
+    def storage(self, place: DictPlace | None = None, model: str = "") -> MemoryStorage:
+        """Another session each time; on the store in files, if no place is named."""
         return MemoryStorage(
             "sam",
             {"storage_root": str(self.root), "embedding_model": LOCAL_MODEL, **WORDS},
-            embeddings=None if self.model == LOCAL_MODEL else PlainVectors(),
+            embeddings=None if (model or self.model) == LOCAL_MODEL else PlainVectors(),
             clock=lambda: self.now,
-            place=oracle,
+            place=place,
         )
 
-    def both(self, call: Call) -> tuple[Any, Any]:
-        """What the two answer, or how they refuse."""
-
-        async def answer(storage: MemoryStorage) -> Any:
-            try:
-                return await call(storage)
-            except InputError as error:
-                return str(error)
-
-        return done(answer(self.files)), done(answer(self.with_place(self.oracle)))
-
-    @rule(items=st.lists(st.tuples(TEXTS, TAGS), min_size=1, max_size=5))
-    def store(self, items: list[tuple[str, list[str]]]) -> None:
-        self.now += timedelta(hours=1)
-        one, other = self.both(lambda storage: storage.upsert(items))
-        if isinstance(one, str):
-            assert one == other
-            return
-        assert [(s.known, s.changed) for s in one] == [(s.known, s.changed) for s in other]
-        self.forgotten -= {text for text, _ in items}
-
-    @precondition(lambda self: self.ids)
-    @rule(data=st.data(), text=TEXTS)
-    def correct(self, data: st.DataObject, text: str) -> None:
-        old = data.draw(st.sampled_from(sorted(self.ids)))
-        self.now += timedelta(hours=1)
-
-        async def replace(storage: MemoryStorage) -> tuple[bool, bool]:
-            [stored] = await storage.upsert([text], await id_of(storage, old))
-            return stored.known, bool(stored.replaced)
-
-        one, other = self.both(replace)
-        assert isinstance(one, str) == isinstance(other, str) == (text == old)
-        assert isinstance(one, str) or one == other
-        self.forgotten -= {text} if text != old else set()
-
-    @precondition(lambda self: self.ids)
-    @rule(data=st.data(), what=st.sampled_from(["pin", "unpin", "unreplace"]))
-    def mark(self, data: st.DataObject, what: str) -> None:
-        text = data.draw(st.sampled_from(sorted(self.ids)))
-
-        async def mark(storage: MemoryStorage) -> None:
-            id = await id_of(storage, text)
-            if what == "unreplace":
-                await storage.unreplace(id)
+    async def perform(self, storage: MemoryStorage, call: Call) -> Any:
+        """What the store answers to a call, but for ids."""
+        what, *given = call
+        ids = {memory.content: memory.id for memory in await storage.get_recent(None)}
+        known = [ids[text] for text in texts_of(call) if text in ids]
+        try:
+            if what == "store":
+                return [(each.known, each.changed) for each in await storage.upsert(given)]
+            if what == "correct":
+                [stored] = await storage.upsert(given[:1], ids.get(given[1]))
+                return stored.known, bool(stored.replaced)
+            if what == "restore":
+                text, id, hours, source = given
+                time, metadata = self.now + timedelta(hours=hours), {"source": source}
+                fields = {"id": id, "agent_id": "sam", "content": text, "timestamp": time}
+                memory = Memory(**fields, tags=["restored"], metadata=metadata)
+                [stored] = await storage.restore([memory])
+                assert stored.known or id in ids.values() or stored.id == id
+            elif what == "forget":
+                return await storage.delete(known)
+            elif what == "unreplace":
+                return [bool(await storage.unreplace(id)) for id in known]
             else:
-                await storage.pin([id], what == "pin")
+                await storage.pin(known, what == "pin")
+        except InputError:
+            return "refused"
 
-        self.both(mark)
+    @rule(call=CALLS)
+    def answers_alike(self, call: Call) -> None:
+        self.now += timedelta(hours=1)
+        storages = self.storage(), self.storage(self.oracle)
+        one, other = (done(self.perform(each, call)) for each in storages)
+        assert one == other
+        self._note(call, acknowledged=one != "refused")
 
-    @rule(text=TEXTS, id=IDS, hours=st.integers(-300, 100), source=st.sampled_from("ab"))
-    def restore(self, text: str, id: str, hours: int, source: str) -> None:
-        def memory() -> Memory:
-            moment = self.now + timedelta(hours=hours)
-            fields = {"id": id, "agent_id": "sam", "content": text, "timestamp": moment}
-            return Memory(**fields, tags=["restored"], metadata={"source": source})
+    def _note(self, call: Call, acknowledged: bool) -> None:
+        """What was forgotten is on no disk until it is stored again."""
+        if call[0] == "forget" and acknowledged:
+            self.forgotten |= self.ids.keys() & texts_of(call)
+            done(self.storage().close())
+            left = {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+            for text in self.forgotten:
+                assert not [path for path, data in left.items() if text.encode() in data], text
+        elif call[0] in ("store", "correct", "restore", "forget"):
+            self.forgotten -= texts_of(call)
 
-        known = text in self.ids
-        one, _ = self.both(lambda storage: storage.restore([memory()]))
-        assert known or id in self.ids.values() or one[0].id == id
-        self.forgotten -= {text}
-
-    @rule(texts=st.lists(TEXTS, max_size=3))
-    def forget(self, texts: list[str]) -> None:
-        known = self.ids.keys() & texts
-        one, _ = self.both(lambda storage: self._delete(storage, known))
-        assert one == len(known)
-        self.forgotten |= known
-        self.nothing_forgotten_is_left()
-
-    @staticmethod
-    async def _delete(storage: MemoryStorage, texts: set[str]) -> int:
-        memories = await storage.get_recent(None)
-        return await storage.delete([m.id for m in memories if m.content in texts])
-
-    @rule(days=st.integers(0, 20))
-    def wait(self, days: int) -> None:
-        self.now += timedelta(days=days)
-
-    @rule(
-        query=TEXTS,
-        limit=st.integers(1, 20),
-        hours=st.none() | st.integers(0, 400),
-        tags=TAGS.map(lambda tags: tags[:2]),
-    )
-    def search(self, query: str, limit: int, hours: int | None, tags: list[str]) -> None:
-        since = None if hours is None else self.now - timedelta(hours=hours)
-        one, other = self.both(lambda storage: storage.search(query, limit, since, tags))
-        if not self.links:  # of what one replaces, the most similar counts that was found
-            agree(one, other, SAME)
-
-    @precondition(lambda self: self.ids)
-    @rule(model=st.sampled_from([LOCAL_MODEL, "plain"]))
-    def reembed(self, model: str) -> None:
-        """With the same model, nothing is done."""
-        self._done(lambda storage: self._reembed(storage, model))
-        self.model = model
-
-    async def _reembed(self, storage: MemoryStorage, model: str) -> None:
-        self.model = model
-        generator = self.files.generator(None)
-        await generator.generate("a sample")
-        info = await storage.info()
-        assert info
-        same = storage.generator(info).model == model
-        chosen = info.model._replace(
-            model=model, version=generator.version, dimensions=generator.dimensions or 0
-        )
-        wanted = info.model_copy(update={"model": info.model if same else chosen})
-        if isinstance(storage.place, DictPlace):
-            await storage.place.reembed(wanted, generator)
-        else:
-            await upkeep.reembed(storage.place, wanted, generator, lambda done, of: None)
-
-    def _done(self, call: Call) -> None:
-        before = self.model
-        done(call(self.files))
-        self.model = before
-        done(call(self.with_place(self.oracle)))
-
-    @rule(
-        items=st.lists(st.tuples(TEXTS, TAGS.map(lambda tags: tags[:1])), min_size=1, max_size=5),
-        texts=st.lists(TEXTS, max_size=3),
-        what=st.sampled_from(["store", "forget", "reembed"]),
-        moment=st.floats(0, 0.06),
-    )
-    def kill(self, items: Any, texts: list[str], what: str, moment: float) -> None:
+    @rule(call=CALLS, moment=MOMENTS)
+    def is_killed(self, call: Call, moment: float) -> None:
         """A process is killed while it works: its call was done or it was not, and what it has
         acknowledged was.
         """
-        calls: dict[str, Call] = {
-            "store": lambda storage: storage.upsert(items),
-            "forget": lambda storage: self._delete(storage, self.ids.keys() & texts),
-            "reembed": lambda storage: self._reembed(storage, self.other_model),
-        }
-        if what == "reembed" and not self.ids:
-            return
         self.now += timedelta(hours=1)
-        model = self.model
-        acknowledged = self._killed(calls[what], moment)
-        self.model = model
-        if what == "reembed":  # either is done, and whichever it is, it can be done again
-            info, other = done(self.files.info()), self.other_model
-            assert info and (not acknowledged or info.model.model == other)
-            self.model = info.model.model
-            done(self._reembed(self.files, other))
-            self.model = model
-            done(self._reembed(self.with_place(self.oracle), other))
-            self.model = other
-            return
+        acknowledged = self._killed(lambda: self.perform(self.storage(), call), moment)
         before, after = copy.deepcopy(self.oracle), copy.deepcopy(self.oracle)
-        with suppress(InputError):
-            done(calls[what](self.with_place(after)))
-        there = self.kept(self.files)
-        self.oracle = after if there == self.kept(self.with_place(after)) else before
-        assert there == self.kept(self.with_place(self.oracle))
+        done(self.perform(self.storage(after), call))
+        there = self.kept()
+        self.oracle = after if there == self.kept(after) else before
+        assert there == self.kept(self.oracle)
         assert self.oracle is after or not acknowledged
-        if what == "forget" and acknowledged:
-            self.forgotten |= self.ids.keys() & texts
-            self.nothing_forgotten_is_left()
-        self.forgotten -= {clean_text(text, "") for text, _ in items}  # bytes of them may be left
+        self._note(call, acknowledged)
 
-    def _killed(self, call: Call, moment: float) -> bool:
+    def _killed(self, call: Callable[[], Any], moment: float) -> bool:
         """Whether a process that is killed at this moment (seconds) has said before that the call
         is done.
         """
@@ -276,7 +177,7 @@ class AnyOrder(RuleBasedStateMachine):
         child = os.fork()
         if not child:
             try:
-                done(call(self.files))
+                done(call())
                 os.write(writing, b".")
                 signal.pause()
             finally:
@@ -288,55 +189,94 @@ class AnyOrder(RuleBasedStateMachine):
         with os.fdopen(reading, "rb") as answer:
             return bool(answer.read())
 
+    @rule(days=st.integers(0, 20))
+    def time_passes(self, days: int) -> None:
+        self.now += timedelta(days=days)
+
+    @rule(
+        query=TEXTS,
+        limit=st.integers(1, 20),
+        hours=st.none() | st.integers(0, 400),
+        tags=TAGS.map(lambda tags: tags[:2]),
+    )
+    def finds_alike(self, query: str, limit: int, hours: int | None, tags: list[str]) -> None:
+        since = None if hours is None else self.now - timedelta(hours=hours)
+        storages = self.storage(), self.storage(self.oracle)
+        one, other = (done(each.search(query, limit, since, tags)) for each in storages)
+        if not self.links:  # of what one replaces, the most similar counts that was found
+            agree(one, other, SAME)
+
+    @precondition(lambda self: self.ids)
+    @rule(model=st.sampled_from([LOCAL_MODEL, "plain"]), moment=st.none() | MOMENTS)
+    def gets_a_model(self, model: str, moment: float | None) -> None:
+        """With the same model, nothing is done; one that was killed can be done again."""
+        if moment is not None:
+            acknowledged = self._killed(lambda: self._reembed(self.storage(), model), moment)
+            info = done(self.storage().info())
+            assert info and (not acknowledged or info.model.model == model)
+            self.model = info.model.model
+        done(self._reembed(self.storage(), model))
+        done(self._reembed(self.storage(self.oracle), model))
+        self.model = model
+
+    async def _reembed(self, storage: MemoryStorage, model: str) -> None:
+        generator = self.storage(model=model).generator(None)
+        await generator.generate("a sample")
+        info = await storage.info()
+        assert info
+        version, dimensions = generator.version, generator.dimensions or 0
+        if info.model.model != model:
+            new = info.model._replace(model=model, version=version, dimensions=dimensions)
+            info = info.model_copy(update={"model": new})
+        if isinstance(storage.place, DictPlace):
+            await storage.place.reembed(info, generator)
+        else:
+            await upkeep.reembed(storage.place, info, generator, lambda done, of: None)
+
     @rule(harm=st.sampled_from([remove, empty, cut]))
-    def lose_the_journal(self, harm: Callable[[Path], None]) -> None:
+    def loses_its_journal(self, harm: Callable[[Path], None]) -> None:
         """The next call writes it anew."""
-        done(self.files.close())
-        if self.files.folder.journal.path.exists():
-            harm(self.files.folder.journal.path)
+        storage = self.storage()
+        done(storage.close())
+        if storage.folder.journal.path.exists():
+            harm(storage.folder.journal.path)
 
     @precondition(lambda self: self.ids and self.model == LOCAL_MODEL)
     @rule(
         harm=st.sampled_from([remove, empty, cut]),
         what=st.sampled_from(["manifest.json", "shard-*/segments/*/segment.json"]),
     )
-    def damage(self, harm: Callable[[Path], None], what: str) -> None:
+    def is_damaged(self, harm: Callable[[Path], None], what: str) -> None:
         """A store that cannot be opened is refused, and a repair brings everything back."""
-        done(self.files.close())
-        [file] = self.files.folder.database.glob(what)
+        storage = self.storage()
+        done(storage.close())
+        [file] = storage.folder.database.glob(what)
         harm(file)
         with pytest.raises(DamagedStoreError):
-            done(self.files.get_recent())
-        done(repair(self.files))
-        for aside in self.files.folder.damaged:  # which a person deletes
+            done(storage.get_recent())
+        done(repair(storage))
+        for aside in storage.folder.damaged:  # which a person deletes
             shutil.rmtree(aside)
 
-    @staticmethod
-    def kept(storage: MemoryStorage) -> dict[str, dict[str, Any]]:
+    def kept(self, place: DictPlace | None = None) -> dict[str, dict[str, Any]]:
         """What a store has of each text, but for its id."""
-        return {m.content: m.model_dump(exclude=NOT_KEPT) for m in done(storage.get_recent(None))}
-
-    def nothing_forgotten_is_left(self) -> None:
-        done(self.files.close())
-        left = {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
-        for text in self.forgotten:
-            found = [path for path, data in left.items() if clean_text(text, "").encode() in data]
-            assert not found, text
+        memories = done(self.storage(place).get_recent(None))
+        return {memory.content: memory.model_dump(exclude=NOT_KEPT) for memory in memories}
 
     @invariant()
     def is_the_same(self) -> None:
-        storage = self.files
-        assert self.kept(storage) == self.kept(self.with_place(self.oracle))
-        ids = {memory.content: memory.id for memory in done(storage.get_recent(None))}
+        kept = self.kept()
+        assert kept == self.kept(self.oracle)
+        ids = {memory.content: memory.id for memory in done(self.storage().get_recent(None))}
         assert len(set(ids.values())) == len(ids)
         assert all(ids[text] == id for text, id in self.ids.items() if text in ids)
         self.ids = ids
-        self.links = any(kept["replaced_by"] for kept in self.kept(storage).values())
+        self.links = any(each["replaced_by"] for each in kept.values())
 
 
 TestAnyOrder = pytest.mark.timeout(300)(AnyOrder.TestCase)
 TestAnyOrder.settings = settings(
-    max_examples=6,  # of the 20 seconds that they take, most is of the disk; CI has them often
+    max_examples=6,  # of the seconds that they take, most is of the disk; CI has them often
     stateful_step_count=20,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
     deadline=None,

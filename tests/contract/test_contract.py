@@ -201,7 +201,8 @@ async def test_a_search_and_a_list_answer_as_if_all_memories_were_compared(
     questions = ("why is the Cache of T-7 a QUEUE, and no zebra?", "lock", "two")
     for question, (limit, days, tags) in product(questions, cases):
         since = clock.now - timedelta(days=days) if days else None
-        agree(*[await each.search(question, limit, since, tags) for each in storages], SAME)
+        one, other = [await each.search(question, limit, since, tags) for each in storages]
+        agree(one, other, SAME)
 
 
 async def test_finds_a_memory_that_shares_only_words(

@@ -66,7 +66,7 @@ def project(folder: Path) -> dict[str, str]:
 
 
 def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> None:
-    ids = []
+    ids, folder = [], tmp_path
     for number, remote in enumerate((*HOSTS, *OTHERS)):
         folder = tmp_path / str(number) / "api"
         git("init", "-q", folder)

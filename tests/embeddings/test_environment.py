@@ -1,10 +1,6 @@
 """What stops a request to a service, on this machine, is named."""
 
-import os
-import subprocess
-
 import pytest
-from command import EXECUTABLE
 from conftest import MakeTools
 from embeddings_server import EmbeddingsServer
 from qdrant_server import QdrantServer
@@ -57,16 +53,6 @@ async def test_what_stops_a_request_is_named(
             assert "me:pw" not in said and KEY not in said and TEXT not in said
             assert "changed" in said  # and what was
         assert qdrant.requests == [] and server.requests == []
-
-
-def test_what_stops_a_request_is_named_in_a_command(server: EmbeddingsServer) -> None:
-    """In a process of its own, which loads the certificates while it imports the service."""
-    given = {"SSL_CERT_FILE": "/nowhere.pem", "OPENAI_API_KEY": KEY}
-    command = [str(EXECUTABLE), "store", TEXT, "--agent", "sam"]
-    environment = {**os.environ, **given, "OPENAI_BASE_URL": server.base_url}
-    process = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert process.returncode == 1 and "Check SSL_CERT_FILE" in process.stderr
-    assert "Traceback" not in process.stderr and server.requests == []
 
 
 @pytest.mark.usefixtures("no_certificates_kept")

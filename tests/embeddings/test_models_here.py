@@ -2,12 +2,9 @@
 
 import asyncio
 import math
-import os
 import shutil
 import socket
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from operator import mul
@@ -174,33 +171,11 @@ async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
     assert abs(sum(cosines) / len(cosines)) < 0.1  # above 0.9 as the model gives them
 
 
-async def test_a_model_is_loaded_once_and_a_cancelled_batch_ends_at_once_and_embeds_no_more(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generator = EmbeddingGenerator(BGE)
-    texts = [f"{number}" for number in range(8)]
+async def test_a_model_is_loaded_once(models: Path) -> None:
+    generator, texts = EmbeddingGenerator(BGE), [f"{number}" for number in range(8)]
     together = await asyncio.gather(*map(generator.generate, texts))
     assert together == await generator.generate_batch(texts)
     assert memory_models._loaded.cache_info().misses == 1
-    asked, begun, may_end, run = [], asyncio.Event(), threading.Event(), memory_models.run
-    loop = asyncio.get_running_loop()
-
-    def slow(model: Any, texts: list[str]) -> list[Any]:
-        asked.extend(texts)
-        loop.call_soon_threadsafe(begun.set)
-        may_end.wait(20)
-        return run(model, texts)
-
-    monkeypatch.setattr(memory_models, "run", slow)
-    batch = asyncio.create_task(generator.generate_batch(["x"] * 1000))
-    await begun.wait()
-    batch.cancel()
-    await asyncio.gather(batch, return_exceptions=True)
-    turn = memory_models._turns[os.getpid()]
-    assert not may_end.is_set() and not turn.acquire(blocking=False)  # still at work
-    may_end.set()
-    await generator.generate("the next one")
-    assert asked == ["x", "the next one"]
 
 
 async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_models_here(
@@ -219,25 +194,6 @@ async def test_a_model_for_english_leaves_korean_to_the_words_which_count_with_m
     assert lexical_weight(storage.config, BGE) == lexical_weight(storage.config, "local") == 1
     assert lexical_weight(there, BGE) == 0  # at a service, words do not count
     assert lexical_weight(storage.config, "text-embedding-3-small") == 0
-
-
-def test_a_child_of_a_process_that_has_loaded_a_model_can_use_it(models: Path) -> None:
-    script = """
-import asyncio, os, logging
-import memory_models
-from memory_semantic import EmbeddingGenerator
-def vector():
-    return asyncio.run(EmbeddingGenerator("BAAI/bge-small-en-v1.5").generate("x" * 10_000))
-before = vector()
-with memory_models._turns[os.getpid()]:  # as while another thread embeds
-    child = os.fork()
-    if not child:
-        os._exit(0 if vector() == before else 3)
-print(os.waitpid(child, 0)[1], logging.getLogger().handlers)
-"""
-    command = [sys.executable, "-W", "ignore", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
-    assert (done.stdout, done.stderr) == ("0 []\n", "")
 
 
 def test_a_fetch_that_failed_is_not_used_and_the_next_one_needs_no_token(

@@ -25,7 +25,7 @@ from memory_semantic.files.folder import AgentFolder
 from memory_semantic.points import StoreInfo
 from memory_semantic.remembered import point_id
 from plain_vectors import PlainVectors
-from store_files import OF_A_STORE, REPAIR, bytes_of, copy_sparse
+from store_files import OF_A_STORE, bytes_of, copy_sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -39,21 +39,34 @@ IN_MEMORY = 10**9  # bytes that must be free there: some ten stores at once
 CHILD = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
-from memory_semantic import MemoryStorage, StorageError, upkeep
+import store_files
+from memory_semantic import DamagedStoreError, MemoryStorage, StorageError, upkeep
 from plain_vectors import PlainVectors
-storage = MemoryStorage("sam", {"storage_root": sys.argv[2]}, embeddings=PlainVectors())
+root, operation, argument = *sys.argv[2:4], json.loads(sys.argv[4])
+storage = MemoryStorage("sam", {"storage_root": root}, embeddings=PlainVectors())
 async def reembed(model):
     info = await storage.info()
     wanted = info.model_copy(update={"model": info.model._replace(model=model)})
     return await upkeep.reembed(storage.place, wanted, PlainVectors(), lambda done, of: None)
 async def tag(text):
     return await storage.store(text, ["killed"])
-operation, argument = sys.argv[3:]
-work = {"reembed": reembed, "tag": tag}.get(operation) or getattr(storage, operation)
-try:
-    print(json.dumps({"done": asyncio.run(work(json.loads(argument)))}))
-except StorageError as error:
-    print(json.dumps({"error": str(error)}))
+async def repair(_):
+    built_in = MemoryStorage("sam", {"storage_root": root, "embedding_model": "local"})
+    damaged = False
+    try:
+        await built_in.get_recent()
+    except DamagedStoreError:
+        damaged = True
+        await store_files.repair(built_in)
+    texts = [memory.content for memory in await built_in.get_recent(None)]
+    return [damaged, texts, await built_in.check(), len(await built_in.search("fact"))]
+if __name__ == "__main__":  # the examination for a repair is another process
+    work = {"reembed": reembed, "tag": tag, "repair": repair}.get(operation)
+    try:
+        done = asyncio.run((work or getattr(storage, operation))(argument))
+        print(json.dumps({"done": done}))
+    except StorageError as error:
+        print(json.dumps({"error": str(error)}))
 """
 
 
@@ -76,16 +89,12 @@ def with_model(root: Path, model: str) -> StoreInfo:
     return manifest.model_copy(update={"model": manifest.model._replace(model=model)})
 
 
-def traced(root: Path, operation: str, argument: Any, log: Path, *how: str) -> Any:
-    """What the operation answered, None if it died; strace does `how` and writes the `log`."""
-    command = (sys.executable, "-c", CHILD, Path(__file__).parents[1], root, operation)
-    if operation == "repair":
-        command = (*REPAIR, root)
+def traced(root: Path, operation: str, argument: Any, *how: str | Path) -> Any:
+    """What the operation answered, None if it died; strace does `how`, if it is to."""
+    strace = ("strace", "-f", *how) if how else ()
+    child = (sys.executable, "-c", CHILD, Path(__file__).parents[1], root, operation)
     process = subprocess.run(
-        ["strace", "-f", "-o", log, "-e", *how, *command, json.dumps(argument)],
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [*strace, *child, json.dumps(argument)], capture_output=True, text=True, timeout=60
     )
     return json.loads(process.stdout) if process.stdout.strip() else None
 
@@ -94,7 +103,7 @@ def steps_of(root: Path, operation: str, argument: Any) -> Counter[str]:
     """How often it makes each call, in the thread that makes most."""
     log = root / "steps.log"
     calls = ",".join((*NAMING, *SYNCING, *REMOVING))
-    assert traced(root, operation, argument, log, f"trace={calls}")
+    assert traced(root, operation, argument, "-o", log, "-e", f"trace={calls}")
     threads = Counter(re.findall(r"^(\d+) +(\w+)\(", log.read_text(), re.MULTILINE))
     steps = Counter[str]()
     for (_, call), number in threads.items():
@@ -108,7 +117,8 @@ def operate(root: Path, operation: str, argument: Any, harm: str, call: str, ste
     """
     log = root / "harm.log"
     inject = f"inject={call}:{harm}:when={step}"
-    answer = traced(root, operation, argument, log, f"trace={call}", "-e", inject)
+    how = ("-o", log, "-e", f"trace={call}", "-e", inject)
+    answer = traced(root, operation, argument, *how)
     assert answer is not None or "signal=KILL" in harm
     return answer, "(INJECTED)" in log.read_text() or "killed by SIGKILL" in log.read_text()
 
@@ -286,15 +296,14 @@ def test_a_repair(tmp_path: Path, lost: str) -> None:
         root = tmp_path / f"{call} {step}"
         copy_sparse(base, root)
         answer, happened = operate(root, "repair", None, "signal=KILL", call, step)
-        again = subprocess.run([*REPAIR, root], capture_output=True, timeout=60, check=True)
-        found, texts, faults, searched = json.loads(again.stdout)
+        damaged, texts, faults, searched = traced(root, "repair", None)["done"]
         assert set(texts) == set(BASE) and len(texts) == searched == 5 and faults == []
-        assert answer is None or found == "all well", "acknowledged and not whole"
+        assert answer is None or not damaged, "acknowledged and not whole"
         assert not list((root / "sam").glob("*.tmp"))
         shutil.rmtree(root)
         if answer is not None:  # perhaps the process that reads the shard for it was killed
             return "acknowledged" if happened else None
-        return "there" if found == "all well" else "repaired again"
+        return "repaired again" if damaged else "there"
 
     copy_sparse(base, tmp_path / "steps")
     steps = steps_of(tmp_path / "steps", "repair", None)

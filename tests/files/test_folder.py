@@ -107,16 +107,7 @@ results = [CliRunner().invoke(cli, words) for words in json.loads(sys.argv[1])]
 print(json.dumps([[result.exit_code, result.output] for result in results]))
 """
 
-OF_AN_AGENT = [
-    ("list",),
-    ("search", "x"),
-    ("show", "mem-000000000000"),
-    ("stats",),
-    ("export", "-"),
-    ("forget", "--tag", "x"),
-    ("store", "x"),
-    ("doctor", "--agent", "sam"),
-]
+OF_AN_AGENT = [("list",), ("search", "x"), ("export", "-"), ("store", "x"), ("doctor",)]
 
 
 def commands(*lines: tuple[str, ...]) -> list[tuple[int, str]]:

@@ -9,14 +9,12 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from command import Command
 from conftest import MakeStorage
-from memory_semantic import MemoryStorage
-from memory_semantic.errors import ResourceError, shortage
+from memory_semantic.errors import shortage
 from memory_semantic.limits import WORKERS
 from processes import run
 
@@ -48,16 +46,6 @@ def test_no_room_for_the_file_of_a_new_store(command: Command) -> None:
     assert result.returncode == 1 and "File too large" in result.stderr
     assert "Nothing was changed" in result.stderr and "damaged" not in result.stderr
     command.run("store", "fact")
-
-
-async def test_no_more_threads(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(thread: Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(Thread, "start", start)
-    for call in (storage.store("a fact"), storage.search("fact")):
-        with pytest.raises(ResourceError, match=r"Too many threads.*Nothing was changed"):
-            await call
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
+from local_server import Answer
 from pydantic import TypeAdapter, ValidationError
 from qdrant_client import QdrantClient
 from qdrant_client import models as m
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 
-Answer = tuple[int, dict[str, str], bytes]  # status, headers, body
 # Local mode warns once a process of what it does not do, and to pytest a warning is an error.
 SEEN_MESSAGES.update({"local_query_points_search_params_ignored", "large-local-collection"})
 

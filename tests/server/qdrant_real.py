@@ -7,8 +7,8 @@ AGENT_MEMORY_TEST_QDRANT_API_KEY: never the one on which the developer's own mem
 import os
 
 import httpx
+from local_server import Answer
 from qdrant_client import QdrantClient
-from qdrant_local import Answer
 
 URL, KEY = (
     os.environ.get(name, "").strip()

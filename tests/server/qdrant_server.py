@@ -6,18 +6,16 @@ They come from qdrant-client's local mode, or from a real server where one is gi
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from local_server import LocalServer
-from qdrant_local import Answer, LocalMode, error
+from local_server import Answer, LocalServer
+from qdrant_local import LocalMode, error
 from qdrant_real import URL, RealServer
 
 COLLECTION = "agent-memory.sam"
 WRITE = f"POST /collections/{COLLECTION}/points/batch"
-DROP: Answer = (0, {}, b"")  # the connection is closed without an answer
 WORDS = {429: "Rate limiting exceeded: injected", 503: "Shard temporarily unavailable: injected"}
 
 
@@ -53,33 +51,7 @@ class QdrantServer(LocalServer):
         self.rules: list[Rule] = []
         self._broken: list[Exception] = []  # what the hooks of rules raised
         self._rules_lock = Lock()
-        owner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # headers and body leave together
-
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                key = self.headers.get("api-key", "")
-                answer = owner.respond(self.command, self.path, key, body)
-                if answer is DROP:
-                    self.close_connection = True
-                    return
-                status, headers, content = answer
-                self.send_response(status)
-                for name, value in {"content-type": "application/json", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_PUT = do_POST = do_DELETE = answer
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        super().__init__(Handler)
+        super().__init__()
 
     def fail(
         self, status: int = 503, times: int = 1, only: str = "", after: bool = False, text: str = ""
@@ -98,9 +70,8 @@ class QdrantServer(LocalServer):
         for problem in self._broken:
             raise problem
 
-    def respond(self, method: str, target: str, key: str, body: bytes) -> Answer:
-        """The answer to a request."""
-        url = urlsplit(target)
+    def respond(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        url, key = urlsplit(target), headers.get("api-key", "")
         self.requests.append((method, url.path))
         if self.api_key and url.path != "/" and key != self.api_key:
             missing = "Must provide an API key or an Authorization bearer token"

@@ -11,9 +11,10 @@ from click.testing import Result
 from command import invoke, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
+from local_server import DROP
 from memory_semantic import Memory, MemoryStorage, upkeep
 from memory_semantic.remembered import point_id
-from qdrant_server import COLLECTION, DROP, QdrantServer, Rule
+from qdrant_server import COLLECTION, QdrantServer, Rule
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

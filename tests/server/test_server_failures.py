@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage, MakeTools
+from local_server import DROP, Answer
 from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
 from memory_semantic.remembered import point_id
 from memory_server import connection
-from qdrant_local import Answer, error
-from qdrant_server import COLLECTION, DROP, WRITE, QdrantServer, Rule
+from qdrant_local import error
+from qdrant_server import COLLECTION, WRITE, QdrantServer, Rule
 
 KEY = "qd-very-secret"
 TEXT = "a private thought"

@@ -1,13 +1,16 @@
-"""The settings of a store on a server: where they come from, and what they do."""
+"""The settings of a store on a server: where they come from, and what they do. And how many
+requests a call makes, because the agent waits for each.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import MakeStorage
-from memory_semantic import StorageError
+from memory_semantic import MemoryStorage, StorageError
 from memory_semantic.errors import UNCHANGED
-from processes import run
+from memory_semantic.remembered import point_id
+from memory_server.points import vector_name
 from qdrant_server import COLLECTION, QdrantServer
 
 KEY = "qd-very-secret"
@@ -20,24 +23,6 @@ def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServe
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
     qdrant.api_key = KEY
     return qdrant
-
-
-def test_nothing_is_loaded_or_asked_before_the_first_call(root: Path, qdrant: QdrantServer) -> None:
-    script = """
-import amplifier_core.testing
-from amplifier_module_tool_memory_semantic import mount
-def loaded(*names):
-    print(any(name.startswith(names) for name in sys.modules))
-config = {"agent_identity": "sam", "storage_root": root, "qdrant_url": arguments[0]}
-asyncio.run(mount(amplifier_core.testing.MockCoordinator(), config))
-loaded("qdrant_client", "memory_server", "httpx", "grpc")
-asyncio.run(storage().store("x"))
-loaded("qdrant_client", "memory_server")
-storage(qdrant_url=arguments[0])
-loaded("qdrant_client", "grpc")
-"""
-    assert run(root, script, qdrant.url).split() == ["False", "False", "False"]
-    assert qdrant.requests == []
 
 
 @pytest.mark.parametrize("config", [{}, {"qdrant_url": ""}, {"qdrant_url": "http://127.0.0.1:9"}])
@@ -139,3 +124,47 @@ async def test_a_store_is_created_as_the_settings_say(
     [vector] = made["vectors"].values()
     assert (vector["datatype"], vector["on_disk"], vector["size"]) == ("float16", True, 640)
     assert made["hnsw_config"] == {"m": 0}  # no graph: a search compares all
+
+
+HERE = f"/collections/{COLLECTION}"
+INFO, READ, WRITE = ("GET", HERE), ("POST", f"{HERE}/points"), ("POST", f"{HERE}/points/batch")
+QUERY = ("POST", f"{HERE}/points/query/batch")
+
+
+@pytest.fixture
+async def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
+    storage = make_storage(qdrant_url=qdrant.url)
+    await storage.store_many([f"the meeting of team {number} is at noon" for number in range(30)])
+    qdrant.requests.clear()
+    return storage
+
+
+async def test_a_store_of_one_memory_is_three_requests(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    for text in ("new", "the meeting of team 3 is at noon"):
+        await storage.store(text, ["tag"])
+        assert qdrant.requests == [INFO, READ, WRITE]
+        qdrant.requests.clear()
+
+
+async def test_a_search_is_four_requests_and_three_without_words(
+    make_storage: MakeStorage, storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    assert len(await storage.search("team 7")) == 5
+    assert qdrant.requests == [INFO, QUERY, QUERY, READ]  # the last compares the results
+    qdrant.requests.clear()
+    without = make_storage(qdrant_url=qdrant.url, lexical_weight=0)
+    assert len(await without.search("team 7")) == 5
+    assert qdrant.requests == [INFO, QUERY, READ]
+
+
+async def test_a_point_without_a_vector_is_in_no_answer(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    storage = make_storage(qdrant_url=qdrant.url, lexical_weight=1)
+    await storage.store_many(["red fox", "red dog", "cat"])
+    info = await storage.info()
+    assert info
+    qdrant.client.delete_vectors(COLLECTION, [vector_name(info)], [str(point_id("red fox"))])
+    assert [memory.content for memory in await storage.search("red fox", 1)] == ["red dog"]

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
+from local_server import DROP
 from memory_semantic import Memory, MemoryStorage, StorageError
 from memory_semantic.remembered import point_id
 from memory_server.points import vector_name
 from processes import run
-from qdrant_server import COLLECTION, DROP, WRITE, QdrantServer, Rule
+from qdrant_server import COLLECTION, WRITE, QdrantServer, Rule
 
 READ = f"POST /collections/{COLLECTION}/points"
 
