@@ -50,7 +50,7 @@ TOGETHER = SimpleNamespace(measure=speed.measure_together, blocks=speed.blocks_t
 PARTS: dict[str, tuple[ModuleType | SimpleNamespace, str, str]] = {
     "recall": (recall, "4", "what a search finds: our own set, everyday, languages, corrections"),
     "locomo": (locomo, "4", "what it finds of LoCoMo, by session and by turn"),
-    "holds": (holds, "5", "a week and what holds after it, in each loop; whose words are whose"),
+    "holds": (holds, "5", "a week and what holds after it, in each of AMPLIFIER_LOOPS, too; whose words"),
     "tokens": (tokens, "4", "of every request, of each call, and of recall before a prompt"),
     "first_answer": (first_answer, "4", "of a process, such as `agent-memory mcp`"),
     "together": (TOGETHER, "6", "1 and 8 processes on one store, beside other stores"),

@@ -159,8 +159,11 @@ def together(store: Store, folder: Path, seconds: str, seed: str) -> dict[str, A
         acknowledged += [item.text] if done else []
         found = attempt("search", lambda asked=asked: store.search(asked, LIMIT))
         missed += bool(done and found is not None and item.text not in found)
+    seconds = time.perf_counter() - begun
+    if is_open:
+        store.close()
     about = {"failures": failures, "acknowledged": acknowledged, "missed": missed}
-    return {"seconds": time.perf_counter() - begun, **times, **about}
+    return {"seconds": seconds, **times, **about}
 
 
 def texts(store: Store, folder: Path) -> list[str]:
@@ -178,7 +181,7 @@ def main() -> None:
     store: Store = getattr(adapters, name)(variant)
     modes = {each.__name__: each for each in (fill, cold, warm, single, together, texts)}
     print(json.dumps(modes[mode](store, Path(folder), *arguments)), flush=True)
-    if mode != "fill":
+    if mode not in ("fill", "together"):  # which have closed it
         store.close()
 
 
