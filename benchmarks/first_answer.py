@@ -15,8 +15,6 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,22 +48,17 @@ SERVED = (
 HELD = 60  # memories of a person who has begun
 
 
-@contextmanager
-def home(folder: str) -> Iterator[None]:
-    """Another home for the processes that are started."""
-    before = os.environ.get("HOME", "")
-    os.environ["HOME"] = folder
-    yield
-    os.environ["HOME"] = before
-
-
-def measured(command: list[str], runs: int, input: str | None = None) -> dict[str, Any]:
+def measured(
+    command: list[str], runs: int, input: str | None = None, **more: str
+) -> dict[str, float]:
     """Medians of the milliseconds on the clock and of the processor."""
     clock, processor = [], []
     for run in range(runs + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
-        done = subprocess.run(command, input=input, capture_output=True, text=True)
+        done = subprocess.run(
+            command, input=input, capture_output=True, text=True, env=os.environ | more
+        )
         elapsed = time.perf_counter() - started
         if done.returncode or not done.stdout.strip():
             raise RuntimeError(f"no answer: {done.stderr.strip()[-300:]}")
@@ -144,12 +137,11 @@ def measure(options: Options, log: Log) -> Row:
         command = [sys.executable, program, "search", QUESTION, *place]
         results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
         results |= served([sys.executable, program, "mcp", *place], runs)
-        with home(folder):
-            for size in (HELD, sizes[0]):
-                asyncio.run(_fill(f"{folder}/.amplifier/memory", size))
-                start = json.dumps({"hook_event_name": "SessionStart", "session_id": "bench"})
-                row = measured([sys.executable, program, "hook"], runs, start)
-                results[f"`agent-memory hook` at a start, {size:,} memories"] = row
+        for size in (HELD, sizes[0]):
+            asyncio.run(_fill(f"{folder}/.amplifier/memory", size))
+            start = json.dumps({"hook_event_name": "SessionStart", "session_id": "bench"})
+            row = measured([sys.executable, program, "hook"], runs, start, HOME=folder)
+            results[f"`agent-memory hook` at a start, {size:,} memories"] = row
     clock, processor = printed([sys.executable, "-c", MOUNT], runs)
     results["mounting, after amplifier_core"] = {"clock": clock, "processor": processor}
     return results

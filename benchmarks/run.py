@@ -50,7 +50,7 @@ TOGETHER = SimpleNamespace(measure=speed.measure_together, blocks=speed.blocks_t
 PARTS: dict[str, tuple[ModuleType | SimpleNamespace, str, str]] = {
     "recall": (recall, "4", "what a search finds: our own set, everyday, languages, corrections"),
     "locomo": (locomo, "4", "what it finds of LoCoMo, by session and by turn"),
-    "holds": (holds, "5", "a week and what holds after it, in each of AMPLIFIER_LOOPS, too; whose words"),
+    "holds": (holds, "5", "a week and what holds after it, in each loop; whose words are whose"),
     "tokens": (tokens, "4", "of every request, of each call, and of recall before a prompt"),
     "first_answer": (first_answer, "4", "of a process, such as `agent-memory mcp`"),
     "together": (TOGETHER, "6", "1 and 8 processes on one store, beside other stores"),
@@ -91,16 +91,12 @@ def save(results: Row, folder: Path) -> None:
 def machine() -> str:
     """What the figures depend on, without what names the machine or its user."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    cpu, virtual = platform.processor() or platform.machine(), ""
-    if (info := Path("/proc/cpuinfo")).exists():
-        lines = [line.split(":", 1) for line in info.read_text().splitlines() if ":" in line]
-        about = {name.strip(): value.strip() for name, value in lines}
-        cpu = about.get("model name", cpu)
-        virtual = " of a virtual machine" if "hypervisor" in about.get("flags", "").split() else ""
-    try:
-        system = platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        system = f"{platform.system()} {platform.mac_ver()[0]}".strip()
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    named = re.search(r"^model name\s*: (.*)", info, re.MULTILINE)
+    cpu = named[1] if named else platform.processor()
+    virtual = " of a virtual machine" if re.search(r"^flags.*\bhypervisor\b", info, re.M) else ""
+    release = Path("/etc/os-release")
+    system = platform.freedesktop_os_release()["PRETTY_NAME"] if release.exists() else sys.platform
     return (
         f"{os.cpu_count()} cores{virtual}, {cpu} ({platform.machine()}), {memory:.0f} GB of "
         f"memory; {system}; Python {platform.python_version()}"

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,8 @@ KINDS = 10  # of failures that are told apart
 
 def used_memory() -> float:
     """MB of this process that are resident."""
-    status = Path("/proc/self/status")
-    if not status.exists():  # macOS: the highest so far, in bytes
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(lines["VmRSS"].split()[0]) / 1024
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 def timed(
@@ -159,11 +157,11 @@ def together(store: Store, folder: Path, seconds: str, seed: str) -> dict[str, A
         acknowledged += [item.text] if done else []
         found = attempt("search", lambda asked=asked: store.search(asked, LIMIT))
         missed += bool(done and found is not None and item.text not in found)
-    seconds = time.perf_counter() - begun
-    if is_open:
+    elapsed = time.perf_counter() - begun
+    with suppress(AttributeError):  # it may never have been opened
         store.close()
     about = {"failures": failures, "acknowledged": acknowledged, "missed": missed}
-    return {"seconds": seconds, **times, **about}
+    return {"seconds": elapsed, **times, **about}
 
 
 def texts(store: Store, folder: Path) -> list[str]:
