@@ -73,6 +73,7 @@ def measure(options: Options, log: Log) -> Row:
     for name, settings in models.items():
         log(f"recall: {name}")
         tried = METHODS if name == LOCAL_MODEL else {"all of it": OWN}
+        tried = {"and times": OWN} if options.quick and name == LOCAL_MODEL else tried
         answers = asyncio.run(asked(reported, settings, tried.values()))
         found |= {f"{name}: {what}": each for what, each in zip(tried, answers, strict=True)}
         others[name] = {

@@ -144,7 +144,7 @@ def readme(results: Row) -> str:
     growth, sets, talks, week = (
         results["parts"].get(part) for part in ("speed", "recall", "locomo", "holds")
     )
-    sizes = [size for size in (growth or {"stores": {}})["stores"] if int(size) <= 10_000]
+    sizes = [size for size in (growth or {"stores": {}})["stores"] if int(size) <= speed.SHOWN]
     if not (sets and talks and week and sizes):
         return "Not all parts of this were run."
     scores, turns = sets["scores"], talks["by session, local"]

@@ -20,6 +20,7 @@ from page import NONE, OURS, Log, Options, Row, bullets, cell, number, strong, t
 from stores import workload
 from stores.peers import NOT_TRIED, PEERS, SERVER, Failed, Peer, Runs, about, endpoint
 
+SHOWN = 10_000  # memories: up to here all stores are measured
 FILLED, SECONDS = 1_000, 5  # memories before several processes begin, and how long they go on
 
 
@@ -201,11 +202,11 @@ def better(rows: dict[str, Row], measure: Measure) -> list[str]:
 
 def blocks(found: Row) -> dict[str, str]:
     """A table for each size, what the stores are, and who has no figures and why."""
-    shown = []
+    shown = dict[str, str]()
     for size, rows in found["stores"].items():
         heads = [each.name + ("" if each.unit == "ms" else f", {each.unit}") for each in MEASURES]
         lines = _best({name: [m.of(row) for m in MEASURES] for name, row in rows.items()}, min)
-        shown.append(f"{int(size):,} memories:\n\n{table(['', *heads], lines)}")
+        shown[size] = f"{int(size):,} memories:\n\n{table(['', *heads], lines)}"
     known = found["environments"].items()
     lines = [[strong(name), each.get("about", ""), each.get("with", NONE)] for name, each in known]
     missing = dict[str, list[str]]()
@@ -218,10 +219,10 @@ def blocks(found: Row) -> dict[str, str]:
                 missing.setdefault(f"{int(size):,} memories: {row['failed']}", []).append(name)
     reasons = bullets(f"{', '.join(names)}: {cell(reason)}" for reason, names in missing.items())
     stores = table(["", "what it is", "with"], lines, words=True)
-    return {
-        "speed": "\n\n".join(shown),
-        "speed stores": stores + (f"\n\nWithout figures:\n\n{reasons}" if reasons else ""),
-    }
+    small = [size for size in shown if int(size) <= SHOWN]
+    main = shown.pop(max(small or shown, key=int))
+    more = [stores, *shown.values(), *([f"Without figures:\n\n{reasons}"] if reasons else [])]
+    return {"speed": main, "speed stores": "\n\n".join(more)}
 
 
 def _best(rows: dict[str, list[float | None]], best: Callable[..., float]) -> list[list[str]]:
