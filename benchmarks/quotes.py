@@ -1,10 +1,10 @@
 """Whose words are whose, and what is shown where something is stored; in real sessions.
 
-Sixty turns that a careless reader takes for statements, such as sarcasm, hypotheticals and pages
+Thirty turns that a careless reader takes for statements, such as sarcasm, hypotheticals and pages
 that give orders: the model stores nothing in them, and our own code should not, either. Then what
 people really said in conversations that strangers wrote for another purpose, stored in the words
 of a model with the human's as `quote`: each should be the user's; from a sub-agent, none. Then
-forty invented quotes, of a page, a paste or another agent, or unrelated: none should.
+thirty invented quotes, of a page, a paste or another agent, or unrelated: none should.
 """
 
 import json

@@ -148,34 +148,25 @@ def readme(results: Row) -> str:
     if not (sets and talks and week and sizes):
         return "Not all parts of this were run."
     scores, turns = sets["scores"], talks["by session, local"]
+    asked, cited = scores["BM25"]["all"]["n"], turns["with evidence"]
     five, words = (scores[of]["all"]["recall@5"][0] for of in (recall.DEFAULT, "BM25"))
     least, needed = min(each["with others"]["needed"] for each in week["loops"].values())
-    share = 100 * turns["any@5"] / turns["with evidence"]
-    found = [
-        (
-            f"{scores['BM25']['all']['n']} questions about two years of a team's work",
-            f"{five:.0f} % among the first five; by keywords {words:.0f} %",
-        ),
-        (
-            f"{turns['with evidence']:,} questions of LoCoMo, by session",
-            f"{share:.0f} % among the first five",
-        ),
-        (
-            "what first prompts need, among 600 other memories",
-            f"{least} of {needed}, without a search",
-        ),
-    ]
     rows = growth["stores"][sizes[-1]]
     search, store, forget = (page.number(each.of(rows[page.OURS])) for each in speed.ALONE)
     better = [(each.name, speed.better(rows, each)) for each in speed.ALONE]
     faster = "; ".join(f"{name} ({', '.join(who)})" for name, who in better if who)
-    return (
-        page.table(["with the built-in model", "found"], found, words=True)
-        + f"\n\nAmong {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a "
-        f"store {store} ms, and a forget, after which no file has the text, {forget} ms "
-        f"({page.when(results['ran']['speed'])}). **Others are faster** at: {faster or 'nothing'}. "
-        "[All figures](docs/benchmarks.md)."
-    )
+    return f"""\
+| with the built-in model | found |
+|---|---|
+| {asked} questions about two years of a team's work | {five:.0f} % among the first five; by \
+keywords {words:.0f} % |
+| {cited:,} questions of LoCoMo, by session | {100 * turns["any@5"] / cited:.0f} % among the first \
+five |
+| what first prompts need, among 600 other memories | {least} of {needed}, without a search |
+
+Among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a store {store} ms, \
+and a forget, after which no file has the text, {forget} ms \
+({page.when(results["ran"]["speed"])}). **Others are faster** at: {faster or "nothing"}. [All figures](docs/benchmarks.md)."""
 
 
 def arguments() -> Options:

@@ -44,29 +44,19 @@ class Peer(NamedTuple):
 
 OURS, _ADAPTER = "agent-memory", "AgentMemory"
 _PACKAGES = "qdrant-edge-py", "-e", f"{HERE.parent.parent}/modules/tool-memory-semantic[server]"
-_SERVICE = "mcp-memory-service"
-SERVER = Peer("agent-memory, server", "on a Qdrant server", _ADAPTER, _PACKAGES, "server")
+_SERVICE, _QDRANT = "mcp-memory-service", "mcp-server-qdrant"
+_ON_SQLITE = "on sqlite-vec, asks a service"
+_SMALL = 10_000  # what takes too long above
+SERVER = Peer(f"{OURS}, server", "on a Qdrant server", _ADAPTER, _PACKAGES, "server")
 PEERS = [
     Peer(OURS, "this project, vectors given", _ADAPTER, _PACKAGES, "vectors"),
-    Peer(f"{OURS}, endpoint", "asks a service", _ADAPTER, _PACKAGES, "endpoint", 10_000),
+    Peer(f"{OURS}, endpoint", "asks a service", _ADAPTER, _PACKAGES, "endpoint", _SMALL),
     Peer(f"{OURS}, built-in model", "makes its vectors", _ADAPTER, _PACKAGES, "local"),
     Peer("sqlite-vec", "SQLite, exact search", "SqliteVec", ("sqlite-vec", "apsw")),
     Peer("Chroma", "SQLite, approximate index (HNSW)", "Chroma", ("chromadb",)),
-    Peer(
-        "mcp-server-qdrant",
-        "behind its tools, on Qdrant's client without a server",
-        "McpServerQdrant",
-        ("mcp-server-qdrant",),
-        largest=10_000,
-    ),
-    Peer(
-        _SERVICE,
-        "behind its tools, on sqlite-vec, asks a service",
-        "McpMemoryService",
-        (_SERVICE, "pysqlite3"),
-        largest=10_000,
-    ),
-    Peer("mem0", "on the same, asks a service", "Mem0", ("mem0ai",), largest=10_000),
+    Peer(_QDRANT, "on Qdrant's local mode", "McpServerQdrant", (_QDRANT,), "", _SMALL),
+    Peer(_SERVICE, _ON_SQLITE, "McpMemoryService", (_SERVICE, "pysqlite3"), "", _SMALL),
+    Peer("mem0", "on Qdrant's local mode, asks a service", "Mem0", ("mem0ai",), "", _SMALL),
 ]
 
 
