@@ -40,19 +40,6 @@ SETTLE_SECONDS = 40  # after which the database knows how frequent the words are
 AGENTS, DAYS, SESSIONS, EVENTS = ("sam", "eve", "kim"), 35, 42, 19  # of a team's record
 # What is worth knowing in it, and a question in other words, whose bundle must hold `answer`.
 FACTS = rows("team_record/facts")
-NEAR_QUESTION = "Why does the deploy of checkout wait for its health check?"
-NEAR_ANSWER = "The load balancer probes port 8081, which the new firewall closes."
-# 300 texts that say nearly the same in the words of the question; together 80,000 tokens.
-NEAR = (
-    "Still waiting: the deploy of checkout waits for its health check, attempt {nth} of 900. Why"
-    " does it wait? The deploy of checkout is in its phase health check, and the health check of"
-    " checkout did not answer yet: the deploy waits for it as it did before. Next step: wait for"
-    " the health check of checkout, look at the pods again, and look at what the deploy of checkout"
-    " says. Nothing else has changed: the image is the same, the settings of checkout are the same,"
-    " and {nth} requests were sent to the health check while the deploy did wait. If the health"
-    " check of checkout answers, the deploy of checkout goes on by itself. The pods are {nth} of"
-    " 900 ready, and the health check of checkout waits for the pods of the deploy of checkout."
-)
 Event = dict[str, Any]
 
 
@@ -177,16 +164,6 @@ async def measure_team(daemon: Daemon) -> None:
     await print_shares(f"the record of a team, {count} events", asked)
 
 
-async def measure_near_duplicates(daemon: Daemon) -> None:
-    before, asked = (datetime.now(UTC) - timedelta(days=1)).isoformat(), list[Asked]()
-    for session in ("deploy", "another"):  # where the answer is: with the near-duplicates, or not
-        agent = await daemon.agent(session)
-        await agent.record(session, [{"text": NEAR_ANSWER, "ts": before}])
-        await agent.record("deploy", [{"text": NEAR.format(nth=nth)} for nth in range(300)])
-        asked.append((agent, NEAR_QUESTION, lambda bundle: NEAR_ANSWER in bundle))
-    await print_shares("one answer beside 300 near-duplicates", asked)
-
-
 def texts() -> Iterator[str]:
     """Endless chunks of Python's library: when it is used up, it is cut at other places."""
     files = sorted(Path(os.__file__).parent.rglob("*.py"))
@@ -260,7 +237,7 @@ async def main() -> None:
     parser.add_argument("--locomo", type=Path, metavar="locomo10.json")
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     options = parser.parse_args()
-    found = [measure_team, measure_near_duplicates] if options.found else []
+    found = [measure_team] if options.found else []
     found += [partial(measure_locomo, file=options.locomo)] if options.locomo else []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # as root, PostgreSQL runs as another user

@@ -166,7 +166,8 @@ five |
 
 Among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a store {store} ms, \
 and a forget, after which no file has the text, {forget} ms \
-({page.when(results["ran"]["speed"])}). **Others are faster** at: {faster or "nothing"}. [All figures](docs/benchmarks.md)."""
+({page.when(results["ran"]["speed"])}). **Others are faster** at: {faster or "nothing"}. \
+[All figures](docs/benchmarks.md)."""
 
 
 def arguments() -> Options:

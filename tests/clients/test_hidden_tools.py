@@ -3,12 +3,11 @@ hears what the human types, so that a quote counts; at the end of a turn it tell
 """
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import EXECUTABLE, Command
+from command import Command
 from mcp_client import CHOSEN, Raw, connected, started, told
 from mcp_types import ElicitRequestParams, ElicitResult, ListRootsResult, Root
 from memory_mcp.hidden import MAX_PROMPTS
@@ -234,13 +233,3 @@ class TestAPin:
             told = server.read()["result"]
             assert told["isError"] and "Nothing was stored" in told["content"][0]["text"]
         assert not root.exists()
-
-
-def test_a_server_without_a_name_tells_its_hooks_nothing(root: Path, command: Command) -> None:
-    for agent in ("ann", "sam"):
-        command.run("store", CHOSEN, "--agent", agent)
-    params = {"name": "before_prompt", "arguments": {"prompt": "x", "session": "a"}}
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    program = [EXECUTABLE, "mcp", "--root", root]
-    answer = subprocess.check_output(program, input=line + "\n", text=True)
-    assert json.loads(answer)["result"]["content"][0]["text"] == "{}"
