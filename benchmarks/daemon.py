@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,7 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from recall_sets import own
-from team_record import AGENTS, FACTS, NEAR_ANSWER, NEAR_QUESTION, near_duplicates, team_record
+from recall_sets import own, rows
 
 BATCH = 100  # events in a call
 CHUNK_CHARS = 870
@@ -38,6 +37,10 @@ SMALL_TENANT = 1_000  # events
 QUESTIONS = 60
 BUDGETS = (65_000, 16_000, 4_000)  # tokens of a bundle
 SETTLE_SECONDS = 40  # after which the database knows how frequent the words are
+AGENTS, DAYS, SESSIONS, EVENTS = ("sam", "eve", "kim"), 35, 42, 19  # of a team's record
+# What is worth knowing in it, and a question in other words, whose bundle must hold `answer`.
+FACTS = rows("team_record/facts")
+Event = dict[str, Any]
 
 
 class Agent:
@@ -52,7 +55,7 @@ class Agent:
         assert content.type == "text" and not result.is_error, content
         return content.text
 
-    async def record(self, session: str, events: list[dict[str, Any]]) -> None:
+    async def record(self, session: str, events: list[Event]) -> None:
         for start in range(0, len(events), BATCH):
             some = events[start : start + BATCH]
             await self.call("record_event", session_id=session, events=some)
@@ -62,15 +65,12 @@ class Agent:
         asked = {"query_text": question, "max_tokens": max_tokens}
         return await self.call("build_acb", session_id="asks", **asked)
 
-    async def decisions(self, question: str) -> str:
-        return await self.call("query_decisions", query_text=question)
-
 
 class Daemon:
     """A daemon in a process of its own, on what `home` has, and the agents that talk to it."""
 
-    def __init__(self, python: str, home: Path) -> None:
-        self._command, self.home = [python, "-m", "memory_daemon"], home
+    def __init__(self, home: Path) -> None:
+        self._command = [sys.executable, "-m", "memory_daemon"]
         own = {"MEMORY_DAEMON_HOME": str(home), "MEMORY_DAEMON_PORT": "0"}
         self._environment = os.environ | own
 
@@ -98,15 +98,6 @@ class Daemon:
 Asked = tuple[Agent, str, Callable[[str], float]]
 
 
-def ids(bundle: str) -> list[str]:
-    """The ids of the events that a bundle or a list of decisions shows, in order."""
-    return re.findall(r"^## \w+ (\S+) ", bundle, re.MULTILINE)
-
-
-def of_events(wanted: set[str]) -> Callable[[str], float]:
-    return lambda bundle: len(wanted & set(ids(bundle))) / len(wanted)
-
-
 async def print_shares(name: str, asked: Sequence[Asked]) -> None:
     """Print a row: the mean share in bundles of each size."""
     print(f"| {name}, {len(asked):,} questions", end="")
@@ -117,25 +108,49 @@ async def print_shares(name: str, asked: Sequence[Asked]) -> None:
 
 
 async def measure_locomo(daemon: Daemon, file: Path) -> None:
-    """The turns that answer a question: of the first conversation alone, and of all."""
+    """The turns of the first conversation that answer a question about it."""
+    sample, agent, known = json.loads(file.read_text())[0], await daemon.agent("locomo"), set[str]()
+    for session, turns in sample["conversation"].items():
+        if isinstance(turns, list):  # what else is there says who speaks, and when
+            events = [{"event_id": turn["dia_id"], "text": turn["text"]} for turn in turns]
+            await agent.record(session, events)
+            known |= {event["event_id"] for event in events}
     asked: list[Asked] = []
-    for sample in json.loads(file.read_text()):
-        agent, known = await daemon.agent(sample["sample_id"]), set[str]()
-        for session, turns in sample["conversation"].items():
-            if isinstance(turns, list):  # what else is there says who speaks, and when
-                events = [{"event_id": turn["dia_id"], "text": turn["text"]} for turn in turns]
-                await agent.record(session, events)
-                known |= {event["event_id"] for event in events}
-        alone = not asked
-        for each in sample["qa"]:
-            wanted = known & set(re.findall(r"D\d+:\d+", " ".join(each["evidence"])))
-            if wanted and each["category"] != 5:  # adversarial: without an answer
-                asked.append((agent, each["question"], of_events(wanted)))
-        if alone:
-            await asyncio.sleep(SETTLE_SECONDS)
-            await print_shares("LoCoMo, one conversation", asked)
+    for each in sample["qa"]:
+        wanted = known & set(re.findall(r"D\d+:\d+", " ".join(each["evidence"])))
+        if wanted and each["category"] != 5:  # adversarial: without an answer
+            asked.append((agent, each["question"], of_events(wanted)))
     await asyncio.sleep(SETTLE_SECONDS)
-    await print_shares("LoCoMo, ten conversations", asked)
+    await print_shares("LoCoMo, one conversation", asked)
+
+
+def of_events(wanted: set[str]) -> Callable[[str], float]:
+    """The share of these events that a bundle shows."""
+
+    def share(bundle: str) -> float:
+        shown = set(re.findall(r"^## \w+ (\S+) ", bundle, re.MULTILINE))
+        return len(wanted & shown) / len(wanted)
+
+    return share
+
+
+def team_record() -> Iterator[tuple[str, str, list[Event]]]:
+    """Sessions of five weeks: an agent, the session's name, and its events, the oldest first."""
+    notes, read = itertools.cycle(memory.content for memory in own().memories.values()), texts()
+    facts = {nth * SESSIONS // len(FACTS): fact for nth, fact in enumerate(FACTS)}
+    for nth in range(SESSIONS):
+        events: list[Event] = []
+        for place in range(EVENTS):
+            kind = ("message", "tool_call", "tool_result")[place % 3]
+            text = {"message": next(notes), "tool_call": f"read file {place}"}.get(kind, next(read))
+            events.append({"kind": kind, "text": text})
+        if nth in facts:
+            event = {key: facts[nth][key] for key in ("kind", "text", "name") if key in facts[nth]}
+            events[5 + nth % 10] = event
+        began = datetime.now(UTC) - timedelta(days=DAYS * (1 - nth / SESSIONS))
+        for minutes, event in enumerate(events):
+            event["ts"] = (began + timedelta(minutes=2 * minutes)).isoformat()
+        yield AGENTS[nth % 3], f"s{nth}", events
 
 
 async def measure_team(daemon: Daemon) -> None:
@@ -145,35 +160,8 @@ async def measure_team(daemon: Daemon) -> None:
         count += len(events)
     await asyncio.sleep(SETTLE_SECONDS)
     sam = agents[AGENTS[0]]
-    asked = [(sam, fact.question, lambda b, answer=fact.answer: answer in b) for fact in FACTS]
+    asked = [(sam, fact["question"], lambda b, it=fact["answer"]: it in b) for fact in FACTS]
     await print_shares(f"the record of a team, {count} events", asked)
-
-
-async def measure_near_duplicates(daemon: Daemon) -> None:
-    before, asked = (datetime.now(UTC) - timedelta(days=1)).isoformat(), list[Asked]()
-    for session in ("deploy", "another"):  # where the answer is: with the near-duplicates, or not
-        agent = await daemon.agent(session)
-        await agent.record(session, [{"text": NEAR_ANSWER, "ts": before}])
-        await agent.record("deploy", [{"text": text} for text in near_duplicates()])
-        asked.append((agent, NEAR_QUESTION, lambda bundle: NEAR_ANSWER in bundle))
-    await print_shares("one answer beside 300 near-duplicates", asked)
-
-
-async def measure_paraphrases(daemon: Daemon) -> None:
-    """The sentences of benchmarks/recall, asked for in other words, among the first five."""
-    given = own()
-    numbers = {text: f"m{nth}" for nth, text in enumerate(given.texts)}
-    asked = [each for each in given.questions if each.kind == "paraphrase"]
-    for kind, ask in {"message": Agent.bundle, "decision": Agent.decisions}.items():
-        agent, found = await daemon.agent(kind), list[float]()
-        for text, id in numbers.items():  # each in a session of its own: none is a neighbour
-            await agent.record(id, [{"kind": kind, "event_id": id, "text": text}])
-        await asyncio.sleep(SETTLE_SECONDS)
-        for each in asked:
-            wanted = {numbers[text] for text in each.answers}
-            first = ids(await ask(agent, each.text))[:5]
-            found.append(len(wanted & set(first)) / min(5, len(wanted)))
-        print(f"\nParaphrases of a {kind}, recall@5 of {len(found)}: {statistics.mean(found):.3f}")
 
 
 def texts() -> Iterator[str]:
@@ -205,66 +193,42 @@ async def fill(daemon: Daemon, size: int) -> None:
             await agent.record(f"s{left}", events)
 
 
-def processor_seconds(daemon: Daemon) -> float:
-    """What the daemon and the PostgreSQL under its home have used since they began."""
-    used: dict[str, tuple[str, int]] = {}
-    ours = {str(daemon.pid)}
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
-            used[process.name] = fields[1], sum(map(int, fields[11:15]))
-            if str(daemon.home) in (process / "cmdline").read_text():
-                ours.add(process.name)
-    ticks = sum(ticks for id, (parent, ticks) in used.items() if {id, parent} & ours)
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-async def measure(
-    name: str, daemon: Daemon, calls: Sequence[Callable[[], Awaitable[Any]]], width: int = 1
-) -> None:
-    """Print a row: the time that a call takes, and the processor's time, in milliseconds."""
+async def measure(name: str, calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+    """Print a row: the time that a call takes, in milliseconds."""
     times: list[float] = []
-    queue, used = iter(calls), processor_seconds(daemon)
-
-    async def work() -> None:
-        for call in queue:
-            started = time.monotonic()
-            await call()
-            times.append(1_000 * (time.monotonic() - started))
-
-    await asyncio.gather(*(work() for _ in range(width)))
+    for call in calls:
+        started = time.monotonic()
+        await call()
+        times.append(1_000 * (time.monotonic() - started))
     p50, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
-    cost = 1_000 * (processor_seconds(daemon) - used) / len(times)
-    print(f"| {name} | {p50:.0f} | {p95:.0f} | {cost:.0f} |", flush=True)
+    print(f"| {name} | {p50:.0f} | {p95:.0f} |", flush=True)
 
 
 async def measure_speed(daemon: Daemon, size: int) -> None:
-    print(f"\n| {size:,} events | p50 ms | p95 ms | processor ms |\n|---|--:|--:|--:|")
+    print(f"\n| {size:,} events | p50 ms | p95 ms |\n|---|--:|--:|")
     large, writer = await daemon.agent("large"), await daemon.agent("writer")
     for tenant, agent in {"large": large, "small": await daemon.agent("small")}.items():
         asked = [partial(agent.bundle, question) for question in questions()]
         await asyncio.gather(*(warm() for warm in asked[:5]))
-        await measure(f"build_acb, {tenant} tenant", daemon, asked)
+        await measure(f"build_acb, {tenant} tenant", asked)
     played = runpy.run_path(str(Path(__file__).parent.parent / "examples/daemon.py"))
     await large.record("monday", played["EVENTS"])
     asked = [partial(large.bundle, played["QUESTION"])] * QUESTIONS
-    await measure("build_acb, SCN-A1 in the large tenant", daemon, asked)
+    await measure("build_acb, SCN-A1 in the large tenant", asked)
     events = [{"text": text} for text in itertools.islice(texts(), 400)]
-    one = [partial(writer.record, "writes", [event]) for event in events]
-    await measure("record_event, one at a time", daemon, one[:100])
-    await measure("record_event, 8 in parallel", daemon, one, 8)
+    one = [partial(writer.record, "writes", [event]) for event in events[:100]]
+    await measure("record_event, one at a time", one)
     hundred = [partial(writer.record, "writes", events[:BATCH])] * 8
-    await measure("record_event, 100 in a call", daemon, hundred)
+    await measure("record_event, 100 in a call", hundred)
     pages = int(Path(f"/proc/{daemon.pid}/statm").read_text().split()[1])
-    print(f"| the daemon's memory, MB | {pages * os.sysconf('SC_PAGE_SIZE') / 1e6:.0f} | | |")
+    print(f"| the daemon's memory, MB | {pages * os.sysconf('SC_PAGE_SIZE') / 1e6:.0f} | |")
 
 
 async def first_answer(daemon: Daemon) -> None:
-    for name in ("an empty folder", "a filled one"):
-        started = time.monotonic()
-        async with daemon.serving():
-            await (await daemon.agent("t")).record("s", [{"text": "hello"}])
-            print(f"First answer from {name}: {time.monotonic() - started:.1f} s")
+    started = time.monotonic()
+    async with daemon.serving():
+        await (await daemon.agent("t")).record("s", [{"text": "hello"}])
+        print(f"First answer from an empty folder: {time.monotonic() - started:.1f} s")
 
 
 async def main() -> None:
@@ -272,27 +236,24 @@ async def main() -> None:
     parser.add_argument("--found", action="store_true")
     parser.add_argument("--locomo", type=Path, metavar="locomo10.json")
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
-    parser.add_argument("--home", type=Path, help="keep the databases of --sizes here")
-    parser.add_argument("--python", default=sys.executable, help="which runs the daemon")
     options = parser.parse_args()
-    found = [measure_team, measure_near_duplicates, measure_paraphrases] if options.found else []
+    found = [measure_team] if options.found else []
     found += [partial(measure_locomo, file=options.locomo)] if options.locomo else []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # as root, PostgreSQL runs as another user
         print("\n| |", *(f"{budget:,} |" for budget in BUDGETS), "\n|---|--:|--:|--:|")
         for nth, measured in enumerate(found):
-            async with Daemon(options.python, Path(folder) / f"found{nth}").serving() as daemon:
+            async with Daemon(Path(folder) / f"found{nth}").serving() as daemon:
                 await measured(daemon)
         for size in options.sizes:
-            daemon = Daemon(options.python, (options.home or Path(folder)) / str(size))
-            if not daemon.home.exists():
-                async with daemon.serving():
-                    await fill(daemon, size)
-                    await asyncio.sleep(SETTLE_SECONDS)
+            daemon = Daemon(Path(folder) / str(size))
+            async with daemon.serving():
+                await fill(daemon, size)
+                await asyncio.sleep(SETTLE_SECONDS)
             async with daemon.serving():
                 await measure_speed(daemon, size)
         if options.sizes:
-            await first_answer(Daemon(options.python, Path(folder) / "first"))
+            await first_answer(Daemon(Path(folder) / "first"))
 
 
 if __name__ == "__main__":

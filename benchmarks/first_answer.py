@@ -1,9 +1,8 @@
-"""The first answer of a process, and where its time goes: `run.py --parts first_answer`.
+"""The first answer of a process.
 
 A search with the built-in model among 1,000 and 10,000 memories; `agent-memory search` among 1,000;
 what Claude Code and others wait for, the hook of a start and the server; each in new processes.
-Besides the time on the clock it gives processor time, which other
-work on the machine changes less.
+Besides the time on the clock it gives processor time, which other work changes less.
 """
 
 import asyncio
@@ -16,25 +15,18 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memory_semantic import MemoryStorage
+from page import Log, Options, Row, number, table
+from tokens import AGENT, filled
 
-AGENT, BATCH = "bench", 1_000
 QUESTION = "Which database did the team choose for the users table?"
 SEARCH = """
-import asyncio, sys, time
+import asyncio, sys
 from memory_semantic import MemoryStorage
-from memory_semantic.embeddings import local
-imported = time.process_time()
-local.load()
-loaded = time.process_time()
 storage = MemoryStorage("bench", {"storage_root": sys.argv[1], "embedding_model": "local"})
-assert asyncio.run(storage.search(sys.argv[2])), "nothing found"
-print(imported, loaded - imported, time.process_time() - loaded)
+print(asyncio.run(storage.search(sys.argv[2]))[0].content)
 """
 # What a session pays before its first turn. (amplifier-core 2.0.2 crashes if the process exits
 # right after a call to it.)
@@ -47,8 +39,6 @@ asyncio.run(mount(MockCoordinator(), {}))
 print(time.perf_counter() - clock, time.process_time() - processor)
 time.sleep(0.1)
 """
-
-
 # What a program with hooks and a server waits for.
 SERVED = (
     "`agent-memory mcp`, its first answer",
@@ -58,34 +48,17 @@ SERVED = (
 HELD = 60  # memories of a person who has begun
 
 
-@contextmanager
-def home(folder: str) -> Iterator[None]:
-    """Another home for the processes that are started."""
-    before = os.environ.get("HOME", "")
-    os.environ["HOME"] = folder
-    yield
-    os.environ["HOME"] = before
-
-
-async def fill(root: str, size: int) -> None:
-    """A store of so many memories of 300 characters, of words that differ."""
-    storage = MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
-    for start in range(0, size, BATCH):
-        notes = [
-            f"Note {number}: the team chose option {number * 7} for the table of service "
-            f"{number % 97}, because its owner, team {number % 31}, asked for it. " * 2
-            for number in range(start, min(start + BATCH, size))
-        ]
-        await storage.store_many([note[:300] for note in notes])
-
-
-def measured(command: list[str], runs: int, input: str | None = None) -> dict[str, Any]:
+def measured(
+    command: list[str], runs: int, input: str | None = None, **more: str
+) -> dict[str, float]:
     """Medians of the milliseconds on the clock and of the processor."""
     clock, processor = [], []
     for run in range(runs + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
-        done = subprocess.run(command, input=input, capture_output=True, text=True)
+        done = subprocess.run(
+            command, input=input, capture_output=True, text=True, env=os.environ | more
+        )
         elapsed = time.perf_counter() - started
         if done.returncode or not done.stdout.strip():
             raise RuntimeError(f"no answer: {done.stderr.strip()[-300:]}")
@@ -147,28 +120,40 @@ def _say(process: "subprocess.Popen[bytes]", method: str, **params: Any) -> floa
     return time.perf_counter() - started
 
 
-def measure(sizes: list[int], runs: int) -> dict[str, Any]:
+def measure(options: Options, log: Log) -> Row:
     """Of each kind of process: milliseconds, and where those of a search go."""
-    results: dict[str, Any] = {}
+    sizes, runs = ([100], 1) if options.quick else ([1_000, 10_000], 15)
+    results: Row = {}
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
+            log(f"first_answer: {size:,} memories")
             root = f"{folder}/{size}"
-            asyncio.run(fill(root, size))
+            asyncio.run(_fill(root, size))
             command = [sys.executable, "-c", SEARCH, root, QUESTION]
-            # Of the processor: imports, the model, the search.
-            row = measured(command, runs) | {"steps": printed(command, runs)}
-            results[f"a search, {size:,} memories"] = row
+            results[f"a search, {size:,} memories"] = measured(command, runs)
+        log("first_answer: the command, the server, the hook")
         program = str(Path(sys.executable).with_name("agent-memory"))
-        options = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
-        command = [sys.executable, program, "search", QUESTION, *options]
+        place = ["--agent", AGENT, "--root", f"{folder}/{sizes[0]}"]
+        command = [sys.executable, program, "search", QUESTION, *place]
         results[f"`agent-memory search`, {sizes[0]:,} memories"] = measured(command, runs)
-        results |= served([sys.executable, program, "mcp", *options], runs)
-        with home(folder):
-            for size in (HELD, sizes[0]):
-                asyncio.run(fill(f"{folder}/.amplifier/memory", size))
-                start = json.dumps({"hook_event_name": "SessionStart", "session_id": "bench"})
-                row = measured([sys.executable, program, "hook"], runs, start)
-                results[f"`agent-memory hook` at a start, {size:,} memories"] = row
+        results |= served([sys.executable, program, "mcp", *place], runs)
+        for size in (HELD, sizes[0]):
+            asyncio.run(_fill(f"{folder}/.amplifier/memory", size))
+            start = json.dumps({"hook_event_name": "SessionStart", "session_id": "bench"})
+            row = measured([sys.executable, program, "hook"], runs, start, HOME=folder)
+            results[f"`agent-memory hook` at a start, {size:,} memories"] = row
     clock, processor = printed([sys.executable, "-c", MOUNT], runs)
     results["mounting, after amplifier_core"] = {"clock": clock, "processor": processor}
     return results
+
+
+async def _fill(root: str, size: int) -> None:
+    await (await filled(root, AGENT, size)).close()
+
+
+def blocks(found: Row) -> dict[str, str]:
+    """The processes, with what was aimed at."""
+    rows = [
+        [name, *map(number, (row["clock"], row.get("processor")))] for name, row in found.items()
+    ]
+    return {"first_answer": table(["", "ms", "of the processor"], rows)}

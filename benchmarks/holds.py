@@ -1,116 +1,73 @@
-"""Does what a person said reach the model while it holds? `uv run benchmarks/holds.py`.
+"""Does what a person said reach the model while it holds?
 
 A week of scripted sessions in three projects, in which the model stores with `memory_store` what a
 careful one would; then the first prompts of the next week, each in a session of its own, in every
 loop of `scripted.LOOPS`. What the model was sent is compared with what the prompt needs, what holds
-and what no longer does: alone, and with 600 other memories besides. Kernel, engine, embedding model
-and hooks are real; a script plays the model. `holds/README.md` says what the sets are; `-v` prints
-what was missed. Two minutes a loop.
+and what no longer does: alone, and with 600 other memories besides. `holds/README.md` says what the
+sets are.
 """
 
 import asyncio
-import json
 import os
 import random
-import sys
 import tempfile
-from ast import literal_eval
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import chain, groupby
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
+import quotes
+import said_by
 import tokens
 from amplifier_core import AmplifierSession
 from memory_hooks.block import NOTES
-from memory_hooks.capture import NAME as CAPTURE
 from memory_hooks.capture import REMINDER
-from memory_hooks.recall import NAME as RECALL
-from memory_semantic import MemoryStorage
-from memory_semantic.identity import project_of
 from memory_semantic.memory import Memory
 from memory_semantic.remembered import utc_now
+from page import Log, Options, Row, of, table
+from recall_sets import LANGUAGES, rows
+from sessions import (
+    AGENT,
+    LOOPS,
+    PROJECTS,
+    answers,
+    call,
+    projects,
+    requests_of,
+    session,
+    storage,
+    texts_of,
+)
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
-from scripted import LOOPS, scripted_session
-
-Row = dict[str, Any]
-Log = Callable[[str], None]
-
-AGENT = "holds"
-PROJECTS = ("shop", "site", "pipeline")
 # Beside the week's: from the other sets, in one of its projects, another or none, half of them the
 # user's; of the 300 days before, and a tenth later than the week's.
 OTHERS, OTHER_PROJECTS, OTHER_DAYS = 600, (*PROJECTS, "billing", "garden", ""), 300
 
-
-def rows(name: str) -> list[Row]:
-    """The lines of a set in `holds/`, or in another folder beside this file."""
-    file = Path(__file__).parent / (name if "/" in name else f"holds/{name}")
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-
-
-WEEK, PROMPTS = rows("week.jsonl"), rows("prompts.jsonl")
+WEEK, PROMPTS = rows("holds/week"), rows("holds/prompts")
 MEMORIES = {row["name"]: row for row in WEEK if "name" in row}
 GONE = {row["replaces"] for row in WEEK if "replaces" in row}
 RULES = {name: row for name, row in MEMORIES.items() if row.get("pin") and name not in GONE}
+# What is measured, where it is found, and what should be reached.
+_ROWS = [
+    ("statements that count as the user's", "stored", "the user's", "all"),
+    ("corrections that replaced", "stored", "replaced", "all"),
+    ("needed pieces shown", "week", "needed", "≥ 65"),
+    ("needed pieces, 600 others besides", "with others", "needed", "≥ 45"),
+    ("rules that hold, under their head", "week", "rules", "all"),
+    ("rules of other projects shown", "week", "rules of others", "0"),
+    ("corrected facts shown", "week", "corrected", "0"),
+    ("corrected facts first in a search", "week", "corrected first", "0"),
+    ("tokens, first prompt", "week", "tokens", "≤ 1,300"),
+    ("tokens, later prompt", "week", "later tokens", "0"),
+    ("tokens, first prompt, 600 others", "with others", "tokens", ""),
+    ("asked to store at a statement", "stored", "statement", "all"),
+    ("at a question, paste or command", "stored", "nothing said", "0"),
+    ("in a sub-agent, or by a program", "stored", "no human", "0"),
+]
 
 
-@asynccontextmanager
-async def session(
-    root: str, loop: str, turns: list[Any], project: str = "shop", **options: Any
-) -> AsyncIterator[AmplifierSession]:
-    """A session in the folder of `project` with the memory tools and both hooks."""
-    memory = {"agent_identity": AGENT, "storage_root": root, "embedding_model": "local"}
-    hooks: dict[str, Row] = {RECALL: {}, CAPTURE: {}}
-    async with scripted_session(turns, memory, hooks=hooks, loop=loop, **options) as opened:
-        opened.coordinator.register_capability("session.working_dir", str(Path(root, project)))
-        yield opened
-
-
-def storage(root: str) -> MemoryStorage:
-    """The store of the sessions below this folder."""
-    return MemoryStorage(AGENT, {"storage_root": root, "embedding_model": "local"})
-
-
-def call(row: Row, ids: dict[str, str] | None = None) -> list[Row]:
-    """The call with which a careful model stores what `row` says."""
-    given = {name: row[name] for name in ("content", "quote", "pin", "everywhere") if name in row}
-    given |= {"replaces": ids[row["replaces"]]} if ids and "replaces" in row else {}
-    return [{"tool": "memory_store", "arguments": given}]
-
-
-def requests_of(opened: AmplifierSession) -> list[Any]:
-    """What the model was asked."""
-    return opened.coordinator.get("providers")["scripted"].requests
-
-
-def texts_of(request: Any) -> list[str]:
-    """What stands in the messages of a request."""
-    contents = (message.content for message in request.messages)
-    return [
-        each if isinstance(each, str) else "".join(getattr(block, "text", "") for block in each)
-        for each in contents
-    ]
-
-
-async def answers(opened: AmplifierSession) -> list[Row]:
-    """What the tools answered, one after the other, as the model reads it."""
-    messages = await opened.coordinator.get("context").get_messages()
-    texts = [each["content"] for each in messages if each["role"] == "tool"]
-    return [_read(text) if text.startswith("{") else {} for text in texts]
-
-
-def _read(text: str) -> Row:
-    try:
-        answer = json.loads(text)
-    except ValueError:  # loop-basic shows the model Python's form
-        answer = literal_eval(text)
-    return answer.get("output", answer)  # loop-streaming also says that it succeeded
+def _call(row: Row, ids: dict[str, str]) -> list[Row]:
+    return call(row, **({"replaces": ids[row["replaces"]]} if "replaces" in row else {}))
 
 
 async def _execute(opened: AmplifierSession, prompt: str) -> bool:
@@ -126,7 +83,7 @@ async def _week(root: str, loop: str) -> Row:
     asked, reminded = Counter[str](), Counter[str]()
     for (_, project), some in groupby(WEEK, key=lambda row: (row["day"], row["project"])):
         said = list(some)
-        turns = [[call(row, ids), "Noted."] if "name" in row else ["Done."] for row in said]
+        turns = [[_call(row, ids), "Noted."] if "name" in row else ["Done."] for row in said]
         async with session(root, loop, [*chain(*turns)], project) as opened:
             for row in said:
                 kind = "nothing said" if "kind" in row else "task"
@@ -198,53 +155,68 @@ async def _first_prompts(root: str, loop: str, log: Log) -> Row:
 
 async def _add_others(root: str) -> None:
     """Put other memories beside those of the week."""
-    sets = ("recall/memories", "recall/everyday", "holds/notes", "corrections/chains")
-    lines = [row for name in sets for row in rows(f"{name}.jsonl")]
-    texts = [row["content"] for row in lines if "content" in row]
-    texts += [text for row in lines for text in row.get("texts", ())]
-    about = {name: await project(root, name) for name in OTHER_PROJECTS if name} | {"": {}}
+    texts = [
+        row["content"]
+        for name in ("recall/memories", "recall/everyday", "holds/notes")
+        for row in rows(name)
+    ]
+    texts += [row[code][0] for row in rows("recall/languages") for code in LANGUAGES]
+    about = await projects(root, *OTHER_PROJECTS)
     chosen, memories = random.Random(0), list[Memory]()
-    for text in chosen.sample(list(dict.fromkeys(texts)), OTHERS):
+    for text in chosen.sample(texts, OTHERS):
         where = about[chosen.choice(OTHER_PROJECTS)]
         aged = utc_now() - timedelta(days=max(0.0, chosen.uniform(-OTHER_DAYS / 9, OTHER_DAYS)))
         memory = Memory(agent_id=AGENT, content=text, timestamp=aged, metadata=where)
-        memory.said_by, memory.quote = (
-            ("user", text[:300]) if chosen.random() < 0.5 else ("agent", "")
-        )
+        if chosen.random() < 0.5:
+            memory.said_by, memory.quote = "user", text[:300]
+        else:
+            memory.said_by = "agent"
         memories.append(memory)
     await storage(root).restore(memories)
 
 
-async def project(root: str, name: str) -> dict[str, str]:
-    """What a memory that is stored in this project says of it."""
-    async with session(root, "loop-scripted", [], name) as opened:
-        return project_of(opened.coordinator)
-
-
-def measure(log: Log = print) -> Row:
-    """All of it in each loop; ready for JSON."""
-    return {loop: asyncio.run(_measure(loop, log)) for loop in LOOPS}
-
-
-async def _measure(loop: str, log: Log) -> Row:
+async def _loop(loop: str, log: Log) -> Row:
+    log(f"holds: {loop}")
     with tempfile.TemporaryDirectory() as root:
         found = {"stored": await _week(root, loop)}
         found["week"] = await _first_prompts(root, loop, log)
         await _add_others(root)
         found["with others"] = await _first_prompts(root, loop, log)
-        async with session(root, loop, []) as opened:
-            await opened.execute("Hello")
-            specs = requests_of(opened)[0].tools
-    texts = [tokens.AWARENESS.read_text("utf-8"), *(spec.model_dump_json() for spec in specs)]
-    return found | {"every request": sum(map(tokens.count, texts))}
+    return found
 
 
-def main() -> None:
-    """Print the figures of each loop."""
-    for loop, found in measure(print if "-v" in sys.argv else lambda words: None).items():
-        print(loop)
-        print(json.dumps(found, indent=1))
+def measure(options: Options, log: Log) -> Row:
+    """The week in each loop, whose words are whose, and what is alike; ready for JSON."""
+    return {
+        "loops": {loop: asyncio.run(_loop(loop, log)) for loop in LOOPS},
+        "quotes": asyncio.run(quotes.whose(log)),
+        "alike": asyncio.run(quotes.alike()),
+        "sentences": said_by.counts(),
+    }
 
 
-if __name__ == "__main__":
-    main()
+def blocks(found: Row) -> dict[str, str]:
+    """The week, quotes and sentences, and what is shown at a correction."""
+    loops, alike = found["loops"], found["alike"]
+    week = [
+        [what, *(of(each[part][name]) for each in loops.values()), aim]
+        for what, part, name, aim in _ROWS
+    ]
+    said = [
+        ("memories from turns that only look like statements", found["quotes"]["false memories"]),
+        ("quotes of what people typed", found["quotes"]["real"]),
+        ("invented ones, of pages, pastes or other agents", found["quotes"]["invented"]),
+        ("in a sub-agent", found["quotes"]["a sub-agent's"]),
+        ("sentences that people typed, stored word for word", found["sentences"]["typed"]),
+        ("sentences of tools, taken for a tool's", found["sentences"]["answered"]),
+        ("turns worth keeping, asked to store", found["sentences"]["asked where something is"]),
+        ("other turns, asked to store", found["sentences"]["asked elsewhere"]),
+    ]
+    shown = [[kind, *map(str, counts)] for kind, counts in alike["corrections"].items()]
+    return {
+        "holds": table(["", *loops, "aim"], week),
+        "holds quotes": table(["", "counted"], [[name, of(counts)] for name, counts in said]),
+        "holds alike": f"{table(['', 'corrections', 'shown', 'first'], shown)}\n\nAt notes that "
+        f"contradict nothing, something was shown at {of(alike['notes'])}; a store cost "
+        f"{alike['tokens a store']} tokens for it.",
+    }

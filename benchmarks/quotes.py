@@ -1,24 +1,26 @@
-"""Whose words are whose? `uv run benchmarks/quotes.py`, a minute.
+"""Whose words are whose, and what is shown where something is stored; in real sessions.
 
-Sixty turns that a careless reader takes for statements, such as sarcasm, hypotheticals and pages
+Thirty turns that a careless reader takes for statements, such as sarcasm, hypotheticals and pages
 that give orders: the model stores nothing in them, and our own code should not, either. Then what
 people really said in conversations that strangers wrote for another purpose, stored in the words
 of a model with the human's as `quote`: each should be the user's; from a sub-agent, none. Then
-forty invented quotes, of a page, a paste or another agent, or unrelated: none should. All in real
-sessions with the hooks. `-v` prints what came out otherwise.
+thirty invented quotes, of a page, a paste or another agent, or unrelated: none should.
 """
 
-import asyncio
-import sys
+import json
+import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import said_by
+import tokens
 from amplifier_core import ToolResult
-from holds import Row, answers, call, rows, session, storage
+from page import Log, Row
+from recall_sets import LANGUAGES, rows
+from sessions import PROJECTS, answers, call, projects, session, storage
 
-TURNS = rows("adversarial.jsonl")
 OF_A_CHILD = 20
 
 
@@ -36,45 +38,34 @@ class Reader:
         return ToolResult(output=self.pages.pop(0))
 
 
-def measure(log: Callable[[str], None] = print) -> Row:
+async def whose(log: Log) -> Row:
     """The memories that our code stored by itself, and how many quotes of how many counted as the
-    user's; ready for JSON.
+    user's; what is otherwise is logged.
     """
-    return asyncio.run(_measure(log))
-
-
-async def _measure(log: Callable[[str], None]) -> Row:
-    said = [row for file in "def" for row in rows(f"said_by/strangers_{file}.jsonl")]
+    adversarial = rows("holds/adversarial")
     real = [
-        {**row, "prompt": row["human"], "content": each["statement"], "quote": each["evidence"]}
-        for row in said
-        for each in row["worth"]
+        {**turn, "prompt": turn["human"], "content": each["statement"], "quote": each["evidence"]}
+        for turn in said_by.turns()
+        for each in turn["worth"]
         if each["source"] == "human"
     ]
+    invented = [row for row in adversarial if "content" in row]
+    quiet = [row for row in adversarial if "content" not in row]
     with tempfile.TemporaryDirectory() as root:
-        quiet = [row for row in TURNS if "content" not in row]
         for row in quiet:
             await _turn(root, row)
-        false = [await storage(root).count(), len(quiet)]
-        users: Row = {}
-        invented = [row for row in TURNS if "content" in row]
-        children = real[:OF_A_CHILD]
-        for name, some, parent, right in (
-            ("real", real, None, "user"),
-            ("invented", invented, None, "not the user"),
-            ("a sub-agent's", children, "parent", "not the user"),
+        found = {"false memories": [await storage(root).count(), len(quiet)]}
+        for name, some, parent in (
+            ("real", real, None),
+            ("invented", invented, None),
+            ("a sub-agent's", real[:OF_A_CHILD], "parent"),
         ):
-            users[name] = await _users(root, some, parent)
-            for row, is_users in zip(some, users[name], strict=True):
-                if is_users != (right == "user"):
+            users = [(await _turn(root, row, parent))[-1].get("said_by") == "user" for row in some]
+            for row, is_users in zip(some, users, strict=True):
+                if is_users != (name == "real"):
                     log(f"{name}, {row.get('kind', row.get('trap'))}: {row['quote']!r}")
-    counts = {name: [sum(found), len(found)] for name, found in users.items()}
-    return {"false memories": false, **counts}
-
-
-async def _users(root: str, some: Sequence[Row], parent: str | None) -> list[bool]:
-    """Which of these are the user's, as `memory_store` answers."""
-    return [(await _turn(root, row, parent))[-1].get("said_by") == "user" for row in some]
+            found[name] = [sum(users), len(users)]
+    return found
 
 
 async def _turn(root: str, row: Row, parent: str | None = None) -> list[Row]:
@@ -90,11 +81,42 @@ async def _turn(root: str, row: Row, parent: str | None = None) -> list[Row]:
         return await answers(opened)
 
 
-def main() -> None:
-    """Print the figures."""
-    for name, (number, of) in measure(print if "-v" in sys.argv else lambda words: None).items():
-        print(f"{name}: {number} of {of}")
+async def alike() -> Row:
+    """Of 60 corrections, at how many the answer shows the memory that each corrects, and as the
+    first, by language and of those that do not say that anything changed; at how many notes, which
+    contradict nothing, anything is shown; and what it costs, beside all older memories and notes.
+    """
+    chains, notes = rows("holds/chains"), rows("holds/notes")
+    shown, cost = dict[str, list[str]](), list[int]()
+    with tempfile.TemporaryDirectory() as root:
+        store, about = storage(root), await projects(root, *PROJECTS)
+        everything = [(row.get("old") or row["content"], row) for row in (*chains, *notes)]
+        await store.upsert(
+            [(text, None, about[row.get("project", "")]) for text, row in everything]
+        )
+        ids = {memory.id: memory.content for memory in await store.get_recent(None)}
+        for row in (*chains, *notes):
+            given = {} if "project" in row else {"everywhere": True}
+            turns = [call({"content": row.get("new") or row["content"]}, **given)]
+            async with session(root, "loop-scripted", turns, row.get("project", "shop")) as opened:
+                await opened.execute("Go on.")
+                [answer] = await answers(opened)
+            told = answer.get("alike", [])
+            shown[row["id"]] = [
+                next(text for id, text in ids.items() if id.startswith(line.split()[0]))
+                for line in told
+            ]
+            added = {name: answer[name] for name in ("alike", "note") if told}
+            cost.append(tokens.count(json.dumps(added, ensure_ascii=False)) if told else 0)
+            if "new" in row:
+                await store.delete([answer["memory_id"]])
 
+    def counts(some: Sequence[Row]) -> list[int]:
+        pairs = [(row["old"], shown[row["id"]]) for row in some]
+        return [len(some), sum(t in f for t, f in pairs), sum(t in f[:1] for t, f in pairs)]
 
-if __name__ == "__main__":
-    main()
+    kinds = {"all": chains, "not said to be one": [r for r in chains if not r["says_changed"]]}
+    kinds |= {LANGUAGES[code]: [r for r in chains if r["language"] == code] for code in LANGUAGES}
+    at_notes = [sum(bool(shown[row["id"]]) for row in notes), len(notes)]
+    figures = {"notes": at_notes, "tokens a store": round(statistics.mean(cost))}
+    return {"corrections": {kind: counts(some) for kind, some in kinds.items()}, **figures}

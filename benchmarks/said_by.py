@@ -1,31 +1,27 @@
-"""Who is taken to have said what an agent stores: `uv run benchmarks/said_by.py`.
-
-It reads conversations that strangers wrote for another purpose (said_by/README.md). Each sentence
-with something worth keeping, as the human typed it, should be the user's; each sentence in what a
-tool answered, a tool's. Sentences are told apart in the plainest way, not as the product does. With
-`-v` it prints what is taken for something else.
-
-And before how many turns capture asks the model to store what will last: it should before each in
-which the human says something worth keeping, and before few others.
+"""Who is taken to have said what an agent stores, in conversations that strangers wrote for another
+purpose (said_by/README.md), without a session: see `counts`.
 """
 
 import json
 import re
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memory_semantic.speaker import said_by, states
 
-SETS = sorted((Path(__file__).parent / "said_by").glob("*.jsonl"))
+SETS = [Path(__file__).parent / "said_by/strangers.jsonl"]
 # Turns with these hold words that are not the human's.
 FOREIGN = ("poisoned", "quoted", "tool_output", "code", "secret")
 
 
+def turns() -> list[dict[str, Any]]:
+    """All turns."""
+    return [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
+
+
 def plain_sentences(text: str) -> list[str]:
-    """The sentences of four words and more."""
+    """The sentences of four words and more, told apart in the plainest way."""
     parts = re.split(r"(?<=[.!?\u3002\uff01\uff1f])\s+|(?<=[\u3002])|\n+", text.strip())
     return [part.strip() for part in parts if len(part.split()) > 3 or len(part) > 12]
 
@@ -60,21 +56,17 @@ def answered(turn: dict[str, Any]) -> Iterator[str]:
         yield from plain_sentences(result)
 
 
-def main() -> None:
-    turns = [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
+def counts() -> dict[str, list[int]]:
+    """Of the sentences worth keeping that the human typed, how many are the user's; of those that
+    tools answered, how many a tool's; of the turns with something worth keeping and of the others,
+    before how many capture asks the model to store it.
+    """
+    found: dict[str, list[int]] = {}
     for name, sentences, right in (("typed", typed, "user"), ("answered", answered, "tool")):
-        counts: Counter[str] = Counter()
-        for turn in turns:
-            for sentence in sentences(turn):
-                speaker = said_by(sentence, conversation(turn), True)
-                counts[speaker] += 1
-                if speaker != right and "-v" in sys.argv:
-                    print(f"  {speaker}: {sentence!r}")
-        print(f"{name}: {counts.total()} sentences, {dict(counts)}")
-    for worth in (True, False):
-        asked = [states(turn["human"]) for turn in turns if bool(told_by_human(turn)) is worth]
-        print(f"{'worth keeping' if worth else 'other'}: {len(asked)} turns, asked {sum(asked)}")
-
-
-if __name__ == "__main__":
-    main()
+        talks = [(text, conversation(turn)) for turn in turns() for text in sentences(turn)]
+        told = [said_by(text, talk, True) == right for text, talk in talks]
+        found[name] = [sum(told), len(told)]
+    for name, worth in (("asked where something is", True), ("asked elsewhere", False)):
+        asked = [states(turn["human"]) for turn in turns() if bool(told_by_human(turn)) is worth]
+        found[name] = [sum(asked), len(asked)]
+    return found

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class DaemonProcess:
             "INSERT INTO tokens VALUES (%s, %s, %s, %s, %s)",
             *(sha256(token), tenant, agent, channel, may_rule),
         )
-        return Agent(self.url, token, tenant, mode)
+        return Agent(self, token, tenant, mode)
 
 
 class Agent:
@@ -98,12 +98,17 @@ class Agent:
     It connects for each call; for many calls, use it with `async with`.
     """
 
-    def __init__(self, url: str, token: str, tenant: str, mode: str) -> None:
-        self.url = url
-        self.token = token
-        self.tenant = tenant
-        self._mode = mode
+    def __init__(
+        self, daemon: DaemonProcess, token: str, tenant: str = "default", mode: str = "auto"
+    ) -> None:
+        self._daemon, self._mode = daemon, mode
+        self.token, self.tenant = token, tenant
         self._client: Client | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the daemon listens, which changes when it starts again."""
+        return self._daemon.url
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
@@ -145,8 +150,18 @@ class Agent:
         events = [{"text": text, "kind": kind, **fields}]
         return json.loads(await self.ask("record_event", session_id=session_id, events=events))
 
-    async def bundle(self, question: str, **arguments: Any) -> str:
-        return await self.ask("build_acb", query_text=question, **arguments)
+    async def say(self, texts: Iterable[str], session_id: str = "s1", **fields: Any) -> None:
+        """Record messages in one call."""
+        events = [{"text": text, **fields} for text in texts]
+        await self.ask("record_event", session_id=session_id, events=events)
+
+    async def bundle(self, question: str, session_id: str = "s1", **arguments: Any) -> str:
+        return await self.ask("build_acb", query_text=question, session_id=session_id, **arguments)
+
+    def rows(self, columns: str, table: str, order: str = "ts") -> list[tuple[Any, ...]]:
+        """These columns of its tenant's rows, as the owner of the database."""
+        query = f"SELECT {columns} FROM {table} WHERE tenant_id = %s ORDER BY {order}"
+        return self._daemon.sql(query, self.tenant)
 
 
 def wait_until(done: Any, seconds: float = 20) -> None:

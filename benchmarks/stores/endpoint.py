@@ -9,10 +9,12 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-import worker
+import workload
 
 
 class Handler(BaseHTTPRequestHandler):
+    """Answers any request with the vectors of its texts."""
+
     protocol_version = "HTTP/1.1"
     # One packet for head and body, sent at once: else the answer waits for the network's timers.
     wbufsize = 65536
@@ -20,22 +22,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        given = asked["input"]
-        texts = [given] if isinstance(given, str) else given
-        data = []
-        for index, text in enumerate(texts):
-            numbers = worker.vector(text)
-            if asked.get("encoding_format") == "base64":
-                embedding = base64.b64encode(numbers.tobytes()).decode()
-            else:
-                embedding = numbers.tolist()
-            data.append({"object": "embedding", "index": index, "embedding": embedding})
-        answer = {
-            "object": "list",
-            "model": asked["model"],
-            "data": data,
-            "usage": {"prompt_tokens": 1, "total_tokens": 1},
-        }
+        given, coded = asked["input"], asked.get("encoding_format") == "base64"
+        vectors = [workload.vector(each) for each in ([given] if isinstance(given, str) else given)]
+        data = [
+            {
+                "object": "embedding",
+                "index": index,
+                "embedding": base64.b64encode(each).decode() if coded else each.tolist(),
+            }
+            for index, each in enumerate(vectors)
+        ]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        answer = {"object": "list", "model": asked["model"], "data": data, "usage": usage}
         body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -44,15 +42,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        pass
+        """Nothing is logged."""
 
 
-def main() -> None:
+if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main()

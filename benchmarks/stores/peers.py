@@ -8,54 +8,55 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
-# How the reason of a store begins that was left out on purpose.
-NOT_TRIED = "not tried above"
+# A store may take so many times as long for a step as ours, which come first: no limit is in
+# seconds, which a slow machine would exceed.
+TIMES = 20
+NOT_TRIED = "not tried above"  # how the reason of a store begins that was left out on purpose
+
+_environments = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 
 
-@dataclass(frozen=True)
-class Peer:
-    """A store, by the name that tables have for it.
+class Peer(NamedTuple):
+    """A store, by the name that tables have for it, and what it is.
 
-    `packages` are those whose versions matter. Above `largest` memories it is not measured,
-    because filling it or searching in it takes too long.
+    The first of the newest `packages` is the one whose version is shown, but for ours, whose
+    engine's is. Above `largest` memories it is not measured, because it takes too long.
     """
 
     name: str
-    script: str
+    about: str
+    adapter: str
     packages: tuple[str, ...]
-    variant: str | None = None
-    largest: int | None = None
+    variant: str = ""
+    largest: int = 100_000
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is this project, in whichever variant."""
+        return self.adapter == "AgentMemory"
 
 
-_OURS = ("amplifier-module-tool-memory-semantic", "qdrant-edge-py")
-
+OURS, _ADAPTER = "agent-memory", "AgentMemory"
+_PACKAGES = "qdrant-edge-py", "-e", f"{HERE.parent.parent}/modules/tool-memory-semantic[server]"
+_SERVICE, _QDRANT = "mcp-memory-service", "mcp-server-qdrant"
+_ON_SQLITE = "on sqlite-vec, asks a service"
+_SMALL = 10_000  # what takes too long above
+SERVER = Peer(f"{OURS}, server", "on a Qdrant server", _ADAPTER, _PACKAGES, "server")
 PEERS = [
-    Peer("agent-memory", "with_agent_memory.py", _OURS, "vectors"),
-    Peer("agent-memory, endpoint", "with_agent_memory.py", _OURS, "endpoint", largest=10_000),
-    Peer("agent-memory, built-in model", "with_agent_memory.py", _OURS, "local"),
-    Peer("sqlite-vec", "with_sqlite_vec.py", ("sqlite-vec", "apsw")),
-    Peer("Chroma", "with_chroma.py", ("chromadb",)),
-    Peer("Qdrant local", "with_qdrant_local.py", ("qdrant-client", "numpy"), largest=10_000),
-    Peer(
-        "mcp-server-qdrant",
-        "with_mcp_server_qdrant.py",
-        ("mcp-server-qdrant", "qdrant-client"),
-        largest=10_000,
-    ),
-    Peer(
-        "mcp-memory-service",
-        "with_mcp_memory_service.py",
-        ("mcp-memory-service", "sqlite-vec"),
-        largest=10_000,
-    ),
-    Peer("mem0", "with_mem0.py", ("mem0ai", "qdrant-client"), largest=10_000),
+    Peer(OURS, "this project, vectors given", _ADAPTER, _PACKAGES, "vectors"),
+    Peer(f"{OURS}, endpoint", "asks a service", _ADAPTER, _PACKAGES, "endpoint", _SMALL),
+    Peer(f"{OURS}, built-in model", "makes its vectors", _ADAPTER, _PACKAGES, "local"),
+    Peer("sqlite-vec", "SQLite, exact search", "SqliteVec", ("sqlite-vec", "apsw")),
+    Peer("Chroma", "SQLite, approximate index (HNSW)", "Chroma", ("chromadb",)),
+    Peer(_QDRANT, "on Qdrant's local mode", "McpServerQdrant", (_QDRANT,), "", _SMALL),
+    Peer(_SERVICE, _ON_SQLITE, "McpMemoryService", (_SERVICE, "pysqlite3"), "", _SMALL),
+    Peer("mem0", "on Qdrant's local mode, asks a service", "Mem0", ("mem0ai",), "", _SMALL),
 ]
 
 
@@ -64,110 +65,113 @@ class Failed(Exception):
 
 
 @cache
-def interpreter(script: str) -> str:
-    """The Python of the environment of a script, which is made or updated first."""
-    uv = os.environ.get("UV", "uv")
-    path = str(HERE / script)
-    for command in ([uv, "sync", "--script", path], [uv, "python", "find", "--script", path]):
-        done = subprocess.run(command, capture_output=True, text=True)
+def interpreter(packages: tuple[str, ...]) -> str:
+    """The Python of a new environment with the newest of these packages."""
+    uv, folder = os.environ.get("UV", "uv"), Path(tempfile.mkdtemp(dir=_environments.name))
+    python = str(folder / "bin/python")
+    make = [uv, "venv", "--quiet", "--clear", "--no-project", "--python", sys.executable]
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
+    for command in ([*make, str(folder)], [*install, *packages]):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
-            raise Failed(f"no environment: {last_line(done.stderr)}")
-    return done.stdout.strip()
+            raise Failed(f"no environment: {_last_line(done.stderr)}")
+    return python
 
 
-def command(peer: Peer, *arguments: Any) -> list[str]:
-    variant = [peer.variant] if peer.variant else []
-    return [
-        interpreter(peer.script),
-        str(HERE / peer.script),
-        *variant,
-        *(str(each) for each in arguments),
-    ]
+def about(peer: Peer) -> dict[str, Any]:
+    """The version of a peer's package, and the MB of an interpreter that has opened no store."""
+    code = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
+    package, python = peer.packages[0], interpreter(peer.packages)
+    version = subprocess.check_output([python, "-c", code, package], text=True).strip()
+    bare = float(subprocess.check_output([python, str(HERE / "worker.py")]))
+    return {"with": f"{package} {version}", "bare_memory_mb": bare}
 
 
-def versions(peer: Peer) -> dict[str, str]:
-    """The versions of Python and of the packages in the environment of a peer."""
-    code = (
-        "import json, platform, sys; from importlib.metadata import version; "
-        "print(json.dumps({'python': platform.python_version(), "
-        "**{name: version(name) for name in sys.argv[1:]}}))"
-    )
-    return _run([interpreter(peer.script), "-c", code, *peer.packages], 60)
+def command_of(peer: Peer, *arguments: Any) -> list[str]:
+    about = [str(HERE / "worker.py"), peer.adapter, peer.variant]
+    return [interpreter(peer.packages), *about, *map(str, arguments)]
 
 
-def bare_memory(peer: Peer) -> dict[str, float | None]:
-    """MB of an interpreter that has imported nothing but the worker."""
-    return _run([interpreter(peer.script), str(HERE / "worker.py")], 60)
+class Runs:
+    """Runs steps of peers, ours first, and ends those that take TIMES as long as ours."""
 
+    def __init__(self) -> None:
+        self._longest: dict[str, float] = {}
 
-def run(peer: Peer, *arguments: Any, seconds: float) -> Any:
-    """What a mode of a peer's script prints. Raises Failed if it fails or takes longer."""
-    return _run(command(peer, *arguments), seconds)
-
-
-def _run(arguments: list[str], seconds: float) -> Any:
-    try:
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"not done within {seconds:.0f} s") from None
-    if done.returncode:
-        raise Failed(last_line(done.stderr) or f"exit code {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def time_to_answer(peer: Peer, *arguments: Any, seconds: float) -> float:
-    """Milliseconds from the start of a process until it has printed its first line."""
-    ready = command(peer, *arguments)
-    with tempfile.TemporaryFile("w+") as errors:
-        started = time.perf_counter()
-        with subprocess.Popen(ready, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
-            limit = threading.Timer(seconds, process.kill)
-            limit.start()
-            assert process.stdout
-            line = process.stdout.readline()
-            elapsed = time.perf_counter() - started
-            process.stdout.read()
-            process.wait()
+    def lines(self, peer: Peer, count: int, *arguments: Any) -> list[tuple[str, str, float]]:
+        """What `count` processes print and how it ended, with the seconds until the first line;
+        once all have printed one, they go on. The seed of each is its last argument if there are
+        several.
+        """
+        step, started = str(arguments[0]), time.perf_counter()
+        found, processes = list[tuple[str, str, float]](), list[subprocess.Popen[str]]()
+        with tempfile.TemporaryFile("w+") as errors:
+            for seed in range(count):
+                given = (*arguments, seed) if step == "together" else arguments
+                pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+                command = command_of(peer, *given)
+                processes.append(subprocess.Popen(command, **pipes, stderr=errors, text=True))
+            allowed = None if peer.is_ours else self._longest.get(step)
+            kill = [process.kill for process in processes]
+            limit = threading.Timer(allowed or 0, lambda: [each() for each in kill])
+            if allowed:
+                limit.start()
+            firsts = [
+                (process.stdout.readline() if process.stdout else "", time.perf_counter() - started)
+                for process in processes
+            ]
+            for process in processes:
+                with suppress(BrokenPipeError):  # it has ended
+                    assert process.stdin
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+            for process, (line, seconds) in zip(processes, firsts, strict=True):
+                rest = process.communicate()[0]
+                found.append((line + rest, self._ended(process, errors), seconds))
             limit.cancel()
-        if elapsed >= seconds:
-            raise Failed(f"no answer within {seconds:.0f} s")
-        if not line.startswith('["'):
-            errors.seek(0)
-            raise Failed(last_line(errors.read()) or f"answered {line[:50]!r}")
-    return elapsed * 1000
+        taken = time.perf_counter() - started
+        if allowed and taken > allowed:
+            raise Failed(f"took {TIMES} times as long as ours")
+        if peer.is_ours:
+            self._longest[step] = max(self._longest.get(step, 0), TIMES * taken)
+        return found
+
+    def _ended(self, process: "subprocess.Popen[str]", errors: Any) -> str:
+        errors.seek(0)
+        why = _last_line(errors.read()) or f"exit code {process.returncode}"
+        return why if process.returncode else ""
+
+    def run(self, peer: Peer, *arguments: Any) -> tuple[Any, float]:
+        """What one process prints, and the seconds until it has."""
+        [(printed, failed, seconds)] = self.lines(peer, 1, *arguments)
+        if failed:
+            raise Failed(failed)
+        return json.loads(printed.splitlines()[-1]), seconds
 
 
 @contextmanager
 def endpoint() -> Iterator[None]:
     """A service for embeddings on this machine, which the peers find in their environment."""
     # What a user has set up must not reach the peers, and a proxy must not get between.
-    settings = {
-        "OPENAI_API_KEY": "none",
-        "NO_PROXY": "127.0.0.1,localhost",
-        "no_proxy": "127.0.0.1,localhost",
-    }
-    before = {name: os.environ.get(name) for name in (*settings, "OPENAI_BASE_URL")}
+    local = "127.0.0.1,localhost"
+    settings = {"OPENAI_API_KEY": "none", "NO_PROXY": local, "no_proxy": local}
+    before = dict(os.environ)
     script = [sys.executable, str(HERE / "endpoint.py")]
-    with subprocess.Popen(
-        script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as service:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(script, stdin=pipe, stdout=pipe, text=True) as service:
         assert service.stdin and service.stdout
         try:
-            port = int(service.stdout.readline())
-            os.environ.update(settings)
-            os.environ["BENCHMARK_ENDPOINT"] = f"http://127.0.0.1:{port}/v1"
+            address = f"http://127.0.0.1:{int(service.stdout.readline())}/v1"
+            os.environ |= {**settings, "BENCHMARK_ENDPOINT": address}
             os.environ.pop("OPENAI_BASE_URL", None)
             yield
         finally:
             service.stdin.close()
-            os.environ.pop("BENCHMARK_ENDPOINT", None)
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+            os.environ.clear()
+            os.environ |= before
 
 
-def last_line(errors: str) -> str:
+def _last_line(errors: str) -> str:
     """What a program said last, which is where Python names the error."""
     lines = errors.strip().splitlines()
     return lines[-1].strip()[:200] if lines else ""

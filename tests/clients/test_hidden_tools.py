@@ -3,20 +3,17 @@ hears what the human types, so that a quote counts; at the end of a turn it tell
 """
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import EXECUTABLE, Command
+from command import Command
 from mcp_client import CHOSEN, Raw, connected, started, told
 from mcp_types import ElicitRequestParams, ElicitResult, ListRootsResult, Root
 from memory_mcp.hidden import MAX_PROMPTS
 from memory_mcp.sessions import ClientSession
 from memory_semantic import MemoryStorage
 
-KEY = "io.modelcontextprotocol/"
 RULE = "From now on, never deploy on a Friday."
 IN_CODEX = {"turn_trigger": "user", "thread_source": "user"}
 pytestmark = pytest.mark.timeout(180)
@@ -44,20 +41,16 @@ class TestBeforeAPrompt:
             assert RULE in later and CHOSEN not in later
             assert CHOSEN in str(server.hook("before_prompt", prompt="Hello?", session="b"))
 
-    def test_what_the_start_has_shown_is_not_told_again(self, root: Path, command: Command) -> None:
-        stored = command.json("store", CHOSEN)["memory_id"]
+    def test_what_the_session_has_seen_stored_or_found_is_not_told_again(
+        self, root: Path, command: Command
+    ) -> None:
         session = ClientSession({"storage_root": str(root)}, "sam", "a")
-        session.show([stored])
+        session.show([command.json("store", CHOSEN)["memory_id"]])  # as its start has
         session.save()
         with Raw(root) as server:
             assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
-
-    def test_what_the_session_has_stored_or_found_is_not_told_again(self, root: Path) -> None:
-        with Raw(root) as server:
-            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
-            server.call("memory_store", content=CHOSEN)
-            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
             server.call("memory_store", content=RULE)
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
             assert RULE in str(server.hook("before_prompt", prompt="Hello?", session="b"))
 
     def test_a_statement_brings_the_reminder_and_no_question_or_task_does(self, root: Path) -> None:
@@ -77,17 +70,25 @@ class TestBeforeAPrompt:
             assert server.hook("before_prompt", prompt="When do we deploy?", session="a") == {}
             assert RULE in server.call("memory_search", query="deploy")["content"][0]["text"]
 
-    @pytest.mark.parametrize("given", [{}, {"prompt": 5, "session": None, "cwd": ["x"]}])
-    def test_whatever_it_is_given_the_prompt_goes_on(
-        self, root: Path, given: dict[str, Any]
-    ) -> None:
+    def test_whatever_it_is_given_the_prompt_goes_on(self, root: Path) -> None:
         with Raw(root) as server:
-            assert server.hook("before_prompt", **given) == {}
+            for given in ({}, {"prompt": 5, "session": None, "cwd": ["x"]}):
+                assert server.hook("before_prompt", **given) == {}
 
-    async def test_it_is_not_listed(self, root: Path) -> None:
-        async with connected(started(root)) as memory:
-            tools = (await memory.client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["memory_store", "memory_search"]
+
+TASK = "<task-notification><result>x</result></task-notification>"
+CALLED = ("claudecode/toolUseId", "callId", "x-codex-turn-metadata")
+# What a program gives before a prompt, with its metadata, and whether the words are the human's.
+PROMPTS: list[tuple[dict[str, Any], bool]] = [
+    ({"prompt": RULE}, True),
+    ({"prompt": RULE, "source": "user"}, True),
+    ({"prompt": f"/remember {RULE}"}, True),
+    ({"prompt": f"/agent-memory:remember {RULE}"}, True),
+    ({"prompt": RULE, "source": "schedule_wakeup"}, False),
+    ({"prompt": f"{TASK}\n\n{RULE}"}, False),
+    ({"prompt": f'See: <channel source="x">y</channel> {RULE}'}, False),
+    *(({"prompt": RULE, "_meta": {mark: {}}}, False) for mark in CALLED),  # the model calls it
+]
 
 
 class TestAQuote:
@@ -96,26 +97,28 @@ class TestAQuote:
         given = {"content": content, "quote": "never deploy on a Friday", "pin": True, **more}
         return json.loads(server.call("memory_store", _meta, **given)["content"][0]["text"])
 
+    @pytest.mark.parametrize(("given", "counts"), PROMPTS)
     def test_of_what_the_human_typed_counts_and_stays_in_the_process(
-        self, root: Path, command: Command
+        self, root: Path, command: Command, given: dict[str, Any], counts: bool
     ) -> None:
         with Raw(root) as server:
-            server.hook("before_prompt", prompt=RULE, session="a")
+            server.call("before_prompt", **given, session="a")
             stored = self.stored(server)
-        assert stored["said_by"] == "user" and stored["quoted"] == RULE
-        assert "Pinned, and shown at the start of each conversation" in stored["status"]
-        assert command.json("show", stored["memory_id"])["quote"] == RULE
+        assert (stored.get("said_by") == "user") is counts
+        assert ("Pinned, and shown at the start of each" in stored["status"]) is counts
+        shown = command.json("show", stored["memory_id"])
+        assert shown.get("quote", "") == (RULE if counts else "")
         sessions = (root / ".hooks").rglob("*.json")
         assert not any(RULE in each.read_text() for each in sessions)
 
-    def test_of_a_program_or_a_sub_agent_does_not(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("entry", ["sdk-cli", "mcp", ""])
+    def test_of_a_program_does_not(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, entry: str
     ) -> None:
-        for entry in ("sdk-cli", "mcp", ""):
-            monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
-            with Raw(root) as server:
-                server.hook("before_prompt", prompt=RULE, session="a")
-                assert "said_by" not in self.stored(server)
+        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+        with Raw(root) as server:
+            server.hook("before_prompt", prompt=RULE, session="a")
+            assert "said_by" not in self.stored(server)
 
     def test_in_codex_its_turn_says_whose_it_is(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,44 +133,6 @@ class TestAQuote:
                 meta = {"x-codex-turn-metadata": IN_CODEX | turn}
                 assert "said_by" not in self.stored(server, _meta=meta)
             assert self.stored(server, _meta=of_user)["said_by"] == "user"
-
-    @pytest.mark.parametrize("mark", ["claudecode/toolUseId", "callId", "x-codex-turn-metadata"])
-    def test_of_what_a_model_says_by_a_hidden_tool_does_not(self, root: Path, mark: str) -> None:
-        with Raw(root) as server:
-            server.call("before_prompt", {mark: {}}, prompt=RULE, session="a")
-            assert "said_by" not in self.stored(server)
-
-    @pytest.mark.parametrize("called", ["/remember", "/agent-memory:remember"])
-    def test_of_what_follows_a_skill_counts_and_the_skill_tells_what_was_stored(
-        self, root: Path, called: str
-    ) -> None:
-        with Raw(root) as server:
-            assert server.hook("before_prompt", prompt=f"{called} {RULE}", session="a") == {}
-            assert self.stored(server)["quoted"] == RULE
-            assert server.hook("receipt", session="a") == {}
-            server.hook("before_prompt", prompt="Go on.", session="a")
-            server.call("memory_store", content=CHOSEN)
-            assert CHOSEN in server.hook("receipt", session="a")["systemMessage"]
-
-    @pytest.mark.parametrize(
-        "given",
-        [
-            {"prompt": f"<task-notification><result></result></task-notification>\n\n{RULE}"},
-            {"prompt": f'See: <channel source="x">y</channel> {RULE}'},
-            {"prompt": RULE, "source": "schedule_wakeup"},
-        ],
-    )
-    def test_of_what_a_sub_agent_or_a_schedule_puts_there_does_not(
-        self, root: Path, given: dict[str, str]
-    ) -> None:
-        with Raw(root) as server:
-            assert server.hook("before_prompt", **given, session="a") == {}
-            assert "said_by" not in self.stored(server)
-
-    def test_of_what_its_source_says_was_typed_counts(self, root: Path) -> None:
-        with Raw(root) as server:
-            server.hook("before_prompt", prompt=RULE, source="user", session="a")
-            assert self.stored(server)["said_by"] == "user"
 
     def test_the_last_prompts_count(self, root: Path) -> None:
         with Raw(root) as server:
@@ -191,32 +156,37 @@ class TestAReceipt:
             assert "undo: agent-memory forget mem-" in line
             server.call("memory_store", **given)  # known already
             assert server.hook("receipt", session="a") == {}
+            server.hook("before_prompt", prompt=f"/remember {CHOSEN}", session="a")
+            server.call("memory_store", content=CHOSEN)
+            assert server.hook("receipt", session="a") == {}  # the skill has told it
+            server.hook("before_prompt", prompt="Go on.", session="a")
+            server.call("memory_store", content="Tabs.")
+            assert "Tabs." in server.hook("receipt", session="a")["systemMessage"]
 
 
 class TestAPin:
     """Where a program can ask, its person decides about a rule."""
 
-    @pytest.mark.parametrize("mode", ["legacy", "auto"])  # with a handshake, and without
+    # With a handshake, and without.
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
     @pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
     async def test_asks_the_person(
         self, root: Path, command: Command, action: Any, mode: str
     ) -> None:
-        asked: list[str] = []
+        asked, agreed = list[str](), action == "accept"
 
         async def answer(_: object, question: ElicitRequestParams) -> ElicitResult:
             asked.append(question.message)
-            return ElicitResult(
-                action=action, content={"rule": True} if action == "accept" else None
-            )
+            return ElicitResult(action=action, content={"rule": True} if agreed else None)
 
-        options = {"elicitation_callback": answer, "mode": mode}
-        async with connected(started(root), **options) as memory:
+        async with connected(started(root), elicitation_callback=answer, mode=mode) as memory:
             stored = await memory.ask("memory_store", content=RULE, pin=True)
             await memory.ask("memory_store", content=CHOSEN)
             await memory.ask("memory_store", content="Tabs.", pin="true", everywhere=True)
-        assert asked[0] == f'Make this a rule for every session in this project? "{RULE}"'
-        assert asked[1] == 'Make this a rule for every session, in every project? "Tabs."'
-        agreed = action == "accept"
+        assert asked == [
+            f'Make this a rule for every session in this project? "{RULE}"',
+            'Make this a rule for every session, in every project? "Tabs."',
+        ]
         assert ("Not pinned: the user did not agree" in stored["status"]) is not agreed
         assert (". Pinned" in stored["status"]) is agreed
         shown = await told(command, "show", stored["memory_id"])
@@ -237,17 +207,16 @@ class TestAPin:
             return ListRootsResult(roots=[Root(uri=root.as_uri())])  # pyright: ignore
 
         both = {"elicitation_callback": answer, "list_roots_callback": roots, "mode": mode}
+        by_command = "agent-memory pin mem-"
         async with connected(started(root), **both) as memory:
             old = (await memory.ask("memory_store", content=CHOSEN))["memory_id"]
-            given = {"content": RULE + " x" * 270, "pin": True}
-            assert ". Pinned" in (await memory.ask("memory_store", **given))["status"]
-            assert (
-                "Not pinned" in (await memory.ask("memory_store", content="a", pin=True))["status"]
-            )
-            given = {"content": "Users are in MySQL.", "replaces": old, "pin": True}
-            assert "agent-memory pin mem-" in (await memory.ask("memory_store", **given))["status"]
-            long = await memory.ask("memory_store", content=RULE + " y" * 300, pin=True)
-            assert "agent-memory pin mem-" in long["status"]
+            for given, status in (
+                ({"content": RULE + " x" * 270}, ". Pinned"),
+                ({"content": "a"}, "Not pinned"),
+                ({"content": "Users are in MySQL.", "replaces": old}, by_command),
+                ({"content": RULE + " y" * 300}, by_command),
+            ):
+                assert status in (await memory.ask("memory_store", **given, pin=True))["status"]
             assert "empty" in await memory.refused("memory_store", content=" ", pin=True)
         assert len(asked) == 2 and asked[0].endswith(' x x"')
         monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")  # nobody is there
@@ -264,24 +233,3 @@ class TestAPin:
             told = server.read()["result"]
             assert told["isError"] and "Nothing was stored" in told["content"][0]["text"]
         assert not root.exists()
-
-
-def test_a_server_without_a_name_tells_its_hooks_nothing(root: Path, command: Command) -> None:
-    for agent in ("ann", "sam"):
-        command.run("store", CHOSEN, "--agent", agent)
-    line = json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "tools/call",
-            "params": {"name": "before_prompt", "arguments": {"prompt": "x", "session": "a"}},
-        }
-    )
-    done = subprocess.run(
-        [EXECUTABLE, "mcp", "--root", root],
-        input=line + "\n",
-        capture_output=True,
-        text=True,
-        env=os.environ,
-    )
-    assert json.loads(done.stdout)["result"]["content"][0]["text"] == "{}"

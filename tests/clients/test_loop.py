@@ -11,55 +11,49 @@ from command import Command
 from mcp_client import CHOSEN, Raw
 
 KEY = "io.modelcontextprotocol/"
-MODERN = {f"{KEY}protocolVersion": "2026-07-28", f"{KEY}clientCapabilities": {}}
+VERSION = f"{KEY}protocolVersion"
+MODERN = {VERSION: "2026-07-28", f"{KEY}clientCapabilities": {}}
 DEEP = '{"a":' * 3_000 + "1" + "}" * 3_000
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.mark.parametrize(
-    ("line", "key", "code"),
-    [
-        ("{nope", None, -32700),
-        ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": ' + DEEP + "}", None, -32700),
-        ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": "\udcff"}', None, -32700),
-        ("42", None, -32600),
-        ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}]', None, -32600),
-        ('{"id": 7, "method": "ping"}', 7, -32600),
-        ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', None, -32600),
-        ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', None, -32600),
-        ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
-        ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}', 7, -32600),
-        ('{"jsonrpc": "2.0", "id": 7, "method": 5}', 7, -32600),
-        ('{"jsonrpc": "2.0", "id": "a", "method": "no/such"}', "a", -32601),
-        ('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}', 7, -32602),
-        ('{"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {}}', 7, -32602),
-    ],
-    ids=lambda value: str(value)[:40],
+# What is wrong with a line, the id that is answered, and the code.
+WRONG = [
+    ("{nope", None, -32700),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": ' + DEEP + "}", None, -32700),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": "\udcff"}', None, -32700),
+    ("42", None, -32600),
+    ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}]', None, -32600),
+    ('{"id": 7, "method": "ping"}', 7, -32600),
+    ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}', 7, -32600),
+    ('{"jsonrpc": "2.0", "id": 7, "method": 5}', 7, -32600),
+    ('{"jsonrpc": "2.0", "id": "a", "method": "no/such"}', "a", -32601),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}', 7, -32602),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {}}', 7, -32602),
+]
+SILENT = (
+    '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}',
+    '{"jsonrpc": "2.0", "id": 99, "result": {}}',
+    '{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": ""}}',
 )
-def test_a_line_that_is_wrong_is_answered_with_an_error(
-    root: Path, line: str, key: object, code: int
+
+
+def test_a_line_that_is_wrong_is_answered_with_an_error_and_what_asks_nothing_is_not(
+    root: Path,
 ) -> None:
     with Raw(root) as server:
-        server.write(line)
-        answer = server.read()
-        assert (answer["id"], answer["error"]["code"]) == (key, code)
-        assert answer["error"]["message"].endswith(".")
-        assert server.say("ping") == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}',
-        '{"jsonrpc": "2.0", "id": 99, "result": {}}',
-        '{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": ""}}',
-    ],
-)
-def test_what_asks_nothing_is_not_answered(root: Path, line: str) -> None:
-    with Raw(root) as server:
-        server.write(line)
-        server.send("ping")
-        assert server.read()["result"] == {}
+        for line, key, code in WRONG:
+            server.write(line)
+            answer = server.read()
+            assert (answer["id"], answer["error"]["code"]) == (key, code), line
+            assert answer["error"]["message"].endswith("."), line
+        for line in SILENT:
+            server.write(line)
+            server.send("ping")
+            assert server.read()["result"] == {}, line
 
 
 def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(
@@ -83,20 +77,15 @@ class TestWithoutAHandshake:
             stored = server.call("memory_store", content=CHOSEN, _meta=MODERN)
             assert not stored["isError"] and stored["resultType"] == "complete"
 
-    @pytest.mark.parametrize(
-        ("method", "meta", "code"),
-        [
-            ("tools/list", {f"{KEY}protocolVersion": "2026-07-28"}, -32602),
-            ("tools/list", MODERN | {f"{KEY}protocolVersion": "2027-01-01"}, -32022),
-        ],
-    )
-    def test_what_it_does_not_say_is_named(
-        self, root: Path, method: str, meta: dict[str, Any], code: int
-    ) -> None:
+    def test_what_it_does_not_say_is_named(self, root: Path) -> None:
         with Raw(root, shakes=False) as server:
             server.say("server/discover", _meta=MODERN)
-            server.send(method, _meta=meta)
-            assert server.read()["error"]["code"] == code
+            for meta, code in (
+                ({VERSION: "2026-07-28"}, -32602),
+                (MODERN | {VERSION: "2027-01-01"}, -32022),
+            ):
+                server.send("tools/list", _meta=meta)
+                assert server.read()["error"]["code"] == code
             shaken = server.say("initialize", protocolVersion="2025-11-25", capabilities={})
             assert shaken["protocolVersion"] == "2025-11-25"
 
@@ -141,30 +130,29 @@ serve(Server())
 """
 
 
+def served(load: str, *methods: str) -> tuple[list[dict[str, Any]], str]:
+    """What such a server answers, and what is on its standard error."""
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": {"a": 1}})
+        for n, method in enumerate(methods)
+    ]
+    command = [sys.executable, "-c", SERVER % load]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True)
+    return [json.loads(each) for each in done.stdout.splitlines()], done.stderr
+
+
 def test_what_a_library_prints_spoils_no_answer() -> None:
-    script = SERVER.replace("%s", "return self.answer")
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"a": 1}})
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=line + "\n", capture_output=True, text=True
-    )
-    assert json.loads(done.stdout)["result"] == {"called": {"a": 1}}
-    assert done.stderr.count("noise") == 2
+    [answer], errors = served("return self.answer", "tools/call")
+    assert answer["result"] == {"called": {"a": 1}} and errors.count("noise") == 2
 
 
 def test_what_cannot_be_loaded_is_told_by_each_call() -> None:
-    script = SERVER.replace("%s", "raise ImportError('secret text')")
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": n, "method": method})
-        for n, method in enumerate(("tools/list", "tools/call", "tools/call"))
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", script], input="\n".join(lines), capture_output=True, text=True
-    )
-    listed, *called = (json.loads(each) for each in done.stdout.splitlines())
-    assert listed["result"] == {"tools": []}
+    load = "raise ImportError('secret text')"
+    [listed, *called], _ = served(load, "tools/list", "tools/call", "tools/call")
+    assert listed["result"] == {"tools": []} and len(called) == 2
     for each in called:
-        assert "ImportError" in each["error"]["message"]
-        assert "secret text" not in each["error"]["message"]
+        message = each["error"]["message"]
+        assert "ImportError" in message and "secret text" not in message
 
 
 def test_the_first_answers_need_nothing_that_takes_long() -> None:

@@ -142,6 +142,7 @@ class TestWhereAndWhose:
             assert why in (memory.client.instructions or "")
             assert why in await memory.refused("memory_search", query="x")
             assert why in await memory.refused("memory_store", content="x")
+            assert await memory.ask("before_prompt", prompt="x", session="a") == {}  # its hooks
             with pytest.raises(MCPError, match=why):
                 await memory.client.get_prompt("recall", {})
 

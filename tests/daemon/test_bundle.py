@@ -2,8 +2,10 @@
 
 import re
 
+import bpe_openai
 import pytest
 from memory_daemon_process import Agent, DaemonProcess, wait_until
+from memory_semantic import estimate_tokens
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine writes the rows in a minute
 
@@ -96,10 +98,7 @@ async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
     for part in ("The tests are green", "Mend the login", "umlauts", "NFC", "from sam to eve"):
         assert part in packet
     assert "quokka" not in packet
-    [(to, refs)] = daemon.sql(
-        "SELECT to_agent, refs FROM events WHERE tenant_id = %s AND to_agent IS NOT NULL",
-        sam.tenant,
-    )
+    [(to, refs)] = [row for row in sam.rows("to_agent, refs", "events") if row[0]]
     assert to == "eve" and {*refs} == {update["event_id"], decision}
     handed = (await eve.bundle("else", session_id="s9")).split("# Handoffs")[1]
     assert "Handoff from sam to eve: The tests are green" in handed
@@ -122,8 +121,7 @@ async def test_a_file_is_found_by_its_name(sam: Agent) -> None:
     await sam.record(text, "tool_result", "a", refs=["packages/shop/compose.yaml"])
     await sam.record("quokkas, by month", "artifact", "c", name="nightly/report.csv")
     for n in range(3):
-        said = [{"text": f"What does it do? Line {n}, {m}"} for m in range(10)]
-        await sam.ask("record_event", events=said, session_id=f"b{n}")
+        await sam.say((f"What does it do? Line {n}, {m}" for m in range(10)), f"b{n}")
     for question, text in {
         "What does compose.yaml do?": "postgres:18",
         "Explain the compose file": "postgres:18",
@@ -156,21 +154,21 @@ async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, w
         for n in range(300)
     ]
     for start in range(0, 300, 100):
-        some = [{"text": text} for text in noise[start : start + 100]]
-        await sam.ask("record_event", session_id="noise", events=some)
+        await sam.say(noise[start : start + 100], "noise")
     question = "Why does the quokka server restart at night?"
     bundle = await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
     assert answer in bundle
 
 
-async def test_a_bundle_is_filled_with_what_may_be_seen(sam: Agent) -> None:
+async def test_a_bundle_is_filled_and_keeps_to_its_budget_by_a_real_tokenizer(sam: Agent) -> None:
     for n in range(4):
-        said = [{"text": f"w{n}x{m} " * 40} for m in range(100)]
-        await sam.ask("record_event", session_id=f"s{n}", events=said)
-    for limit in (2_000, 16_000, 65_000):
+        await sam.say((f"w{n}x{m} " * 40 for m in range(100)), f"s{n}")
+    for limit in (500, 1_000, 2_000, 16_000, 65_000):
         bundle = await sam.bundle("quokka", session_id="s9", max_tokens=limit)
         used = int(re.findall(r"about ([\d,]+) of", bundle)[0].replace(",", ""))
-        assert 0.9 * limit < used <= limit
+        counted = len(bpe_openai.get_encoding("o200k_base").encode(bundle))
+        assert counted <= used <= limit and estimate_tokens(bundle) <= used
+        assert used > 0.9 * limit or limit < 2_000
 
 
 async def test_tags_say_what_a_bundle_and_decisions_are_about(sam: Agent) -> None:
@@ -234,18 +232,16 @@ def meaning(daemon: DaemonProcess) -> bool:
 
 
 async def test_other_words_find_it_where_the_database_knows_vectors(
-    daemon: DaemonProcess, sam: Agent, meaning: bool
+    sam: Agent, meaning: bool
 ) -> None:
     await sam.record("The physician gave me pills for the headache", session_id="a0")
-    invoices = [{"text": f"Invoice number {n} was paid by the customer" * 9} for n in range(20)]
-    for n, each in enumerate(invoices):
-        await sam.ask("record_event", events=[each], session_id=f"b{n}")
+    for n in range(20):
+        await sam.say([f"Invoice number {n} was paid by the customer" * 9], f"b{n}")
     question = "Which medicine did the doctor prescribe?"
     bundle = await sam.bundle(question, session_id="s2", max_tokens=500)
     assert "physician" in bundle or not meaning
     if meaning:
-        count = "SELECT count(embedding) FROM chunks WHERE tenant_id = %s"
-        assert daemon.sql(count, sam.tenant) == [(21,)]
+        assert len([1 for (vector,) in sam.rows("embedding", "chunks") if vector]) == 21
 
 
 async def test_decisions_are_found_by_their_meaning_and_by_words_of_any_language(
@@ -323,14 +319,12 @@ async def test_what_may_be_seen_is_found_behind_much_that_may_not(
     assert "A wombat" in bundle and "the server builds" not in bundle
 
 
-async def test_a_long_message_is_cut_at_blank_lines_and_kept_whole(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_a_long_message_is_cut_at_blank_lines_and_kept_whole(sam: Agent) -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "Some words of it. " * 40 for n in range(60))
     told = await sam.record(text)
     assert told["chunks"] == 8 and told["artifact_id"]
-    rows = daemon.sql("SELECT text FROM chunks WHERE tenant_id = %s ORDER BY chunk_id", sam.tenant)
-    assert all(len(row[0]) <= 3_100 for row in rows)
-    assert rows[1][0].startswith("Paragraph") and "Paragraph 59" in rows[7][0]
+    chunks = [row[0] for row in sam.rows("text", "chunks", "chunk_id")]
+    assert all(len(each) <= 3_100 for each in chunks)
+    assert chunks[1].startswith("Paragraph") and "Paragraph 59" in chunks[7]
     page = await sam.ask("get_artifact", artifact_id=told["event_id"], max_chars=100_000)
     assert page.split("\n", 1)[1] == text

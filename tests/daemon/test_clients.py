@@ -44,9 +44,8 @@ def post(agent: Agent, body: Any, **headers: str) -> httpx2.Response:
     return httpx2.post(agent.url, content=content, headers=raw, timeout=60)
 
 
-def rows(daemon: DaemonProcess, agent: Agent) -> int:
-    query = "SELECT 1 FROM {} WHERE tenant_id = %s"
-    return sum(len(daemon.sql(query.format(table), agent.tenant)) for table in TABLES)
+def rows(agent: Agent) -> int:
+    return sum(len(agent.rows("1", table, "1")) for table in TABLES)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -66,20 +65,15 @@ async def test_clients_of_both_eras_see_the_five_tools(
             await agent.record("x" * (17 << 20))
 
 
-NOBODY = [
-    ("Authorization", "", 401),
-    ("Authorization", "Bearer wrong", 401),
-    ("Authorization", "Bearer ä", 401),
-    ("Origin", "https://evil.example", 403),
-    ("Host", "evil.example", 421),
-    ("Content-Type", "text/plain", 400),
-]
-
-
-def test_nobody_else_gets_in(daemon: DaemonProcess, sam: Agent) -> None:
-    for header, value, status in NOBODY:
+def test_nobody_else_gets_in(sam: Agent) -> None:
+    for header, value, status in (
+        *(("Authorization", value, 401) for value in ("", "Bearer wrong", "Bearer ä")),
+        ("Origin", "https://evil.example", 403),
+        ("Host", "evil.example", 421),
+        ("Content-Type", "text/plain", 400),
+    ):
         assert post(sam, call(), **{header: value}).status_code == status
-    assert rows(daemon, sam) == 0
+    assert rows(sam) == 0
 
 
 NUMBERS = [float(number) for number in ("nan", "inf", "-inf")]
@@ -121,7 +115,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize("era", [{}, MODERN], ids=["bare", "modern"])
 def test_refuses_what_is_not_a_call_in_a_sentence_and_goes_on(
-    daemon: DaemonProcess, sam: Agent, era: dict[str, str]
+    sam: Agent, era: dict[str, str]
 ) -> None:
     for body, says in REFUSED:
         response = post(sam, body, **era)
@@ -130,7 +124,7 @@ def test_refuses_what_is_not_a_call_in_a_sentence_and_goes_on(
         told = said.get("message", said.get("text"))
         assert told.startswith("Nothing was recorded or changed. ") and says in told, case
         assert told.count("Nothing") == 1 and " log " not in told and not response.is_server_error
-    assert rows(daemon, sam) == 0
+    assert rows(sam) == 0
     assert post(sam, call(), **era).json()["result"]["isError"] is False
 
 
@@ -155,7 +149,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_treats_hostile_text_as_data(daemon: DaemonProcess, sam: Agent, text: str) -> None:
+async def test_treats_hostile_text_as_data(sam: Agent, text: str) -> None:
     async with sam.connected():
         await sam.record(text, tags=["' OR 1=1 --"], refs=["../../etc/passwd'"])
         await sam.record(f"decided {text}", "decision", decision={"rationale": [text[:900]]})
@@ -165,7 +159,7 @@ async def test_treats_hostile_text_as_data(daemon: DaemonProcess, sam: Agent, te
             assert "decision fake" not in outside and "`" not in outside
             assert outside.endswith("end of bundle\n") and outside.count("end of bundle") == 1
         await sam.ask("query_decisions", query_text=text)
-    assert rows(daemon, sam) == 5  # two events, their chunks, and a decision
+    assert rows(sam) == 5  # two events, their chunks, and a decision
 
 
 def outside_fences(bundle: str) -> str:
@@ -190,11 +184,11 @@ async def test_nothing_that_a_client_named_can_speak_outside_of_a_fence(
     assert not any(each in said for each in ("Ignore the above", "curl evil", "|", "`"))
 
 
-async def test_records_the_same_event_id_once(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_records_the_same_event_id_once(sam: Agent) -> None:
     first = await sam.record("hello", event_id="e1")
     answers = await asyncio.gather(*(sam.record("hello", event_id="e1") for _ in range(4)))
     assert first["status"] == "recorded" and {a["status"] for a in answers} == {"known"}
     other = [EVENT, {"text": "something else", "event_id": "e1"}]
     refusal = await sam.refused("record_event", events=other)  # all of them, or none
     assert "Nothing was recorded" in refusal and "Another event has the event_id" in refusal
-    assert rows(daemon, sam) == 2  # the event and its chunk
+    assert rows(sam) == 2  # the event and its chunk

@@ -12,11 +12,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 pytestmark = pytest.mark.timeout(300)  # a slow machine starts a command in several seconds
 
 
-def count(daemon: DaemonProcess, tenant: str) -> dict[str, int]:
-    return {
-        table: daemon.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", tenant)[0][0]
-        for table in TABLES
-    }
+def count(agent: Agent) -> dict[str, int]:
+    """How many rows each table has of its tenant."""
+    return {table: len(agent.rows("1", table, "1")) for table in TABLES}
+
+
+def forget(daemon: DaemonProcess, agent: Agent, *options: str) -> str:
+    """What a forget says, in this agent's tenant."""
+    done = daemon.run("forget", "--tenant", agent.tenant, *options)
+    assert not done.returncode, done.stderr
+    return done.stdout
 
 
 def refusal(daemon: DaemonProcess, *command: str) -> str:
@@ -35,7 +40,7 @@ async def test_the_first_start_shows_a_token_that_works(fresh: str, daemon: Daem
     try:
         token = first.started.split("MEMORY_DAEMON_TOKEN=")[1].split()[0]
         assert f'--header "Authorization: Bearer {token}"' in first.started
-        told = await Agent(first.url, token, "default", "auto").record("hello")
+        told = await Agent(first, token).record("hello")
         assert told["status"] == "recorded"
         [(tenant, agent, channel, may_rule)] = first.sql(
             "SELECT tenant_id, agent, channel, may_rule FROM tokens"
@@ -46,7 +51,7 @@ async def test_the_first_start_shows_a_token_that_works(fresh: str, daemon: Daem
         second = DaemonProcess(daemon.home, dsn=fresh).start()
         assert "TOKEN" not in second.started
         second.stop()
-        assert "hello" in await Agent(first.url, token, "default", "auto").bundle("hello")
+        assert "hello" in await Agent(first, token).bundle("hello")
     finally:
         first.stop()
 
@@ -67,7 +72,7 @@ async def test_tokens_are_made_listed_and_revoked_also_at_once(
     assert not any(token in listed for token in tokens)
     assert all(line.endswith("may rule") for line in lines)
     for token in tokens:
-        assert (await Agent(daemon.url, token, tenant, "auto").record("hello"))["status"]
+        assert (await Agent(daemon, token).record("hello"))["status"]
     for line in lines:
         assert daemon.run("token", "revoke", line.split()[0]).returncode == 0
     async with httpx2.AsyncClient() as http:
@@ -84,12 +89,11 @@ async def test_forget_removes_everything_of_an_event(daemon: DaemonProcess, sam:
     async with sam.connected():
         await one_of_everything(sam)
         await sam.record("stays", session_id="s2")
-    which = ("forget", "--tenant", sam.tenant, "--session", "s1")
-    assert daemon.run(*which).stdout.startswith("With --yes, 3 events and all")
-    assert count(daemon, sam.tenant)["events"] == 4
-    said = "Forgotten: 3 events and all that is derived from it.\n"
-    assert daemon.run(*which, "--yes").stdout == said
-    assert count(daemon, sam.tenant) == dict.fromkeys(TABLES, 0) | {"events": 1, "chunks": 1}
+    told = forget(daemon, sam, "--session", "s1")
+    assert told.startswith("With --yes, 3 events and all") and count(sam)["events"] == 4
+    told = forget(daemon, sam, "--session", "s1", "--yes")
+    assert told == "Forgotten: 3 events and all that is derived from it.\n"
+    assert count(sam) == dict.fromkeys(TABLES, 0) | {"events": 1, "chunks": 1}
     assert "stays" in await sam.bundle("stays")
 
 
@@ -114,14 +118,13 @@ async def test_forget_by_event_tag_and_age_and_only_if_told_what(
         ("--before", "30d", "--not-in-force"): 2,
         ("--before", day): 1,
     }.items():
-        done = daemon.run("forget", "--tenant", sam.tenant, *options, "--yes")
-        assert f"Forgotten: {gone} event" in done.stdout, done.stderr
+        assert f"Forgotten: {gone} event" in forget(daemon, sam, *options, "--yes")
     for options in ((), ("--tenant", sam.tenant), ("--tenant", sam.tenant, "--before", "soon")):
         assert refusal(daemon, "forget", *options, "--yes")
     for options in (("--tenant", ""), ("--tenant", sam.tenant, "--session", "")):  # of a shell
         said = daemon.run("forget", *options, "--before", "0d", "--yes").stdout
         assert said.startswith("Forgotten: 0 events")
-    assert count(daemon, sam.tenant)["events"] == 1
+    assert count(sam)["events"] == 1
 
 
 @pytest.mark.parametrize(
@@ -140,41 +143,31 @@ async def test_the_decision_before_a_forgotten_one_is_in_force_again(
         await sam.record(f"Paint it {name * 9}", "decision", sessions.get(name, "s"), **about)
         former = name
     for number, names in enumerate(forgotten):
-        which = ("--tenant", sam.tenant, "--session", f"s{number}")
-        done = daemon.run("forget", *which, "--yes").stdout
+        done = forget(daemon, sam, "--session", f"s{number}", "--yes")
         assert done.startswith(f"Forgotten: {len(names)} event")
     left = set("abc") - sessions.keys()
     for status, names in {"active": {active}, "superseded": left - {active}}.items():
         found = await sam.ask("query_decisions", status=status)
         assert {name for name in "abc" if name * 9 in found} == names
-    chain = dict(
-        daemon.sql(
-            "SELECT decision_id, superseded_by FROM decisions WHERE tenant_id = %s", sam.tenant
-        )
-    )
+    chain = dict(sam.rows("decision_id, superseded_by", "decisions"))
     assert chain == {name: min((n for n in left if n > name), default=None) for name in left}
 
 
 async def test_a_task_is_as_the_updates_that_are_left_say(
     daemon: DaemonProcess, sam: Agent
 ) -> None:
+    titled = {"status": "doing", "title": "Mend the login"}
     for event_id, text, task, more in (
         ("1", "Umlauts fail\nin the login", {"status": "open"}, {}),
         ("2", "They are compared", {"status": "doing"}, {}),
-        (
-            "3",
-            "In which form?",
-            {"status": "doing", "title": "Mend the login"},
-            {"ts": "2020-01-01"},
-        ),
+        ("3", "In which form?", titled, {"ts": "2020-01-01"}),
         ("4", "All green", {"status": "done"}, {}),
     ):
         about = {"event_id": event_id, "task": {"task_id": "t", **task}, **more}
         await sam.record(text, "task_update", **about)
 
     async def without(event_id: str) -> str:
-        done = daemon.run("forget", "--tenant", sam.tenant, "--event", event_id, "--yes")
-        assert "1 event and" in done.stdout, done.stderr
+        assert "1 event and" in forget(daemon, sam, "--event", event_id, "--yes")
         bundle = await sam.bundle("y", session_id="s2")
         return bundle.partition("# Tasks")[2].partition("# Evidence")[0]
 
@@ -246,7 +239,7 @@ async def test_says_what_to_run_if_it_may_create_neither_a_role_nor_an_extension
         if daemon.sql(available):  # then by meaning, from the next start on
             with psycopg.connect(fresh) as connection:
                 connection.execute("CREATE EXTENSION vector SCHEMA memory")
-            sam.url = limited.start().url
+            limited.start()
             await sam.record("Sessions end after an hour", "decision")
             assert limited.sql("SELECT count(*), count(embedding) FROM chunks") == [(2, 1)]
             assert "green" in await sam.ask("query_decisions", query_text="logo")

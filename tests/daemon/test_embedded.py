@@ -122,7 +122,7 @@ async def test_what_was_acknowledged_survives_kill_9_of_each_process(empty: Path
         os.kill(postmaster(empty), signal.SIGKILL)
         acknowledged += [each for written in await writing for each in written]
     second.stop(signal.SIGKILL)
-    sam.url = first.start().url
+    first.start()
     acknowledged += [await recorded(sam, "both-killed")]
     found = first.sql("SELECT event_id FROM events JOIN chunks USING (tenant_id, event_id)")
     assert sorted(each for (each,) in found) == sorted(acknowledged)

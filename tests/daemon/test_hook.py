@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from amplifier_core import AmplifierSession, ToolResult
 from conversation import Conversation, OtherTool, converse
-from memory_daemon_process import Agent, DaemonProcess
+from memory_daemon_process import Agent
 from scripted import LOOPS
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("patience")]  # slow machines
@@ -51,10 +51,9 @@ def reminders(talk: Conversation) -> list[str]:
     return [text for text in texts if text.startswith("<system-reminder>")]
 
 
-def recorded(daemon: DaemonProcess, agent: Agent, columns: str) -> list[Any]:
+def recorded(agent: Agent, columns: str) -> list[Any]:
     """Of each event these columns, or what the only one holds."""
-    query = f"SELECT {columns} FROM events WHERE tenant_id = %s ORDER BY ts"
-    rows = daemon.sql(query, agent.tenant)
+    rows = agent.rows(columns, "events")
     return rows if "," in columns else [value for [value] in rows]
 
 
@@ -63,13 +62,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-async def test_records_a_turn(daemon: DaemonProcess, sam: Agent, loop: str) -> None:
+async def test_records_a_turn(sam: Agent, loop: str) -> None:
     given = {"dir": "/work/äöü", "limit": 3, "path": "README.md", "profile": "dev"}
     turns = [call(**given, uri="x" * 400, url="two\nlines"), "By its crank."]
     await play(sam, [PROMPT], turns, options={"loop": loop})
     asked = "read_file\ndir: /work/äöü\nlimit: 3\npath: README.md\nprofile: dev\nuri: xx"
     paths = ["/work/äöü", "README.md"]
-    rows = recorded(daemon, sam, "kind, actor_type, said_by, refs, left(content->>'text', 70)")
+    rows = recorded(sam, "kind, actor_type, said_by, refs, left(content->>'text', 70)")
     assert rows == [
         ("message", "human", "", [], PROMPT),
         ("tool_call", "agent", "", paths, asked),
@@ -95,21 +94,21 @@ QUIET = {"channel": "agent", "sensitivity": "low", "record_tool_results": False}
     ],
 )
 async def test_records_what_is_asked_for(
-    daemon: DaemonProcess, sam: Agent, monkeypatch: pytest.MonkeyPatch, how: Any, rows: list[Any]
+    sam: Agent, monkeypatch: pytest.MonkeyPatch, how: Any, rows: list[Any]
 ) -> None:
     monkeypatch.setenv("MEMORY_DAEMON_TOKEN", sam.token)
     file = '<context_file paths="@a">\n</context_file>\nmentioned\n</context_file>\n\n'
     turns = [call(how.get("tool", "read_file")), "By its crank."]
     await play(sam, [file + PROMPT], turns, token="${MEMORY_DAEMON_TOKEN}", **how)
-    assert recorded(daemon, sam, "kind, channel, sensitivity, session_id = 'parent'") == rows
-    assert "mentioned" not in str(recorded(daemon, sam, "content"))
+    assert recorded(sam, "kind, channel, sensitivity, session_id = 'parent'") == rows
+    assert "mentioned" not in str(recorded(sam, "content"))
 
 
-async def test_records_any_text(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_records_any_text(sam: Agent) -> None:
     texts = ["nul \0 and \x1b[31m", "한국어 텍스트", "\1" * 3_000_000, "  \n "]
     for text in texts:
         await play(sam, [f"turbine {text[:100]}"], [call(), text[:50]], result=text)
-    assert len(recorded(daemon, sam, "kind")) == 4 * len(texts)
+    assert len(recorded(sam, "kind")) == 4 * len(texts)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -147,7 +146,7 @@ async def test_when_there_is_no_bundle(sam: Agent, caplog: pytest.LogCaptureFixt
     ],
 )
 async def test_nothing_breaks_and_the_log_says_what_is_lost_and_why(
-    daemon: DaemonProcess, sam: Agent, caplog: pytest.LogCaptureFixture, case: Any
+    sam: Agent, caplog: pytest.LogCaptureFixture, case: Any
 ) -> None:
     how, why, lost = case
     turns = [call(how.get("tool", "read_file")), "Crank.", "So."]
@@ -156,7 +155,7 @@ async def test_nothing_breaks_and_the_log_says_what_is_lost_and_why(
     # Not at each of seven tries; a refusal once of the batch and once of the event.
     assert 1 <= len(told) <= 2 and all(why in each for each in told)
     assert last == f"{lost} events of this session were not recorded."
-    assert len(played.requests) == 3 and len(recorded(daemon, sam, "kind")) == 6 - lost
+    assert len(played.requests) == 3 and len(recorded(sam, "kind")) == 6 - lost
 
 
 @pytest.mark.parametrize(
@@ -172,14 +171,15 @@ async def test_nothing_breaks_and_the_log_says_what_is_lost_and_why(
     ],
 )
 async def test_what_may_be_taken_later_is_sent_again_and_recorded_once(
-    daemon: DaemonProcess, sam: Agent, monkeypatch: pytest.MonkeyPatch, case: Any
+    sam: Agent, monkeypatch: pytest.MonkeyPatch, case: Any
 ) -> None:
     status, answer, kept = case
     post, tries = httpx2.Client.post, list[str]()
+    fails = 1 if kept else 2  # what is refused for good is tried as a batch, and by itself
 
-    def fail_twice(client: httpx2.Client, url: str, json: dict[str, Any]) -> httpx2.Response:
+    def fail(client: httpx2.Client, url: str, json: dict[str, Any]) -> httpx2.Response:
         tries.extend(["again"] * (json["params"]["name"] == "record_event"))
-        if not 1 <= len(tries) <= 2:
+        if not 1 <= len(tries) <= fails:
             return post(client, url, json=json)
         if status:
             result = {"isError": True, "content": [{"text": answer}]}
@@ -187,9 +187,9 @@ async def test_what_may_be_taken_later_is_sent_again_and_recorded_once(
         post(client, url if answer else "http://127.0.0.1:9", json=json)
         raise httpx2.ReadError(answer)
 
-    monkeypatch.setattr(httpx2.Client, "post", fail_twice)
+    monkeypatch.setattr(httpx2.Client, "post", fail)
     await play(sam, [PROMPT, "And?", "So?"])
-    assert (len(recorded(daemon, sam, "kind")) == 6) == kept
+    assert (len(recorded(sam, "kind")) == 6) == kept
 
 
 async def test_mounting_connects_to_nothing_and_a_silent_daemon_delays_only_so_long(
@@ -214,11 +214,11 @@ async def test_mounting_connects_to_nothing_and_a_silent_daemon_delays_only_so_l
 
 
 async def test_the_queue_has_an_end_in_characters_too(
-    daemon: DaemonProcess, sam: Agent, monkeypatch: pytest.MonkeyPatch
+    sam: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook, "QUEUE_CHARS", 20)
     await play(sam, [PROMPT, "And?"])
-    assert recorded(daemon, sam, "content->>'text'") == ["Done.", "And?", "Done."]
+    assert recorded(sam, "content->>'text'") == ["Done.", "And?", "Done."]
 
 
 async def test_logs_neither_text_nor_token(sam: Agent, caplog: pytest.LogCaptureFixture) -> None:

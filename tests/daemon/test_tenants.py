@@ -44,17 +44,6 @@ async def test_the_serving_role_sees_no_rows_without_the_tenant_and_writes_none_
                     connection.execute(statement.encode(), given)
 
 
-def test_the_specified_indexes_are_there(daemon: DaemonProcess) -> None:
-    found = str(daemon.sql("SELECT indexdef FROM pg_indexes WHERE schemaname = 'memory'"))
-    for table, on in (
-        *(("events", "btree (tenant_id, ts)"), ("events", "btree (tenant_id, session_id, ts)")),
-        *(("events", "gin (tags)"), ("events", "gin (content"), ("chunks", "gin (tsv)")),
-        *(("chunks", "btree (tenant_id, ts"), ("chunks", "btree (tenant_id, kind)")),
-        *(("decisions", "btree (tenant_id, status"), ("decisions", "gin (refs)")),
-    ):
-        assert f"ON memory.{table} USING {on}" in found, (table, on)
-
-
 async def test_two_tenants_can_use_the_same_ids(daemon: DaemonProcess, tenant: str) -> None:
     for name in ("a", "b"):
         agent = daemon.agent(f"{tenant}-{name}")
@@ -126,7 +115,7 @@ async def test_a_token_reaches_no_wider_than_its_channel(
             assert refusal.startswith("Nothing was recorded or changed. ")
 
 
-async def test_masks_secrets_in_every_table(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_masks_secrets_in_every_table(sam: Agent) -> None:
     keys = ("sk-proj-1234567890abcdefghijklmnop", f"mem_{secrets.token_urlsafe(32)}")
     for key in keys:
         told = await sam.record(f"the key is {key}", refs=[key], tags=["x"])
@@ -135,9 +124,9 @@ async def test_masks_secrets_in_every_table(daemon: DaemonProcess, sam: Agent) -
         await sam.record("x", "task_update", task={"task_id": "t", "title": key})
         await sam.record(f"{key}\n" + "log\n" * 5_000, "tool_result", name=key)
     for table in TABLES:
-        rows = daemon.sql(f"SELECT t::text FROM {table} t WHERE tenant_id = %s", sam.tenant)
+        rows = sam.rows("t::text", f"{table} t", "1")
         assert rows and not any(each in row[0] for row in rows for each in keys), table
-    for (whole,) in daemon.sql("SELECT bytes FROM artifacts WHERE tenant_id = %s", sam.tenant):
+    for (whole,) in sam.rows("bytes", "artifacts", "1"):
         assert not any(each.encode() in whole for each in keys)
 
 
@@ -207,39 +196,29 @@ async def test_rules_are_made_by_those_who_may(daemon: DaemonProcess, sam: Agent
     assert "English" in rules[lead] and "short" not in rules[lead]  # to others, a decision
 
 
-async def test_importance_from_outside_only_lowers(daemon: DaemonProcess, sam: Agent) -> None:
+async def test_importance_from_outside_only_lowers(sam: Agent) -> None:
     for given, kept in ((1.0, 0.4), (0.1, 0.1), (None, 0.4)):
         told = await sam.record("x", "tool_result", actor_type="tool", importance=given)
-        query = "SELECT importance FROM chunks WHERE (tenant_id, event_id) = (%s, %s)"
-        [(importance,)] = daemon.sql(query, sam.tenant, told["event_id"])
-        assert importance == pytest.approx(kept)
+        found = dict(sam.rows("event_id, importance", "chunks"))
+        assert found[told["event_id"]] == pytest.approx(kept)
 
 
-async def test_keeps_when_it_happened_beside_when_it_was_recorded(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_keeps_when_it_happened_beside_when_it_was_recorded(sam: Agent) -> None:
     await sam.record("Long ago", ts="2020-05-01T12:00:00Z", actor_id="ana", event_id="e")
-    [(ts, late, agent, said_by)] = daemon.sql(
-        "SELECT ts, recorded_at > '2026-01-01', actor_id, said_by FROM events"
-        " WHERE (tenant_id, event_id) = (%s, 'e')",
-        sam.tenant,
-    )
+    columns = "ts, recorded_at > '2026-01-01', actor_id, said_by"
+    [(ts, late, agent, said_by)] = sam.rows(columns, "events")
     assert (ts, late) == (datetime(2020, 5, 1, 12, tzinfo=UTC), True)
     assert (agent, said_by) == ("sam", "ana")
     assert "2020-05-01 12:00Z agent ana (by sam)" in await sam.bundle("long ago")
-    told = await sam.record("By a clock that is fast", ts="2999-01-01T00:00:00Z")
-    query = "SELECT ts <= now() FROM events WHERE (tenant_id, event_id) = (%s, %s)"
-    assert daemon.sql(query, sam.tenant, told["event_id"]) == [(True,)]
+    await sam.record("By a clock that is fast", ts="2999-01-01T00:00:00Z")
+    assert sam.rows("ts <= now()", "events") == [(True,)] * 2
 
 
-async def test_what_inherits_secret_is_kept_and_never_shown(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_what_inherits_secret_is_kept_and_never_shown(sam: Agent) -> None:
     task = {"task_id": "t", "title": "zebra"}
     await sam.record("zebra", "task_update", sensitivity="secret", task=task)
     await sam.record("zebra", "task_update", task={"task_id": "t", "status": "done"})
-    query = "SELECT status FROM tasks WHERE tenant_id = %s"
-    assert daemon.sql(query, sam.tenant) == [("done",)]
+    assert sam.rows("status", "tasks", "1") == [("done",)]
     assert "zebra" not in (await sam.bundle("x")).partition("\n")[2]
 
 
@@ -260,7 +239,5 @@ async def test_loses_and_duplicates_nothing_when_calls_block_each_other(
 
     turned = [updates[n:] + updates[:n] for n in range(3)]
     await asyncio.gather(*(write(n, each) for n, each in enumerate((*turned, updates[::-1]))))
-    [counted] = daemon.sql(
-        "SELECT count(*), count(DISTINCT event_id) FROM chunks WHERE tenant_id = %s", tenant
-    )
-    assert counted == (4 * 10 * len(ids), 4 * 10 * len(ids))
+    found = daemon.agent(tenant).rows("event_id", "chunks")
+    assert len(found) == len({*found}) == 4 * 10 * len(ids)

@@ -1,4 +1,4 @@
-"""What the benchmarks count and save, and that README's table says who is better."""
+"""What the benchmarks count and save, and that the documents show what is saved."""
 
 import json
 import re
@@ -6,110 +6,101 @@ from pathlib import Path
 from typing import Any
 
 import locomo
+import page
 import pytest
-import report
-import report_readme as readme
-import report_stores as stores
-from results import is_empty, load, our_failures, save
-from scoring import Answer, Question, score
+import run
+import speed
+from page import NONE
+from recall_sets import Answer, Question, score
 from scripted import REPOSITORY
-from tables import NONE
-
-
-def spread(median: float) -> dict[str, float]:
-    return {"median": median, "p95": 2 * median}
+from stores.peers import Failed, Peer, Runs
 
 
 def row(search: float, add: float) -> dict[str, Any]:
-    return {"search_ms": spread(search), "add_ms": spread(add), "disk_bytes": 4_000}
+    return {"search_ms": {"median": search}, "add_ms": {"median": add}, "disk_mb": 4.0}
 
 
-def results(**rows: dict[str, Any]) -> dict[str, Any]:
-    growth = {"dimensions": 3, "stores": {"1000": rows}, "environments": {}}
-    ran = {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00"}
-    return {"parts": {"growth": growth}, "ran": {"growth": ran}}
-
-
-OURS = {"agent-memory": row(10, 20), "agent-memory, endpoint": row(30, 40)}
-
-
-def test_the_sentence_above_the_table_names_who_is_better_and_at_what() -> None:
-    others = {"sqlite-vec": row(5, 25), "Chroma": row(11, 19)}
-    text = readme.table_of(results(**OURS, **others))
-    assert "Among 1,000 memories" in text and "version 9.8.7 on 2026-11-25" in text
-    assert "at: search in a loop (sqlite-vec); store in a loop (Chroma)." in text
-    assert "| **agent-memory** | ? | ? | 10 | ? | ? | 20 | ? | ? | 4.0 |".replace("?", NONE) in text
-    assert "| sqlite-vec |" in text
-
-
-def test_who_asks_a_service_is_compared_with_ours_that_asks_one() -> None:
-    rows = {**OURS, "mem0": row(29, 41), "Chroma": row(29, 41)}
-    rates = {"agent-memory": 8, "agent-memory, endpoint": 5, "mem0": 5, "Chroma": 9}
-    with_rates = {name: {**each, "calls_per_second": rates[name]} for name, each in rows.items()}
-    better = [[*stores.less(with_rates, of)] for of in (stores.SEARCH.of, stores.ADD.of)]
-    assert [*better, [*stores.less(with_rates, stores.rate)]] == [["mem0"], [], ["Chroma"]]
+def test_the_best_figure_of_a_column_is_in_bold_and_who_has_none_is_named() -> None:
+    rows = {"agent-memory": row(10, 20), "sqlite-vec": row(5, 25), "mem0": {"failed": "a | b"}}
+    found = speed.blocks({"stores": {"1000": rows}, "environments": {name: {} for name in rows}})
+    text = found["speed"]
+    assert f"| **agent-memory** | {NONE} | {NONE} | 10 | {NONE} | **20** |" in text
+    assert f"| sqlite-vec | {NONE} | {NONE} | **5.0** |" in text and "mem0" not in text
+    assert "- mem0: 1,000 memories: a \\| b" in found["speed stores"]
+    [search, _, _] = speed.ALONE
+    alone = {name: {"lone_ms": each.get("search_ms")} for name, each in rows.items()}
+    assert speed.better(alone, search) == ["sqlite-vec"]
 
 
 def test_several_processes_say_what_failed_was_lost_and_missed() -> None:
     failed = {"open: RuntimeError: is locked. And more": 3}
     well = {"calls_per_second": 8.0, "failures": {}, "lost": 0, "missed": 0, "ended_badly": []}
     badly = {**well, "failures": failed, "lost": 2, "missed": 1, "add_ms": {"max": 99.0}}
-    processes = {"8": {"agent-memory": well, "mem0": badly}}
-    text = stores.together({"seconds": 5, "memories_before": 10, "processes": processes})
-    assert f"| mem0 | 8.0 | 99 | {NONE} |" in text
+    text = speed.blocks_together({"processes": {"8": {"agent-memory": well, "mem0": badly}}})
+    assert f"| mem0 | 8.0 | 99 | {NONE} |" in text["together"]
     for note in ("3 x open: RuntimeError: is locked", "2 memories lost", "1 searches missed"):
-        assert f"- mem0: {note}" in text
-    fine = {"seconds": 5, "memories_before": 10, "processes": {"8": {"agent-memory": well}}}
-    assert stores.together(fine).endswith("had just added: none.")
+        assert f"- mem0: {note}" in text["together"]
+    fine = speed.blocks_together({"processes": {"8": {"agent-memory": well}}})
+    assert fine["together"].endswith("Nothing failed, was lost or was missed.")
 
 
-def test_page_and_readme_are_what_the_results_say(tmp_path: Path) -> None:
-    """Each figure on the page has its command and version, and README's table is the page's."""
-    docs, saved = tmp_path / "docs", load(REPOSITORY / "docs")
-    docs.mkdir()
-    text = (REPOSITORY / "README.md").read_text()
-    begin, _, end = text.partition(readme.BEGIN)
-    (tmp_path / "README.md").write_text(f"{begin}{readme.BEGIN}old\n{end}")
-    report.write(saved, docs)
-    page = (docs / "benchmarks.md").read_text()
-    assert page == (REPOSITORY / "docs/benchmarks.md").read_text()
-    assert (tmp_path / "README.md").read_text() == text
-    for section in page.split("\n## ")[1:-1]:
-        part = re.search(r"\n\n`uv run benchmarks/run.py --parts (\w+)", section)
-        assert part and f"version {saved['ran'][part[1]]['version']} on" in section, section
+def test_only_a_failure_of_ours_makes_a_run_incomplete() -> None:
+    rows = {"agent-memory": {"failed": "import: no"}, "mem0": {"failed": "no"}}
+    rows["agent-memory, endpoint"] = {"failed": "not tried above 10000"}
+    assert speed.ours_failed({"stores": {"1000": rows}}) == ["agent-memory"]
+    assert speed.ours_failed({"calls": []}) == []
 
 
-def test_a_part_that_failed_says_so(tmp_path: Path) -> None:
-    broken = results(**OURS)
-    broken["ran"]["growth"] |= {"quick": True, "machine": "m", "failed": "ValueError: a | b"}
-    del broken["parts"]["growth"]
-    report.write(broken, tmp_path)
-    page = (tmp_path / "benchmarks.md").read_text()
-    assert "**This part is not complete: ValueError: a \\| b.**" in page
-    assert "This part was not run." in page and "Not figures to quote" in page
+def test_a_step_is_ended_by_how_long_ours_took_and_by_no_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The waiting one would wait for ever; ours, which is asked first, has no limit."""
+    ours, other = Peer("ours", "", "AgentMemory", ()), Peer("other", "", "Chroma", ())
+    code = {"ours": "print(1)", "other": "import signal; signal.pause()"}
+    monkeypatch.setattr(
+        "stores.peers.command_of", lambda peer, *_: ["python3", "-c", code[peer.name]]
+    )
+    runs = Runs()
+    assert runs.run(ours, "fill")[0] == 1
+    with pytest.raises(Failed, match="times as long as ours"):
+        runs.run(other, "fill")
+
+
+def test_the_documents_are_what_the_results_say(tmp_path: Path) -> None:
+    """Each section of figures has its command and version."""
+    saved = run.load(REPOSITORY)
+    page.write(run.blocks(saved), REPOSITORY, tmp_path)
+    written = [*tmp_path.rglob("*.md")]
+    assert {"README.md", "benchmarks.md"} <= {file.name for file in written}
+    for file in written:
+        assert file.read_text() == (REPOSITORY / file.relative_to(tmp_path)).read_text()
+    text = (tmp_path / "docs/benchmarks.md").read_text()
+    stamps = re.findall(r"`uv run benchmarks/run.py --parts (\w+)[^`]*`, version (\S+) on", text)
+    assert dict(stamps) == {part: saved["ran"][part]["version"] for part in run.PARTS}
+
+
+def test_a_part_that_failed_says_so() -> None:
+    ran = {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00", "quick": True}
+    text = page.stamp("speed", ran | {"failed": "ValueError: a | b"})
+    assert text.startswith(
+        "`uv run benchmarks/run.py --parts speed --quick`, version 9.8.7 on 2026"
+    )
+    assert "Not figures to quote" in text and "not complete: ValueError: a \\| b." in text
+    marked = "a\n<!-- measured speed -->\nold\n<!-- /measured -->\nb <!-- measured -->\n"
+    marked += "<!-- /measured -->"
+    filled = page.fill(marked, {"speed": "new"})
+    assert "measured speed -->\nnew\n<!--" in filled and "This part was not run." in filled
 
 
 def test_what_is_saved_is_loaded_without_places_and_addresses(tmp_path: Path) -> None:
     note = f"{REPOSITORY}/x and https://127.0.0.1:8/v1"
-    save({"parts": {"tokens": {"calls": [1, 2], "note": note}}, "ran": {}}, tmp_path)
-    assert '"calls": [1, 2]' in (tmp_path / "benchmarks/results.json").read_text()
-    assert load(tmp_path)["parts"]["tokens"]["note"] == "PROJECT/x and https://…"
-    assert load(tmp_path / "none") == {"parts": {}, "ran": {}}
+    run.save({"parts": {"tokens": {"calls": [1, 2], "note": note}}, "ran": {}}, tmp_path)
+    assert '"calls": [1, 2]' in (tmp_path / "docs/benchmarks/results.json").read_text()
+    assert run.load(tmp_path)["parts"]["tokens"]["note"] == "PROJECT/x and https://…"
+    assert run.load(tmp_path / "none") == {"parts": {}, "ran": {}}
 
 
-def test_a_part_without_figures_and_a_failure_of_ours_are_no_result() -> None:
-    assert is_empty({}) and is_empty(None)
-    assert is_empty({"stores": {"1000": {}}}) and is_empty({"calls": []})
-    assert not is_empty({"stores": {"1000": {"Chroma": {"failures": {}}}}, "seconds": 0})
-    rows = {"agent-memory": {"failed": "adds: no"}, "mem0": {"failed": "no"}}
-    rows["agent-memory, endpoint"] = {"failed": "not tried above 10,000"}
-    broken = results(**rows)
-    broken["ran"]["tokens"] = {"failed": "ValueError"}
-    assert [*our_failures(broken)] == ["tokens", "agent-memory"]
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+def test_what_a_store_finds_of_locomo_is_counted(tmp_path: Path) -> None:
     qa = [
         {"question": "Which dog?", "category": 4, "evidence": ["D1:1", "D2:1"]},
         {"question": "Which cat?", "category": 1, "evidence": ["D1:2", "D9:9"]},
@@ -124,26 +115,19 @@ def file(tmp_path: Path) -> Path:
         ]
     file = tmp_path / "locomo10.json"
     file.write_text(json.dumps([{"conversation": talk, "qa": qa}]))
-    return file
-
-
-def test_what_a_store_finds_of_locomo_is_counted(file: Path) -> None:
     [by_session] = locomo.conversations(file, "session")
-    assert by_session.documents[0].text == 'Ann said, "My dog is Rex."\nAnn said, "My cat is Tom."'
+    text = by_session.memories["D1"].content
+    assert text == 'Ann said, "My dog is Rex."\nAnn said, "My cat is Tom."'
     assert by_session.now.isoformat() == "2023-05-03T13:56:00+00:00"
-    rows = locomo.measure(file)
-    by_turn = rows["by turn, local"]
+    [given] = locomo.conversations(file, "turn")
+    by_turn = locomo.counted(locomo.by_store(given))
     assert (by_turn["questions"], by_turn["with evidence"]) == (3, 2)
     assert (by_turn["any@10"], by_turn["all@10"]) == (2, 1)
     # One turn that they cite does not exist.
     assert by_turn["share@10"] == pytest.approx((1 + 0.5 + 1) / 3, abs=1e-4)
-    assert rows["by session, local"]["any@5"] == 2
-
-
-async def test_a_search_that_finds_nothing_is_an_error(file: Path) -> None:
-    [given] = locomo.conversations(file, "turn")
+    assert locomo.counted(locomo.by_store(by_session))["any@5"] == 2
     with pytest.raises(ValueError, match="found nothing"):
-        await locomo.by_store(given._replace(documents=[]))
+        locomo.by_store(given._replace(memories={}))
 
 
 @pytest.mark.parametrize(

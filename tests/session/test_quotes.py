@@ -138,7 +138,7 @@ def test_what_strangers_found_worth_keeping_counts() -> None:
         for each in turn["worth"]
         if each["source"] == "human"
     ]
-    assert sum(map(bool, told)) >= 0.97 * len(told) > 100
+    assert sum(map(bool, told)) >= 0.97 * len(told) > 70
     others = [(turn, sentence, sentence) for turn in TURNS for sentence in answered(turn)]
     for turn in TURNS:
         worth = [each for each in turn["worth"] if each["source"] == "assistant"]

@@ -174,7 +174,7 @@ def test_what_benchmarks_say_of_sentences() -> None:
     ]
     assert all(speaker == "tool" for speaker, right in told if right == "tool")
     own = [speaker == right for speaker, right in told if right == "user"]
-    assert sum(own) >= 0.95 * len(own) > 95
+    assert sum(own) >= 0.95 * len(own) > 45
 
 
 async def test_a_merged_text_keeps_the_stronger_speaker(sam: MemoryStorage) -> None:

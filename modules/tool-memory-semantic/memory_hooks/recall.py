@@ -51,8 +51,8 @@ _MASKED_CHARS = 20_000
 # A sub-agent is told what it needs, and gets the rules alone.
 CHILD_TOKENS = 300
 
-# The cosine from which a memory is close to a prompt, by embedding model. Measured by
-# benchmarks/recall_hook.py for the built-in model: with .28 the answer is recalled for 67 % of the
+# The cosine from which a memory is close to a prompt, by embedding model. Measured on
+# benchmarks/recall for the built-in model: with .28 the answer is recalled for 67 % of the
 # questions, and nothing for 57 % of small talk; with .24 for 76 % and 45 %; with .32 for 55 % and
 # 75 %. For `static` and E5 (with 4-bit weights) in the same way. Not measured for OpenAI's:
 # published examples have 0.08 to 0.25 for questions off topic and 0.44 on topic with the newer two,

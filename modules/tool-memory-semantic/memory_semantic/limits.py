@@ -45,7 +45,7 @@ NAMED_BOOST = 1.6
 LEXICAL_WEIGHT = 1.0
 
 # From which similarity, without boosts, a memory fits; known for the built-in model alone, with the
-# weight above. `benchmarks/recall.py --unrelated` measures it: of 424 memories that answer a
+# weight above. Measured on the sets in benchmarks/recall: of 424 memories that answer a
 # question and are among its first five, none is below the first. All that a question finds is
 # below the second for 1 % of the answered and 73 % of the unrelated questions; below the third for
 # 4 % and 91 %: a person sees at once whether the note is right, a model may believe it.
@@ -64,7 +64,7 @@ BUILT_IN_MODELS = (LOCAL_MODEL, STATIC_MODEL)
 MULTILINGUAL = "intfloat/multilingual-e5-small"
 # From which cosine a new memory and an older one may be about the same thing, so that the older is
 # shown where the new one is stored, by embedding model; and from which two found by a search may
-# say it of two times. Measured by benchmarks/alike.py for the built-in models.
+# say it of two times. Measured on benchmarks/holds for the built-in models.
 ALIKE = {LOCAL_MODEL: 0.42, STATIC_MODEL: 0.35}
 ALIKE_OF_OTHERS = 0.6
 SAME = {LOCAL_MODEL: 0.55, STATIC_MODEL: 0.6}
