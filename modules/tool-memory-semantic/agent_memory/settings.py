@@ -8,6 +8,7 @@ session.
 """
 
 import getpass
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from memory_semantic import InputError, configured_agent, glance, limits
 
-from . import yaml_edit
 from .files import rewrite
 
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ class Settings:
         if self.root or self._place(values) != str(path):
             return None
         try:
-            text = path.read_bytes().decode() if path.exists() else ""
-            for key, value in values.items():
-                text = yaml_edit.with_value(text, ["overrides", MODULE, "config", key], value)
+            text: str | None = path.read_bytes().decode() if path.exists() else ""
         except (OSError, ValueError):
             return None
+        for name, value in values.items():
+            text = text if text is None else with_setting(text, name, value)
         return text
 
     def _place(self, names: Iterable[str]) -> str:
@@ -144,14 +144,8 @@ def load(root: str | None) -> Settings:
         except (OSError, ValueError) as error:
             settings.problems.append(f"{path} is skipped, by Amplifier too: {_reason(error)}.")
             continue
-        module = _module(content)
+        module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
-        wrong = {"at the top": content, "under session:": content.get("session")}
-        for where, fields in {**wrong, f"under {MODULE}: without config:": module}.items():
-            if "agent_identity" in _mapping(fields):
-                there = f"{path} has agent_identity {where}, where nothing reads it."
-                right = f"It belongs under overrides: {MODULE}: config:"
-                settings.problems.append(f"{there} {right}")
         listed = _mapping(content.get("modules")).get("tools")
         if isinstance(listed, list):  # the list of a later file replaces that of an earlier one
             tools = {
@@ -195,27 +189,49 @@ def _login() -> str:
 
 def load_keys() -> Iterator[str]:
     """Put into the environment what `keys.env` has and the environment lacks. Yields a sentence for
-    whatever cannot be used; like Amplifier, stops at a line that no variable can hold.
+    whatever cannot be used.
     """
     path = home() / "keys.env"
     try:
         lines = path.read_text("utf-8-sig").split("\n") if path.exists() else []
-    except (OSError, ValueError) as error:
+        for number, line in enumerate(map(str.strip, lines), start=1):
+            name, equals, value = line.partition("=")
+            if equals and name.strip().isidentifier():
+                os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+            elif line and not line.startswith("#"):
+                yield f"{path}, line {number}, is skipped: it is not NAME=value."
+    except (OSError, ValueError) as error:  # the latter for a value that no variable can hold
         yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
-        return
-    for number, line in enumerate(map(str.strip, lines), start=1):
-        name, equals, value = line.partition("=")
-        if not line or line.startswith("#"):
-            continue
-        if not (equals and name.strip().isidentifier()):
-            yield f"{path}, line {number}, is skipped: it is not NAME=value."
-            continue
-        try:
-            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
-        except ValueError:
-            why = "no variable can hold it"
-            yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
-            return
+
+
+def with_setting(text: str, name: str, value: str | None) -> str | None:
+    """`text`, a file of settings, with this one of ours where sessions look for it; None if more
+    than a line or our own block would change.
+    """
+    import yaml
+
+    line = f"{name}: {value or 'null'}"
+    block = f"  {MODULE}:\n    config:\n      {line}\n"
+    end = "" if not text or text.endswith("\n") else "\n"
+    there = re.compile(rf"^( +){name}:[^#\r\n]*[^#\s]", re.MULTILINE)
+    ours = re.compile(rf"^ +{MODULE}:.*\n( +)config:.*\n", re.MULTILINE)
+    overrides = re.compile(r"^overrides:.*\n", re.MULTILINE)
+    tries = [
+        there.sub(lambda found: found[1] + line, text),
+        ours.sub(lambda found: f"{found[0]}{found[1]}  {line}\n", text),
+        overrides.sub(lambda found: found[0] + block, text),
+    ]
+    with suppress(AttributeError, TypeError, yaml.YAMLError):  # something else is there
+        # By way of JSON, so that nothing is shared, as what an alias names would be.
+        wanted = json.loads(json.dumps(yaml.safe_load(text) or {}))
+        tries += [f"{text}{end}overrides:\n{block}"] if "overrides" not in wanted else []
+        module = wanted.setdefault("overrides", {}).setdefault(MODULE, {})
+        module.setdefault("config", {})[name] = value
+        for changed in tries:
+            with suppress(yaml.YAMLError):
+                if yaml.safe_load(changed) == wanted:
+                    return changed
+    return None
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:
@@ -240,10 +256,6 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeError):
         return "it is not UTF-8 text"
     return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)
-
-
-def _module(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(_mapping(content.get("overrides")).get(MODULE))
 
 
 def _config(module: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,8 +11,8 @@ from memory_semantic import AgentMemoryError, InputError, counted, limits, reada
 
 from .. import interrupt
 from ..options import command, yes_option
-from ..session import Session, confirm, run
-from .reembed import WHOLE, with_progress
+from ..session import Session, confirm, run, with_progress
+from .reembed import WHOLE
 
 _HUB = "https://huggingface.co"
 _INTERRUPTED = "\nInterrupted. Nothing was changed. Run it again; the fetching begins anew."
@@ -36,61 +36,58 @@ def use(session: Session, name: str, yes: bool) -> None:
     import memory_models
     from memory_semantic import EmbeddingGenerator, upkeep
 
-    generator, place, storage = EmbeddingGenerator(name), session.place, session.storage
+    out, place, storage = session.out, session.place, session.storage
+    generator = EmbeddingGenerator(name)
     real, config = generator.model, session.settings.config
     fetchable = None if real in limits.BUILT_IN_MODELS else _fetchable(real)
+    missing = bool(fetchable) and not memory_models.works(real)
     values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
     changes = {each: new for each, new in values.items() if config.get(each) != new}
+    new = {each: value or "null" for each, value in changes.items()}
+    writes = bool(changes) and session.settings.can_set(**changes)
     info, number = run(storage.info()), run(storage.count())
-    missing = bool(fetchable) and not memory_models.works(real)
     steps = []
     if fetchable and missing:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
         steps.append(f"fetches {size} from {hub or _HUB}, licence {fetchable['license']}")
     if info and (missing or info.model[:2] != (real, generator.version)):
-        anew = f"embeds {counted(number)} of {session.agent} anew"
-        if missing and info.model.model == real:
-            steps.append(f"{anew} if these are other files than before")
-        else:
-            if place.url != limits.HERE:  # the error says how to do that there
-                other = info.model_copy(update={"model": info.model._replace(model=real)})
-                run(upkeep.reembed(place, other, generator, lambda *_: None))
-            steps.append(f"{anew} (so far with {info.model.model})")
-    writes = bool(changes) and session.settings.can_set(**changes)
+        if place.url != limits.HERE and info.model.model != real:  # the error says how to do it
+            other = info.model_copy(update={"model": info.model._replace(model=real)})
+            run(upkeep.reembed(place, other, generator, lambda *_: None))
+        steps.append(f"embeds {counted(number)} of {session.agent} anew (so far with {info.model})")
     if writes:
-        new = ", ".join(f"{each}: {value or 'null'}" for each, value in changes.items())
-        steps.append(f"sets {new} for all agents")
+        steps.append(f"sets {', '.join(f'{each}: {new[each]}' for each in new)} for all agents")
     elif changes:
         steps.append("prints the settings that sessions need, for you to write")
     if steps:
-        session.out.note("\n  ".join([f"To use {real}, this", *steps]))
+        out.note("\n  ".join([f"To use {real}, this", *steps]))
         if changes and (others := ", ".join(_others(session, real))):
-            session.out.warn(f"Run it for these agents, too, with --agent: {others}.")
+            out.warn(f"Run it for these agents, too, with --agent: {others}.")
         confirm("Start?", yes)
     if missing:
         interrupt.end_at_once(_INTERRUPTED)
-        memory_models.fetch(real, show_progress=not session.out.as_json)
+        memory_models.fetch(real, show_progress=not out.as_json)
         interrupt.raise_again()
     if info:
         new_config = storage.config.model_copy(update=values)
         wanted = run(upkeep.info_with(place, new_config, generator))
         if place.url == limits.HERE or wanted.model != info.model:
-            work = partial(upkeep.reembed, place, wanted, generator)
-            number = with_progress(session, work, WHOLE)
+            number = with_progress(
+                session, partial(upkeep.reembed, place, wanted, generator), WHOLE
+            )
     file = session.settings.set(**changes) if writes else None
     facts = {"agent": session.agent, "memories": number, "model": real}
-    facts |= {"version": generator.version, "settings": file and str(file)}
-    session.out.json(facts)
-    session.out.line(f"{counted(number)} of {session.agent} with the model {real}.")
+    out.json({**facts, "version": generator.version, "settings": file and str(file)})
+    out.line(f"{counted(number)} of {session.agent} with the model {real}.")
     if file:
-        session.out.note(f"Sessions get it from {file}.")
+        out.note(f"Sessions get it from {file}.")
     elif changes:
-        block = session.settings.to_set(**{each: new or "null" for each, new in changes.items()})
-        session.out.warn(f"Sessions need these settings from now on, in every folder. {block}")
+        block = session.settings.to_set(**new)
+        out.warn(f"Sessions need these settings from now on, in every folder. {block}")
     if fetchable:
         python = '"$(uv tool dir)/amplifier/bin/python"'
         line = f'uv pip install --python {python} "{memory_models.PACKAGE}"'
-        session.out.note(f"Sessions need fastembed where Amplifier runs: {line}")
+        out.note(f"Sessions need fastembed where Amplifier runs: {line}")
 
 
 def _fetchable(real: str) -> dict[str, Any]:

@@ -1,19 +1,12 @@
 """Change the embedding model: `reembed`."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import click
 from memory_semantic import AgentMemoryError, counted
 
 from ..options import command, yes_option
-from ..plan import plan
-from ..session import Session, confirm, fail, run
-
-T = TypeVar("T")
-# Called with how many are done, and of how many.
-ShowDone = Callable[[int, int], None]
+from ..session import Session, confirm, cost, run, with_progress
 
 # What an interruption leaves.
 WHOLE = "The store is unharmed, as before or finished."
@@ -63,7 +56,7 @@ def reembed(
         memories = run(storage.get_recent(None))  # an interrupted run may have embedded some
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
-            f"At most {run(plan(memories, generator))}"
+            f"At most {cost(memories, generator)}"
         )
         confirm("Start?", yes)
     work = partial(upkeep.reembed, place, wanted, generator)
@@ -81,18 +74,3 @@ def reembed(
             dimensions=dimensions or (config.dimensions and "null"),
         )
         session.out.warn(f"Sessions need these settings from now on. {set_these}")
-
-
-def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]], state: str) -> T:
-    """The result of `work`, which embeds, with a progress bar. If it is interrupted, the command
-    ends and says in which `state` the store is.
-    """
-
-    async def shown() -> T:
-        with session.out.progress("Embedding", 1) as progress:
-            return await work(progress.done)
-
-    try:
-        return run(shown())
-    except KeyboardInterrupt:
-        fail(f"Interrupted. {state} Run it again to resume.")
