@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_memory.plan import sentence
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
@@ -118,12 +117,6 @@ class TestCommand:
         assert "Nothing is sent anywhere" in again.stderr
         assert asyncio.run(whole(storage)) == before
         assert asyncio.run(storage.check()) == []
-
-    def test_what_it_takes_is_said(self) -> None:
-        assert sentence(1, 4_000_000, 75, "OpenAI") == (
-            "1 memory to embed, about 1,000,000 tokens, about 1 min 15 s. "
-            "Their text goes to OpenAI."
-        )
 
     def test_without_a_yes_nothing_happens_and_no_memory_is_sent(
         self, command: Command, storage: MemoryStorage, server: EmbeddingsServer

@@ -133,8 +133,11 @@ class Part(NamedTuple):
         """
         data = deepcopy(data or self.new)
         for keys, value in self.values:
-            if _commands(_held(data, keys)) != _commands(value):
+            held = _held(data, keys)
+            if held and _commands(held) != _commands(value):
                 _take_out(data, keys)
+                held = None
+            if not held:
                 _put(data, keys, value)
         return data
 

@@ -8,7 +8,6 @@ session.
 """
 
 import getpass
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_semantic import InputError, configured_agent, glance, limits
-
-from .files import rewrite
 
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage, Place
@@ -89,37 +86,6 @@ class Settings:
             block = ["modules:", "  tools:", f"  - module: {MODULE}", "    config:"]
         lines = [f"      {name}: {value}" for name, value in values.items() if value]
         return "\n".join([f"In {file}:", *block, *lines])
-
-    def can_set(self, **values: str | None) -> bool:
-        """Whether `set` can write these settings. What the file of one folder or a list of modules
-        decides is for a person to change.
-        """
-        return self._changed(values) is not None
-
-    def set(self, **values: str | None) -> Path | None:
-        """Write these settings into Amplifier's own file, which is returned; all else there stays
-        as it is. None if that cannot be done, or if sessions would not get them.
-        """
-        path, text = home() / "settings.yaml", self._changed(values)
-        if text is None:
-            return None
-        try:
-            rewrite(path, text)
-        except OSError:
-            return None
-        return path if load(None).config.items() >= values.items() else None
-
-    def _changed(self, values: Mapping[str, str | None]) -> str | None:
-        path = home() / "settings.yaml"
-        if self.root or self._place(values) != str(path):
-            return None
-        try:
-            text: str | None = path.read_bytes().decode() if path.exists() else ""
-        except (OSError, ValueError):
-            return None
-        for name, value in values.items():
-            text = text if text is None else with_setting(text, name, value)
-        return text
 
     def _place(self, names: Iterable[str]) -> str:
         # The strongest of the places that set one of these.
@@ -202,36 +168,6 @@ def load_keys() -> Iterator[str]:
                 yield f"{path}, line {number}, is skipped: it is not NAME=value."
     except (OSError, ValueError) as error:  # the latter for a value that no variable can hold
         yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
-
-
-def with_setting(text: str, name: str, value: str | None) -> str | None:
-    """`text`, a file of settings, with this one of ours where sessions look for it; None if more
-    than a line or our own block would change.
-    """
-    import yaml
-
-    line = f"{name}: {value or 'null'}"
-    block = f"  {MODULE}:\n    config:\n      {line}\n"
-    end = "" if not text or text.endswith("\n") else "\n"
-    there = re.compile(rf"^( +){name}:[^#\r\n]*[^#\s]", re.MULTILINE)
-    ours = re.compile(rf"^ +{MODULE}:.*\n( +)config:.*\n", re.MULTILINE)
-    overrides = re.compile(r"^overrides:.*\n", re.MULTILINE)
-    tries = [
-        there.sub(lambda found: found[1] + line, text),
-        ours.sub(lambda found: f"{found[0]}{found[1]}  {line}\n", text),
-        overrides.sub(lambda found: found[0] + block, text),
-    ]
-    with suppress(AttributeError, TypeError, yaml.YAMLError):  # something else is there
-        # By way of JSON, so that nothing is shared, as what an alias names would be.
-        wanted = json.loads(json.dumps(yaml.safe_load(text) or {}))
-        tries += [f"{text}{end}overrides:\n{block}"] if "overrides" not in wanted else []
-        module = wanted.setdefault("overrides", {}).setdefault(MODULE, {})
-        module.setdefault("config", {})[name] = value
-        for changed in tries:
-            with suppress(yaml.YAMLError):
-                if yaml.safe_load(changed) == wanted:
-                    return changed
-    return None
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:

@@ -1,12 +1,16 @@
 """Change the embedding model: `reembed`."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import AgentMemoryError, counted
 
 from ..options import command, yes_option
 from ..session import Session, confirm, cost, run, with_progress
+
+if TYPE_CHECKING:
+    from memory_semantic import EmbeddingGenerator, StoreInfo
 
 # What an interruption leaves.
 WHOLE = "The store is unharmed, as before or finished."
@@ -63,14 +67,27 @@ def reembed(
     number = with_progress(session, work, WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    tell_settings(session, wanted, generator, base_url, dimensions)
+
+
+def tell_settings(
+    session: Session,
+    info: "StoreInfo",
+    generator: "EmbeddingGenerator",
+    base_url: str | None = None,
+    dimensions: int | None = None,
+) -> None:
+    """Tell which settings sessions need for a store with this model, unless they have them."""
+    config = session.storage.config
     try:
-        agree = session.storage.generator(wanted).endpoint == generator.endpoint
+        agree = session.storage.generator(info).endpoint == generator.endpoint
     except AgentMemoryError:
         agree = False
     if not agree:
+        unset = "null" if config.base_url else None
         set_these = session.settings.to_set(
-            embedding_model=model,
-            base_url=None if generator.on_this_machine else base_url,
+            embedding_model=generator.model,
+            base_url=unset if generator.on_this_machine else base_url,
             dimensions=dimensions or (config.dimensions and "null"),
         )
         session.out.warn(f"Sessions need these settings from now on. {set_these}")
