@@ -12,11 +12,14 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from agent_memory.hook import answer
 from command import EXECUTABLE, Command, settings
 from memory_hooks.held import Held
 from memory_mcp.sessions import KEPT_SECONDS
@@ -61,9 +64,11 @@ class Hook:
     def run(self, event: str, **given: Any) -> "subprocess.CompletedProcess[str]":
         recorded = EVENTS[event]
         text = json.dumps(recorded["stdin"] | {"cwd": str(self.home / "project")} | given)
+        return self.run_raw(text, self.environment(recorded))
+
+    def environment(self, recorded: Any) -> dict[str, str]:
         env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
-        env |= {k: v.replace("/home/sam", str(self.home)) for k, v in recorded["env"].items()}
-        return self.run_raw(text, env)
+        return env | {k: v.replace("/home/sam", str(self.home)) for k, v in recorded["env"].items()}
 
     def run_raw(
         self, text: str, env: dict[str, str] | None = None
@@ -73,10 +78,10 @@ class Hook:
         )
 
     def told(self, event: str, **given: Any) -> Any:
-        """The JSON that it prints, or None."""
-        done = self.run(event, **given)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout else None
+        """What it answers, or None; in this process."""
+        recorded, folder = EVENTS[event], str(self.home / "project")
+        with patch.dict(os.environ, self.environment(recorded), clear=True), chdir(folder):
+            return answer(recorded["stdin"] | {"cwd": folder} | given)
 
     def text(self, event: str, **given: Any) -> str:
         """What the model reads."""
