@@ -293,11 +293,7 @@ def test_what_the_person_added_stays_and_a_command_that_moved_is_found(
 
 def test_dry_run_shows_all_and_a_no_or_nobody_changes_nothing(everyone: Machine) -> None:
     before = everyone.files()
-    for words, answer, code in (
-        (["--dry-run"], None, 0),
-        ([], "n\n", 0),
-        ([], "", 1),
-    ):
+    for words, answer, code in ((["--dry-run"], None, 0), ([], "n\n", 0), ([], "", 1)):
         shown = invoke("setup", *words, input=answer, code=code).output
         for title in ("Claude Code", "Codex", "Copilot CLI", "Gemini CLI", "VS Code", "Cursor"):
             assert f"{title}\n" in shown
@@ -332,8 +328,7 @@ ANOTHER = '{"mcpServers": {"memory": {"command": "npx", "x": {"command": "agent-
 
 
 @pytest.mark.parametrize(
-    "text",
-    [BY_HAND, ANOTHER, '{"mcpServers": []}', "[]", "{", '{"a": 1,}', "\xff" + "[" * 100_000],
+    "text", [BY_HAND, ANOTHER, '{"mcpServers": []}', "[]", "{", '{"a": 1,}', "\xff" + "[" * 100_000]
 )
 def test_what_cannot_be_changed_stays_and_the_person_is_told_what_to_add(
     everyone: Machine, text: str

@@ -26,7 +26,7 @@ CLAUDE = {
                     "content": "---\nname: profile\ndescription: Who Sam is\n---\n\n"
                     "_Where_\n\n- [stated] Lives in Bonn.\n- [inferred] Has a dog.\n- Plays chess.",
                     "updated_at": "2026-09-03T00:00:00Z",
-                },
+                }
             ],
         }
     ],

@@ -36,11 +36,7 @@ SET_IDENTITY = (
 
 
 async def findings(
-    settings: Settings,
-    storage: MemoryStorage | None,
-    progress: ShowProgress,
-    *,
-    offline: bool,
+    settings: Settings, storage: MemoryStorage | None, progress: ShowProgress, *, offline: bool
 ) -> AsyncIterator[Finding]:
     """All findings, each after those that it depends on. `progress` opens a display for what takes
     long. Without a `storage`, only the settings are examined.

@@ -94,10 +94,7 @@ def command(
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def call(
-            root: str | None = None,
-            as_json: bool = False,
-            agent: str | None = None,
-            **own: Any,
+            root: str | None = None, as_json: bool = False, agent: str | None = None, **own: Any
         ) -> None:
             try:
                 from .session import Session
