@@ -314,7 +314,6 @@ class TestRepair:
             ("mutable_id_tracker.mappings", far_away, "The vector engine crashes on", False),
             ("segment.json", without_end, "The vector engine hangs on", False),
             ("vector_storage/vectors/chunk_0.mmap", garble, "its vector is not whole", True),
-            ("manifest.json", of_another_engine, "written by 'qdrant-edge 0.1'", True),
         ],
     )
     def test_every_memory_comes_back(
