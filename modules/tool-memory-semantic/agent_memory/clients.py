@@ -1,4 +1,4 @@
-"""The clients of the memory: what each is given, how that is taken back, and what it has now."""
+"""The clients of the memory: what each is given, and how that is taken back."""
 
 import json
 import os
@@ -142,12 +142,12 @@ class Part(NamedTuple):
         return data
 
     def taken_out(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """`data` without this; None if nothing else is in it."""
+        """`data` without this; None if it was there, and nothing else is."""
+        held = [keys for keys, _ in self.values if _held(data, keys)]
         data = deepcopy(data)
-        for keys, _ in self.values:
-            if _held(data, keys):
-                _take_out(data, keys)
-        return data if data != self.new else None
+        for keys in held:
+            _take_out(data, keys)
+        return None if held and data == self.new else data
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Files(Client):
                     mine = _dumped(part.added({}))
                     plan.problems.append(f"Add this to it yourself:\n{mine}")
                 continue
-            if after != data and not (undo and before is None):
+            if after != data:
                 text = None if after is None else _dumped(after, before or "")
                 plan.edits.append((part.file, before, text))
         return plan
@@ -244,9 +244,8 @@ def _at(data: Any, keys: Keys) -> Any:
 def _held(data: Any, keys: Keys) -> Any:
     """What these data have of ours there, if anything."""
     value = _at(data, keys[:-1] if keys[-1] is None else keys)
-    return next(
-        (each for each in (value if isinstance(value, list) else [value]) if _ours(each)), None
-    )
+    values = value if isinstance(value, list) else [value]
+    return next((each for each in values if _ours(each)), None)
 
 
 def _put(data: Any, keys: Keys, value: Any) -> None:
