@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from agent_memory import clients
 from command import invoke
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 # What all stand-ins do first: note how they were called.
@@ -387,6 +387,7 @@ values = st.recursive(
 objects = st.dictionaries(st.text() | st.sampled_from(["mcpServers", "hooks"]), values)
 
 
+@settings(deadline=None)  # it writes files
 @given(objects, st.sampled_from([None, 1, 2, 4, "\t"]), st.sampled_from(["\n", "\r\n"]))
 def test_undo_gives_back_any_file(data: dict[str, Any], indent: Any, newline: str) -> None:
     text = (json.dumps(data, indent=indent, ensure_ascii=False) + "\n").replace("\n", newline)

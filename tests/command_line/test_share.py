@@ -174,7 +174,7 @@ def test_credentials_are_masked_in_a_copy(command: Command, make_storage: MakeSt
 
 
 def test_lists_show_who_shared_a_copy_until_its_agent_stores_it_herself(
-    command: Command, ids: list[str]
+    command: Command, ids: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(command.run("list").stdout.splitlines()[0].split("\t")) == 4
     command.run("share", ids[0], "--to", "alice")
@@ -187,12 +187,7 @@ def test_lists_show_who_shared_a_copy_until_its_agent_stores_it_herself(
     copy_id = copy.split("\t")[0]
     assert "from: sam" in command.run("show", copy_id, "--agent", "alice").stdout
     assert "\tsam\t" in command.run("search", "PostgreSQL", "--agent", "alice").stdout
+    Output(False).memory(Memory(agent_id="alice", content="one", metadata={"from": "sam"}))
+    assert capsys.readouterr().out.splitlines()[0].endswith("  from sam")  # as a terminal has it
     command.run("store", "We chose PostgreSQL.", "--agent", "alice")
     assert "from" not in listed(command, "alice")["We chose PostgreSQL."]["metadata"]
-
-
-def test_a_terminal_says_whom_a_memory_is_from(capsys: pytest.CaptureFixture[str]) -> None:
-    for about in ({"from": "sam"}, {"stored_by": "me"}):
-        Output(False).memory(Memory(agent_id="alice", content="one", metadata=about))
-    of_copy, _, _, of_own, *_ = capsys.readouterr().out.splitlines()
-    assert of_copy.endswith("  from sam") and "from" not in of_own
