@@ -133,20 +133,6 @@ def test_several_words_need_no_quotes(three: Command) -> None:
     assert three.json("search", "coffee", "machine")[0]["id"] == IDS[1]
 
 
-def test_forget_chooses_by_tag_and_time(command: Command, storage: MemoryStorage) -> None:
-    for day in range(1, 5):
-        moment = datetime(2026, 1, day, 12, tzinfo=UTC)
-        memory = Memory(agent_id="sam", content=f"Day {day}.", tags=["x"], timestamp=moment)
-        asyncio.run(storage.restore([memory]))
-    said = command.run("forget", "--tag", "x", "--before", "2026-01-03", input="n\n")
-    assert "Day 2." in said.stdout and "Delete 2 memories of sam for good?" in said.stderr
-    assert len(command.json("list")) == 4
-    between = ("--since", "2026-01-02", "--before", "2026-01-03")
-    assert len(command.json("forget", *between, "--yes")["forgotten"]) == 1
-    assert [each["content"] for each in command.json("list")] == ["Day 4.", "Day 3.", "Day 1."]
-    assert "add --yes" in command.run("forget", "--tag", "x", "--json", code=2).stderr
-
-
 @pytest.fixture
 def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package of the map, which takes seconds to load."""
