@@ -12,11 +12,14 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from agent_memory.hook import answer
 from command import EXECUTABLE, Command, settings
 from memory_hooks.held import Held
 from memory_mcp.sessions import KEPT_SECONDS
@@ -61,9 +64,11 @@ class Hook:
     def run(self, event: str, **given: Any) -> "subprocess.CompletedProcess[str]":
         recorded = EVENTS[event]
         text = json.dumps(recorded["stdin"] | {"cwd": str(self.home / "project")} | given)
+        return self.run_raw(text, self.environment(recorded))
+
+    def environment(self, recorded: Any) -> dict[str, str]:
         env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
-        env |= {k: v.replace("/home/sam", str(self.home)) for k, v in recorded["env"].items()}
-        return self.run_raw(text, env)
+        return env | {k: v.replace("/home/sam", str(self.home)) for k, v in recorded["env"].items()}
 
     def run_raw(
         self, text: str, env: dict[str, str] | None = None
@@ -73,10 +78,10 @@ class Hook:
         )
 
     def told(self, event: str, **given: Any) -> Any:
-        """The JSON that it prints, or None."""
-        done = self.run(event, **given)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout else None
+        """What it answers, or None; in this process."""
+        recorded, folder = EVENTS[event], str(self.home / "project")
+        with patch.dict(os.environ, self.environment(recorded), clear=True), chdir(folder):
+            return answer(recorded["stdin"] | {"cwd": folder} | given)
 
     def text(self, event: str, **given: Any) -> str:
         """What the model reads."""
@@ -91,37 +96,37 @@ def hook(home: Path) -> Hook:
 
 
 class TestAtAStart:
-    @pytest.mark.parametrize("event", ["claude_start", "codex_start", "gemini_start"])
-    def test_the_model_reads_the_rules_and_what_holds(
+    @pytest.mark.parametrize(
+        "event",
+        [
+            *(f"{name}_start" for name in ("claude", "codex", "gemini", "vscode", "cursor")),
+            "copilot_before_prompt",
+        ],
+    )
+    def test_the_model_reads_the_rules_and_what_holds_in_the_form_of_each_client(
         self, hook: Hook, command: Command, event: str
     ) -> None:
         command.json("store", CHOSEN)
         command.json("store", RULE, "--pin")
         told = hook.told(event)
-        assert told.keys() == {"hookSpecificOutput"}  # Codex refuses any other
-        assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
-        assert told["hookSpecificOutput"]["hookEventName"] == "SessionStart"
-        text = told["hookSpecificOutput"]["additionalContext"]
-        assert text.index(RULE) < text.index("Notes, a record") < text.index(CHOSEN)
-        assert "<" not in text
+        if not event.startswith(("cursor", "copilot")):
+            assert told.keys() == {"hookSpecificOutput"}  # Codex refuses any other
+            told = told["hookSpecificOutput"]
+            assert told.pop("hookEventName") == "SessionStart"
+        name = "additional_context" if event.startswith("cursor") else "additionalContext"
+        assert told.keys() == {name}
+        assert (
+            told[name].index(RULE) < told[name].index("Notes, a record") < told[name].index(CHOSEN)
+        )
+        assert "<" not in told[name]
 
-    def test_cursor_has_a_form_of_its_own(self, hook: Hook, command: Command) -> None:
-        command.json("store", CHOSEN)
-        told = hook.told("cursor_start")
-        assert told.keys() == {"additional_context"} and CHOSEN in told["additional_context"]
-
-    def test_vs_code_has_names_of_its_own(self, hook: Hook, command: Command) -> None:
-        command.json("store", CHOSEN)
-        assert CHOSEN in hook.text("vscode_start")
-        assert hook.told("vscode_before_prompt", prompt="Hello?") is None
-
-    def test_copilot_runs_both_hooks_at_once_so_the_prompt_brings_it(
+    def test_copilot_runs_both_hooks_at_once_so_the_prompt_brings_it_and_vs_code_shows_it_once(
         self, hook: Hook, command: Command
     ) -> None:
         command.json("store", CHOSEN)
         assert hook.told("copilot_start") is None
-        told = hook.told("copilot_before_prompt")
-        assert told.keys() == {"additionalContext"} and CHOSEN in told["additionalContext"]
+        assert CHOSEN in hook.text("vscode_start")
+        assert hook.told("vscode_before_prompt", prompt="Hello?") is None
 
     def test_what_a_page_said_is_not_there_nor_what_no_longer_holds(
         self, hook: Hook, command: Command

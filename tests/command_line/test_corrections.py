@@ -35,11 +35,13 @@ def test_a_correction_its_undo_and_what_forgetting_it_brings_back(command: Comma
     assert [memory["id"] for memory in command.json("list")] == [old]
 
 
-def test_what_cannot_be_replaced_or_pinned_changes_nothing(command: Command) -> None:
+def test_what_cannot_be_replaced_pinned_or_expire_changes_nothing(command: Command) -> None:
     old = stored(command, OLD)
     assert "text's own" in command.run("store", OLD, "--replaces", old, code=2).stderr
-    assert len(command.json("list")) == 1
-    new = stored(command, NEW, "--replaces", old)
+    told = command.run("store", NEW, "--expires", "2020-01-01", code=2).stderr
+    assert "must be a time in the future" in told and len(command.json("list")) == 1
+    new = stored(command, NEW, "--replaces", old, "--expires", "7d")
+    assert "Expires " in command.run("show", new).stdout and not command.json("list", "--expired")
     assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr
     assert command.json("list", "--pinned") == []
 
@@ -85,13 +87,6 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
     assert len(command.json("list", "--pinned", "--all")) == 81
     told = command.run("pin", first).stderr
     assert "Recall shows about 1,000 tokens" in told and first in told
-
-
-def test_a_memory_that_expires(command: Command) -> None:
-    assert "Expires " in command.run("show", stored(command, OLD, "--expires", "7d")).stdout
-    told = command.run("store", NEW, "--expires", "2020-01-01", code=2).stderr
-    assert "must be a time in the future" in told
-    assert len(command.json("list")) == 1 and not command.json("list", "--expired")
 
 
 def test_memories_of_a_time(command: Command, tmp_path: Path) -> None:

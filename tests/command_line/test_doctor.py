@@ -162,19 +162,8 @@ class TestSettings:
         assert identity["state"] == "warning" and str(path) in identity["mend"]
         assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in identity["text"]
 
-    def test_an_identity_where_nobody_reads_it_and_a_file_that_is_not_yaml(self) -> None:
+    def test_a_file_that_is_not_yaml(self) -> None:
         path = settings()
-        without = "under tool-memory-semantic: without config:"
-        for text, where in {
-            "agent_identity: sam": "at the top",
-            "session: {agent_identity: sam}": "under session:",
-            "overrides: {tool-memory-semantic: {agent_identity: sam}}": without,
-        }.items():
-            path.write_text(text)
-            right = f"{path} has agent_identity {where}, where nothing reads it. "
-            right += "It belongs under overrides: tool-memory-semantic: config:"
-            assert right in invoke("list", code=1).stderr
-            assert f"✗ settings    {right}" in invoke("doctor", code=1).stdout
         path.write_text("overrides: [ # tool-memory-semantic\n")
         problem = invoke("doctor", code=1).stdout
         assert f"✗ settings    {path}" in problem and "line 2" in problem
@@ -189,7 +178,6 @@ def test_a_service_that_is_down_or_refuses_is_named_and_no_short_outage_changes_
     assert fresh.findings() == {}  # seven examinations of a store in a child take seconds
     for status, said, mend in (
         (401, "Check OPENAI_API_KEY", "reembed --model local"),
-        (404, "", "reembed --model local"),
         (503, "Try again later", None),
     ):
         server.script = [(status, {"retry-after": "0"}, b'{"error": {"message": "a-key"}}')] * 3
@@ -283,15 +271,14 @@ def test_during_a_busy_session_it_tells_of_one_moment(doctor: Doctor) -> None:
     settings(agent_identity="sam")
     session = start(doctor.root, BUSY)
     assert session.stdout and session.stdout.readline() == "busy\n"
-    for _ in range(2):
-        found = doctor.json("doctor")
-        counts = [n for each in found for n in re.findall(r"([0-9,]+) memories", each["text"])]
-        assert len(counts) == 1
-        [permissions] = [each for each in found if each["subject"] == "permissions"]
-        assert (permissions["state"], permissions["text"]) == ("ok", "the owner alone")
-        assert not [each for each in found if each["state"] == "problem"]
-        said = doctor.run("doctor", "--verbose").stdout
-        assert len(set(re.findall(r"([0-9,]+) memories", said))) == 1
+    found = doctor.json("doctor")
+    counts = [n for each in found for n in re.findall(r"([0-9,]+) memories", each["text"])]
+    assert len(counts) == 1
+    [permissions] = [each for each in found if each["subject"] == "permissions"]
+    assert (permissions["state"], permissions["text"]) == ("ok", "the owner alone")
+    assert not [each for each in found if each["state"] == "problem"]
+    said = doctor.run("doctor", "--verbose").stdout
+    assert len(set(re.findall(r"([0-9,]+) memories", said))) == 1
     assert session.poll() is None  # it was disturbed by nothing
     session.kill()
     session.communicate()
@@ -326,9 +313,7 @@ class TestRepair:
         [
             ("mutable_id_tracker.mappings", far_away, "The vector engine crashes on", False),
             ("segment.json", without_end, "The vector engine hangs on", False),
-            ("mutable_id_tracker.mappings", without_end, "it holds 0 of 12 memories", False),
             ("vector_storage/vectors/chunk_0.mmap", garble, "its vector is not whole", True),
-            ("manifest.json", of_another_engine, "written by 'qdrant-edge 0.1'", True),
         ],
     )
     def test_every_memory_comes_back(
@@ -344,7 +329,7 @@ class TestRepair:
         not be read whole is kept.
         """
         settings(lexical_weight="0")
-        monkeypatch.setattr("memory_semantic.files.doctor._SECONDS", 5)
+        monkeypatch.setattr("memory_semantic.files.doctor._SECONDS", 3)
         memories = doctor.memories()
         harm(doctor.file(name))
         found = doctor.findings(code=1)["store"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ CLAUDE = {
                     "content": "---\nname: profile\ndescription: Who Sam is\n---\n\n"
                     "_Where_\n\n- [stated] Lives in Bonn.\n- [inferred] Has a dog.\n- Plays chess.",
                     "updated_at": "2026-09-03T00:00:00Z",
-                },
+                }
             ],
         }
     ],
@@ -382,33 +381,6 @@ class TestBounds:
         said = command.run("import", str(tmp_path / name), code=1).stderr
         why = "line 1: it is not" if name == "x.json" else "No memories of another tool are"
         assert f"nothing was changed.\n  {why}" in said and not command.root.exists()
-
-    def test_of_a_folder_only_its_own_rules_or_those_that_git_tracks(
-        self, command: Command, tmp_path: Path
-    ) -> None:
-        def git(*words: str) -> None:
-            subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
-
-        paths = ["GEMINI.md", ".cursorrules", "app/AGENTS.md", "app/x/.cursorrules"]
-        others = ["node_modules/a/CLAUDE.md", "app/vendor/AGENTS.md", ".venv/CLAUDE.md"]
-        folder = tmp_path / "shop"
-        for path in [*paths, *others, "not/CLAUDE.md"]:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(f"Rule of {path}.\n")
-        (folder / "app/CLAUDE.md").symlink_to(folder / "not/CLAUDE.md")
-        assert "git tracks no files" in command.run("import", str(folder), "--below", code=1).stderr
-        git("init")
-        hook, ran = tmp_path / "hook", tmp_path / "ran"
-        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
-        hook.chmod(0o755)
-        git("add", "-f", "GEMINI.md", "app", *others)
-        git("config", "core.fsmonitor", str(hook))
-        said = command.run("import", str(folder), "--yes").stdout
-        assert "rules: 2, in .cursorrules, GEMINI.md\n" in said and "\tRule of GEMINI.md." in said
-        said = command.run("import", str(folder), "--yes", "--below").stdout
-        assert "rules: 4, in .cursorrules, GEMINI.md, app/AGENTS.md, app/x/.cursorrules\n" in said
-        assert texts(command).keys() == {f"Rule of {path}." for path in paths}
-        assert not ran.exists()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import pytest
-from agent_memory.plan import sentence
 from command import Command, settings
 from conftest import Clock, MakeStorage
 from embeddings_server import EmbeddingsServer
@@ -113,12 +112,6 @@ def test_to_a_service_and_back(
     again = command.run("reembed", "--model", "local", "--yes")
     assert "Nothing is sent anywhere" in again.stderr
     assert asyncio.run(whole(storage)) == before and asyncio.run(storage.check()) == []
-
-
-def test_what_it_takes_is_said() -> None:
-    assert sentence(1, 4_000_000, 75, "OpenAI") == (
-        "1 memory to embed, about 1,000,000 tokens, about 1 min 15 s. Their text goes to OpenAI."
-    )
 
 
 def test_to_another_service_with_a_model_of_the_same_name_and_settings_that_name_the_old_one(

@@ -1,26 +1,23 @@
-"""The command `agent-memory`: which file in `commands/` holds which command."""
+"""The command `agent-memory`: its commands, each in a file of `commands/`."""
 
-import shlex
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 import click
 
-# In the order of use. A file is imported when one of its commands is asked for, and imports what is
-# slow to load only when the command runs.
+# In the order of use, each with the file that it is in. A file is imported when its command is
+# asked for, and imports what is slow to load only when the command runs.
 COMMANDS = {
-    "search": "memories",
-    "store": "memories",
-    "unreplace": "memories",
-    "pin": "memories",
-    "unpin": "memories",
-    "list": "memories",
-    "show": "memories",
+    "search": "search",
+    "store": "store",
+    "unreplace": "pin",
+    "pin": "pin",
+    "unpin": "pin",
+    "list": "list",
+    "show": "show",
     "forget": "forget",
     "share": "share",
-    "export": "transfer",
-    "import": "transfer",
+    "export": "export",
+    "import": "import_",
     "reembed": "reembed",
     "model": "model",
     "stats": "stats",
@@ -43,13 +40,6 @@ class _Commands(click.Group):
         file = import_module(f".commands.{COMMANDS[cmd_name]}", __package__)
         declared = [each for each in vars(file).values() if isinstance(each, click.Command)]
         return next(each for each in declared if each.name == cmd_name)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        near = get_close_matches(args[0], COMMANDS, 1)
-        if near and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            line = shlex.join(["agent-memory", *near, *args[1:]])
-            ctx.fail(f"No such command {args[0]!r}. Did you mean: {line}")
-        return super().resolve_command(ctx, args)
 
 
 @click.group(

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from importlib.metadata import version
 
 from memory_semantic import (
@@ -22,7 +21,6 @@ from memory_semantic import (
     upkeep,
 )
 
-from .clients import TRUST, clients, codex_trusts
 from .settings import Settings, files
 
 # The text that the embedding model is tried with: it says nothing about anybody.
@@ -38,18 +36,12 @@ SET_IDENTITY = (
 
 
 async def findings(
-    settings: Settings,
-    storage: MemoryStorage | None,
-    progress: ShowProgress,
-    *,
-    offline: bool,
+    settings: Settings, storage: MemoryStorage | None, progress: ShowProgress, *, offline: bool
 ) -> AsyncIterator[Finding]:
     """All findings, each after those that it depends on. `progress` opens a display for what takes
     long. Without a `storage`, only the settings are examined.
     """
     for finding in _about_settings(settings, storage.agent_id if storage else None):
-        yield finding
-    for finding in _about_clients():
         yield finding
     if storage is None:
         return
@@ -89,26 +81,6 @@ def _about_settings(settings: Settings, agent: str | None) -> Iterator[Finding]:
             yield Finding("warning", "identity", other, mend)
         if agent and agent != name:
             yield Finding("ok", "identity", f"this examines the store of {agent!r} instead")
-
-
-def _about_clients() -> Iterator[Finding]:
-    """Whether the clients that were set up have what they need. No other is started, or named."""
-    for client in clients():
-        with suppress(OSError, ValueError):
-            lacks = client.lacks()
-            if lacks is None:
-                continue
-            trusts = codex_trusts() if client.name == "codex" and not lacks else True
-            if lacks:
-                mend = f"agent-memory setup {client.name}"
-                yield Finding("warning", client.name, f"{client.title}: {lacks}", mend)
-            elif not trusts:
-                text = "Codex has the tools, but does not trust the hooks and runs none"
-                if trusts is None:
-                    text = "Codex has the tools and the hooks, but does not say if it trusts them"
-                yield Finding("warning", client.name, text, f"Codex: {TRUST}.")
-            else:
-                yield Finding("ok", client.name, f"{client.title} has the tools and the hooks")
 
 
 async def _about_model(storage: MemoryStorage, progress: ShowProgress, offline: bool) -> Finding:

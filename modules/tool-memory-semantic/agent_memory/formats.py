@@ -42,9 +42,8 @@ def text_of(data: bytes) -> str:
                 data = files.read_all(file.read, len(data))
         except (OSError, EOFError, zlib.error):
             raise InputError("It is packed with gzip, but damaged or incomplete.") from None
-    marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = data.decode("utf-16" if marked else "utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:

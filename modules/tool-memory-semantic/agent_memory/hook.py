@@ -41,19 +41,20 @@ def main() -> None:
     timer.daemon = True
     timer.start()
     try:
-        given = json.load(sys.stdin.buffer)
-        # VS Code's own names for it.
-        event = given.get("hook_event_name") or given.get("hookEventName")
-        if event in (*STARTS, *PROMPTS) and (text := _text(given, event)):
-            os.write(out, json.dumps(_told(event, text)).encode())
+        if told := answer(json.load(sys.stdin.buffer)):
+            os.write(out, json.dumps(told).encode())
     except BaseException as error:
         why = error if isinstance(error, AgentMemoryError) else type(error).__name__
         print(f"agent-memory hook: {why}", file=sys.stderr)
     os._exit(0)
 
 
-def _told(event: str, text: str) -> dict[str, Any]:
-    """`text` for the model, as the client takes it."""
+def answer(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the model is to read after this event, as its client takes it."""
+    event = str(given.get("hook_event_name") or given.get("hookEventName"))  # as VS Code says
+    text = _text(given, event) if event in (*STARTS, *PROMPTS) else ""
+    if not text:
+        return None
     if "COPILOT_PROJECT_DIR" in os.environ:
         return {"additionalContext": text}
     if event[0].islower():

@@ -3,7 +3,6 @@
 Nothing heavy is imported before a command runs, so that help and completion come at once.
 """
 
-import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -16,9 +15,6 @@ from .causes import cause
 
 # Whatever a command does, doing it twice is the same as doing it once.
 _INTERRUPTED = "Interrupted. What it was doing may or may not be done; running it again is safe."
-
-# The arguments of which several words are meant as one.
-_TEXTS = ("query", "text")
 
 
 class BadInputError(click.ClickException):
@@ -33,47 +29,13 @@ class _Command(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = list(args)
-        argument = next((each.name for each in self.params if isinstance(each, click.Argument)), "")
-        ctx.allow_extra_args = argument in _TEXTS
-        try:
-            left = super().parse_args(ctx, args)
-        except click.UsageError as error:
-            text = _taken_for_option(words, error) if argument else ""
-            if text:
-                words = [*(word for word in words if word != text), "--", text]
-                line = shlex.join(["agent-memory", str(self.name), *words])
-                ctx.fail(f"{error.format_message()} If {text!r} is not an option, write: {line}")
-            raise
-        if argument and left and not ctx.resilient_parsing:
-            line = _with_quotes(str(self.name), words, [ctx.params[argument], *left])
-            ctx.fail(f"Several words need quotes: {line}")
-        for param in () if ctx.resilient_parsing else self.params:
+        left = super().parse_args(ctx, args)
+        for param in self.params:
             given = ctx.params.get(param.name or "")
             for value in given if isinstance(given, tuple) else (given,):
                 if isinstance(value, str) and not value.strip():
-                    raise click.BadParameter(
-                        "it is empty. (If it comes from a shell variable, is that set?)", ctx, param
-                    )
+                    raise click.BadParameter("it is empty.", ctx, param)
         return left
-
-
-def _taken_for_option(words: list[str], error: click.UsageError) -> str:
-    """The text among `words` that was taken for an option, if that may be why there is an error."""
-    misspelt = getattr(error, "possibilities", True)  # or another mistake
-    name = None if misspelt else getattr(error, "option_name", None)
-    dashed = (each for each in words if each.startswith("-"))
-    return next((each for each in dashed if " " in each.split("=")[0] or each == name), "")
-
-
-def _with_quotes(command: str, words: list[str], texts: list[str]) -> str:
-    """The command with `texts` among its `words` as one; that alone if they stand apart."""
-    for start in range(len(words)):
-        end = start + len(texts)
-        if words[start:end] == texts:
-            quoted = [*words[:start], " ".join(texts), *words[end:]]
-            return shlex.join(["agent-memory", command, *quoted])
-    return shlex.join([" ".join(texts)])
 
 
 class When(click.ParamType[datetime]):
@@ -82,11 +44,10 @@ class When(click.ParamType[datetime]):
     """
 
     name = "when"
+    _UNITS = {"h": "hours", "d": "days", "w": "weeks"}  # noqa: RUF012 - a constant
 
     def __init__(self, end: bool = False, ahead: bool = False) -> None:
         self._end, self._ahead = end, ahead
-
-    _UNITS = {"h": "hours", "d": "days", "w": "weeks"}  # noqa: RUF012 - a constant
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -133,10 +94,7 @@ def command(
     def add(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def call(
-            root: str | None = None,
-            as_json: bool = False,
-            agent: str | None = None,
-            **own: Any,
+            root: str | None = None, as_json: bool = False, agent: str | None = None, **own: Any
         ) -> None:
             try:
                 from .session import Session
@@ -180,12 +138,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 def limit_option(default: int, help: str = "How many at most.") -> Callable[..., Any]:
     """The option for the number of rows."""
+    number = click.IntRange(1)
     return click.option(
-        "--limit",
-        "-n",
-        metavar="N",
-        type=click.IntRange(1),
-        default=default,
-        show_default=True,
-        help=help,
+        "--limit", "-n", metavar="N", type=number, default=default, show_default=True, help=help
     )

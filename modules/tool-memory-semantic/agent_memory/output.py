@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from unicodedata import category, east_asian_width
 
 import click
 from memory_semantic import counted, one_line, plain
@@ -18,10 +19,9 @@ from memory_semantic import counted, one_line, plain
 if TYPE_CHECKING:
     from memory_semantic import Memory
 
-# Columns are this far apart.
-_GAP = "  "
-_LEAST = 16  # characters of width, at least, for the last column of a table
-_BEGINNING = 400  # characters shown of a memory, except by `show`
+_GAP = "  "  # between columns
+_LONG = 400  # characters shown of a memory, except by `show`
+_SHORT = 100  # characters shown of a memory that is beside the point
 _DAY = len("2026-01-31")
 _FIRST = 20  # memories shown before a question about all of them
 _FAULTS = 10  # how many are listed, before "and … more"
@@ -32,10 +32,7 @@ class Output:
 
     A command says everything in both ways, and only what is for its reader is printed: `json` is
     for scripts, `warn` for both, all else for people. `piped` means that a program reads the
-    output, JSON or not.
-
-    Click prints, and drops styles unless a terminal shows them; rich, which takes longer to load,
-    only draws the progress.
+    output, JSON or not. Click prints, and drops styles unless a terminal shows them.
     """
 
     def __init__(self, as_json: bool) -> None:
@@ -63,29 +60,19 @@ class Output:
         click.echo(click.style(plain(text), fg="yellow"), err=True, color=self._color)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows below the names of their columns, cut to the window; one cell per line if it is too
-        narrow; whole and separated by tabs when piped. A cell may be any text, and is shown on one
-        line. Without rows, nothing is printed.
+        """Rows below the names of their columns, cut to the window; whole and separated by tabs
+        when piped. A cell may be any text, and is shown on one line. Without rows, nothing is
+        printed.
         """
         rows = [] if self.as_json else [[one_line(cell) for cell in row] for row in rows]
         if self.piped or not rows:
             for row in rows:
                 self.line("\t".join(row))
             return
-        from rich.cells import cell_len, set_cell_size
-
-        table = [columns, *rows]
-        widths = [max(cell_len(row[column]) for row in table) for column in range(len(columns))]
-        window = window_columns()
-        before_last = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        if before_last + min(widths[-1], _LEAST) > window:
-            for row in table[1:]:
-                for number, cell in enumerate(row):
-                    self.line(_cut(f"{_GAP if number else ''}{cell}".rstrip(), window))
-            return
-        for number, row in enumerate(table):
-            cells = [set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)]
-            line = _cut(_GAP.join(cells).rstrip(), window)
+        widths = [max(map(_width, cells)) for cells in zip(columns, *rows, strict=True)]
+        for number, row in enumerate([columns, *rows]):
+            cells = (cell + " " * (w - _width(cell)) for cell, w in zip(row, widths, strict=True))
+            line = _cut(_GAP.join(cells).rstrip(), window_columns())
             self.line(line if number else click.style(line, bold=True))
 
     def memories(self, memories: Sequence["Memory"]) -> None:
@@ -113,18 +100,15 @@ class Output:
         """A memory to be read: its facts, then its text, or the beginning of it."""
         shown = f"{min(memory.score or 0, 1):.2f}  "  # boosts count for the order alone
         score = "" if memory.score is None else click.style(shown, fg="cyan")
-        time = click.style(f"  {local_time(memory.timestamp)}{_mark(memory)}", dim=True)
-        tags = "".join(f"  #{one_line(tag)}" for tag in memory.tags)
-        if not whole and memory.copied_from:
-            time += click.style(f"  from {memory.copied_from}", dim=True)
-        self.line(f"{score}{click.style(memory.id, bold=True)}{time}{click.style(tags, fg='cyan')}")
+        origin = f"  from {memory.copied_from}" if memory.copied_from and not whole else ""
+        time = click.style(f"  {local_time(memory.timestamp)}{_mark(memory)}{origin}", dim=True)
+        tags = click.style("".join(f"  #{one_line(tag)}" for tag in memory.tags), fg="cyan")
+        self.line(f"{score}{click.style(memory.id, bold=True)}{time}{tags}")
         text = plain(memory.content) if whole else one_line(memory.content)
-        if not whole and len(text) > _BEGINNING:
-            text = f"{text[:_BEGINNING]}…  (agent-memory show {memory.id})"
+        if not whole and len(text) > _LONG:
+            text = f"{text[:_LONG]}…  (agent-memory show {memory.id})"
         if whole and memory.metadata:
-            told = (
-                f"{one_line(name)}: {one_line(memory.metadata[name])}" for name in memory.metadata
-            )
+            told = (f"{one_line(name)}: {one_line(said)}" for name, said in memory.metadata.items())
             self.line(click.style("  ".join(told), dim=True))
         self.line(f"{text}\n")
 
@@ -133,45 +117,32 @@ class Output:
         if number:
             self.note(f"{counted(number, 'credential')} masked.")
 
-    def finding(self, state: str, subject: str, text: str, mend: str) -> None:
-        """What the doctor found, and what to do about it."""
-        mark, colour = {"ok": ("✓", "green"), "warning": ("!", "yellow")}.get(state, ("✗", "red"))
-        name = click.style(f"{subject:<12}", bold=True)
-        self.line(f"{click.style(mark, fg=colour)} {name}{plain(text)}")
-        if mend:
-            self.line(f"{'':14}{click.style('→', dim=True)} {plain(mend)}")
-
     @contextmanager
     def progress(self, doing: str, total: int) -> Iterator["Progress"]:
         """A bar with the time left, on standard error, if that is a terminal."""
         if self.as_json or not sys.stderr.isatty():
-            yield Progress(None, None)
+            yield Progress(None, total)
             return
-        from rich import progress
-        from rich.console import Console
-
-        bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TaskProgressColumn(),
-            progress.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        with bar:
-            yield Progress(bar, bar.add_task(doing, total=total))
+        with click.progressbar(length=100, label=doing, file=sys.stderr) as bar:
+            yield Progress(bar, total)
 
 
 class Progress:
     """How much of the work is done."""
 
-    def __init__(self, bar: Any, task: Any) -> None:
-        self._bar, self._task = bar, task
+    def __init__(self, bar: Any, total: float) -> None:
+        self._bar, self._total = bar, total
 
     def done(self, number: float, total: float | None = None) -> None:
         """`number` of the total are done. The total may become known, or change, on the way."""
+        self._total = total or self._total
         if self._bar:
-            self._bar.update(self._task, completed=number, total=total)
+            self._bar.update(round(100 * number / self._total) - self._bar.pos)
+
+
+def beginning(memory: "Memory") -> str:
+    """Its id and the beginning of its text, on one line."""
+    return f"{memory.id}: {one_line(memory.content)[:_SHORT]}"
 
 
 def _mark(memory: "Memory") -> str:
@@ -186,10 +157,20 @@ def window_columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _cut(line: str, width: int) -> str:
-    from rich.cells import cell_len, set_cell_size
+def _width(text: str) -> int:
+    """How many columns of a terminal a line takes, or more: marks that join others take none."""
+    wide = sum(east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(category(char) in ("Mn", "Me", "Cf") for char in text)
 
-    return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
+
+def _cut(line: str, columns: int) -> str:
+    """As much of a line as fits."""
+    if _width(line) <= columns:
+        return line
+    kept = line[:columns]
+    while kept and _width(kept) >= columns:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 def local(moment: datetime) -> datetime:

@@ -1,22 +1,26 @@
 """What the commands work with: the settings, the agent, its storage, the person's answers."""
 
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, limits, overruled, validate_agent_id
+from memory_semantic import AgentMemoryError, counted, limits, overruled, validate_agent_id
 
 from . import interrupt
 from . import settings as amplifier
 from .output import Output
 
 if TYPE_CHECKING:
-    from memory_semantic import Memory, MemoryStorage, Place
+    from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, Place
 
 T = TypeVar("T")
+# Called with how many are done, and of how many.
+ShowDone = Callable[[int, int], None]
+
 FIRST_STORE = 'The first memory makes one: agent-memory store "TEXT"'
+_CHARS_PER_TOKEN = 4  # of English; a guess good enough to decide by
 
 
 class Session:
@@ -66,6 +70,20 @@ class Session:
         """Where the agent's store is."""
         return self.storage.place
 
+    def with_ids(self, ids: Sequence[str]) -> list["Memory"]:
+        """The memories with these ids, or ids that begin so. If one is missing, the command
+        ends.
+        """
+        from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
+        asked = clean_ids(ids)
+        memories = run(self.existing.with_ids(asked))
+        found = {id: [memory for memory in memories if memory.id.startswith(id)] for id in asked}
+        for id, of_id in found.items():
+            if not of_id:
+                fail(f"{self.agent} has no memory {id}. Nothing was changed.")
+        return list({memory.key: memory for of_id in found.values() for memory in of_id}.values())
+
 
 def fail(message: str) -> NoReturn:
     """End with exit code 1."""
@@ -105,6 +123,29 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         runner.get_loop()  # an exception while it is made would leave half of one
         interrupt.raise_again()
         return runner.run(work)
+
+
+def cost(memories: Sequence["Memory"], generator: "EmbeddingGenerator") -> str:
+    """What embedding the memories will take, in words for a person."""
+    tokens = counted(sum(len(memory.content) for memory in memories) // _CHARS_PER_TOKEN, "token")
+    service = None if generator.on_this_machine else generator.endpoint or "OpenAI"
+    where = f"Their text goes to {service}" if service else "Nothing is sent anywhere"
+    return f"{counted(len(memories))} to embed, about {tokens}. {where}."
+
+
+def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]], state: str) -> T:
+    """The result of `work`, which embeds, with a progress bar. If it is interrupted, the command
+    ends and says in which `state` the store is.
+    """
+
+    async def shown() -> T:
+        with session.out.progress("Embedding", 1) as progress:
+            return await work(progress.done)
+
+    try:
+        return run(shown())
+    except KeyboardInterrupt:
+        fail(f"Interrupted. {state} Run it again to resume.")
 
 
 def in_parts(

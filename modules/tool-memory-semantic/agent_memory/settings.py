@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from memory_semantic import InputError, configured_agent, glance, limits
 
-from . import yaml_edit
-from .files import rewrite
-
 if TYPE_CHECKING:
     from memory_semantic import MemoryStorage, Place
 
@@ -90,37 +87,6 @@ class Settings:
         lines = [f"      {name}: {value}" for name, value in values.items() if value]
         return "\n".join([f"In {file}:", *block, *lines])
 
-    def can_set(self, **values: str | None) -> bool:
-        """Whether `set` can write these settings. What the file of one folder or a list of modules
-        decides is for a person to change.
-        """
-        return self._changed(values) is not None
-
-    def set(self, **values: str | None) -> Path | None:
-        """Write these settings into Amplifier's own file, which is returned; all else there stays
-        as it is. None if that cannot be done, or if sessions would not get them.
-        """
-        path, text = home() / "settings.yaml", self._changed(values)
-        if text is None:
-            return None
-        try:
-            rewrite(path, text)
-        except OSError:
-            return None
-        return path if load(None).config.items() >= values.items() else None
-
-    def _changed(self, values: Mapping[str, str | None]) -> str | None:
-        path = home() / "settings.yaml"
-        if self.root or self._place(values) != str(path):
-            return None
-        try:
-            text = path.read_bytes().decode() if path.exists() else ""
-            for key, value in values.items():
-                text = yaml_edit.with_value(text, ["overrides", MODULE, "config", key], value)
-        except (OSError, ValueError):
-            return None
-        return text
-
     def _place(self, names: Iterable[str]) -> str:
         # The strongest of the places that set one of these.
         order = [str(path) for path in files()]
@@ -144,14 +110,8 @@ def load(root: str | None) -> Settings:
         except (OSError, ValueError) as error:
             settings.problems.append(f"{path} is skipped, by Amplifier too: {_reason(error)}.")
             continue
-        module = _module(content)
+        module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}
-        wrong = {"at the top": content, "under session:": content.get("session")}
-        for where, fields in {**wrong, f"under {MODULE}: without config:": module}.items():
-            if "agent_identity" in _mapping(fields):
-                there = f"{path} has agent_identity {where}, where nothing reads it."
-                right = f"It belongs under overrides: {MODULE}: config:"
-                settings.problems.append(f"{there} {right}")
         listed = _mapping(content.get("modules")).get("tools")
         if isinstance(listed, list):  # the list of a later file replaces that of an earlier one
             tools = {
@@ -195,27 +155,19 @@ def _login() -> str:
 
 def load_keys() -> Iterator[str]:
     """Put into the environment what `keys.env` has and the environment lacks. Yields a sentence for
-    whatever cannot be used; like Amplifier, stops at a line that no variable can hold.
+    whatever cannot be used.
     """
     path = home() / "keys.env"
     try:
         lines = path.read_text("utf-8-sig").split("\n") if path.exists() else []
-    except (OSError, ValueError) as error:
+        for number, line in enumerate(map(str.strip, lines), start=1):
+            name, equals, value = line.partition("=")
+            if equals and name.strip().isidentifier():
+                os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+            elif line and not line.startswith("#"):
+                yield f"{path}, line {number}, is skipped: it is not NAME=value."
+    except (OSError, ValueError) as error:  # the latter for a value that no variable can hold
         yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
-        return
-    for number, line in enumerate(map(str.strip, lines), start=1):
-        name, equals, value = line.partition("=")
-        if not line or line.startswith("#"):
-            continue
-        if not (equals and name.strip().isidentifier()):
-            yield f"{path}, line {number}, is skipped: it is not NAME=value."
-            continue
-        try:
-            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
-        except ValueError:
-            why = "no variable can hold it"
-            yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
-            return
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:
@@ -240,10 +192,6 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeError):
         return "it is not UTF-8 text"
     return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)
-
-
-def _module(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(_mapping(content.get("overrides")).get(MODULE))
 
 
 def _config(module: Mapping[str, Any]) -> Mapping[str, Any]:

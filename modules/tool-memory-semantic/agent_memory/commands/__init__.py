@@ -1,1 +1,1 @@
-"""The commands, one file per group: how each is called, and what it does."""
+"""The commands, a file for each: how it is called, and what it does."""

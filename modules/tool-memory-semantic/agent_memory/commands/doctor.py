@@ -4,16 +4,15 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import InputError
+from memory_semantic import InputError, plain
 
 from ..options import command, yes_option
-from ..plan import plan
-from ..session import Session, confirm, run
-from .reembed import with_progress
+from ..session import Session, confirm, cost, run, with_progress
 
 if TYPE_CHECKING:
     from memory_semantic import Finding
 
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 _OUT_OF_USE = "Nothing is lost, but the store may be out of use until a repair is complete."
 
 
@@ -60,7 +59,7 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     findings = run(look()) + unknown
     shown = (each for each in findings if verbose or each.state != "ok")
     for finding in sorted(shown, key=lambda each: (each.state == "ok", each.state)):
-        session.out.finding(*finding)
+        _show(session, finding)
     states = {each.state for each in findings}
     if states != {"ok"} and not verbose:
         session.out.note(f"All that was examined: agent-memory doctor --verbose{session.named}")
@@ -78,13 +77,22 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     return findings
 
 
+def _show(session: Session, finding: "Finding") -> None:
+    """What was found, and what to do about it."""
+    mark, colour = _MARKS[finding.state]
+    name = click.style(f"{finding.subject:<12}", bold=True)
+    session.out.line(f"{click.style(mark, fg=colour)} {name}{plain(finding.text)}")
+    if finding.mend:
+        session.out.line(f"{'':14}{click.style('→', dim=True)} {plain(finding.mend)}")
+
+
 def _repair(session: Session, yes: bool) -> None:
     from memory_semantic import upkeep
 
     repair = run(upkeep.repair(session.place, session.storage.config))
     session.out.note(f"\n{repair.found}")
     if repair.generator:
-        session.out.note(f"At most {run(plan(repair.texts, repair.generator))}")
+        session.out.note(f"At most {cost(repair.texts, repair.generator)}")
     confirm("Start?", yes)
     done = with_progress(session, repair.run, _OUT_OF_USE)
     if done:

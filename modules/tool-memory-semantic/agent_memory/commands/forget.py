@@ -1,6 +1,5 @@
 """Delete for good: `forget`."""
 
-import signal
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,8 +8,8 @@ import click
 from memory_semantic import InputError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
+from ..output import beginning
 from ..session import Session, ask, confirm, fail, run
-from .memories import beginning, by_id
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -44,68 +43,61 @@ def forget(
         raise click.UsageError("Name memories by ids or words, or by --tag, --since and --before.")
     if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
-    storage = session.existing
     if ids:
-        from memory_semantic import clean_ids  # here, because help loads nothing heavy
-
-        try:
-            ids = clean_ids(ids)
-        except InputError:  # these are words
-            if yes or any(each.startswith("mem-") for each in ids):
-                raise
-            words, _ = storage.masked(" ".join(ids))
-            found = run(storage.search(words, select=storage.fitting))
-            doomed = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
-            if found and not doomed:
-                session.out.note("Nothing was changed.")
-                return
-        else:
-            doomed = by_id(session, ids)
+        doomed = _named(session, ids, yes)
     else:
-        found = run(storage.get_recent(None, since, before, tags))
-        ids = [memory.id for memory in found if not before or memory.timestamp < before]
-        doomed = run(storage.with_ids(ids))
-    _forget(session, doomed, yes)
-
-
-def _forget(session: Session, doomed: Sequence["Memory"], yes: bool) -> None:
+        found = run(session.existing.get_recent(None, since, before, tags))
+        doomed = [memory for memory in found if not before or memory.timestamp < before]
     session.out.first_memories(doomed)
-    sentence, ids = "", [memory.id for memory in doomed]
-    again: list[str] = []
     if doomed:
         confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
-        again = _delete(session, doomed)
-        sentence = session.place.forgotten
-    result = {"agent": session.agent, "forgotten": ids}
+    again = _delete(session, doomed)
+    result = {"agent": session.agent, "forgotten": [memory.id for memory in doomed]}
     session.out.json(result | ({"holds_again": again} if again else {}))
     if doomed:
-        session.out.line(f"Forgotten: {len(doomed):,}. {sentence}")
-        if again:
-            session.out.note(f"What they had replaced holds again: {', '.join(again)}")
+        session.out.line(f"Forgotten: {len(doomed):,}. {session.place.forgotten}")
     else:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
+    if again:
+        session.out.note(f"What they had replaced holds again: {', '.join(again)}")
+
+
+def _named(session: Session, ids: Sequence[str], yes: bool) -> list["Memory"]:
+    """The memories with these ids; for words, those that the person picks of what is found."""
+    from memory_semantic import clean_ids  # here, because help loads nothing heavy
+
+    try:
+        ids = clean_ids(ids)
+    except InputError:  # these are words
+        if yes or any(each.startswith("mem-") for each in ids):
+            raise
+    else:
+        return session.with_ids(ids)
+    words, _ = session.storage.masked(" ".join(ids))
+    found = run(session.existing.search(words, select=session.storage.fitting))
+    picked = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
+    if found and not picked:
+        session.out.note("Nothing was changed.")
+        raise click.exceptions.Exit(0)
+    return picked
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good; returns the ids of those that hold again. The first Ctrl-C has
-    no effect: a deletion that has begun is completed, and told.
+    """Delete the memories for good, all or, if it is interrupted or fails, none; returns the ids of
+    those that hold again.
     """
     from memory_mcp import sessions
     from memory_semantic import upkeep
 
-    storage, before = session.storage, signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, before))
-    try:
-        linked = [memory.id for memory in run(storage.replaced(doomed))]
-        ids = [memory.id for memory in doomed]
-        sessions.forget(session.settings.config, session.agent, ids)
-        run(storage.delete(ids))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    if not doomed:
+        return []
+    storage, ids = session.storage, [memory.id for memory in doomed]
+    linked = [memory.id for memory in run(storage.replaced(doomed))]
+    sessions.forget(session.settings.config, session.agent, ids)
+    run(storage.delete(ids))
     if remove := upkeep.removal_of_damaged(session.place):
         fail(
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "
             f"them. When you no longer need these: {remove}"
         )
-    left = run(storage.with_ids(linked))
-    return [memory.id for memory in left if not memory.replaced_by]
+    return [memory.id for memory in run(storage.with_ids(linked)) if not memory.replaced_by]

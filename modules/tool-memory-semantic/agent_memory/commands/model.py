@@ -1,18 +1,16 @@
 """Models that run on this machine: `model use`, `model list`."""
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import click
-from memory_semantic import AgentMemoryError, InputError, counted, limits, readable_size
+from memory_semantic import InputError, counted, limits, readable_size
 
 from .. import interrupt
 from ..options import command, yes_option
-from ..session import Session, confirm, run
-from .reembed import WHOLE, with_progress
+from ..session import Session, confirm, run, with_progress
+from .reembed import WHOLE, tell_settings
 
 _HUB = "https://huggingface.co"
 _INTERRUPTED = "\nInterrupted. Nothing was changed. Run it again; the fetching begins anew."
@@ -27,70 +25,56 @@ def model() -> None:
 @click.argument("name")
 @yes_option
 def use(session: Session, name: str, yes: bool) -> None:
-    """Fetch a model if need be, give it to the agent's store, and set it for sessions.
+    """Fetch a model if need be, and give it to the agent's store.
 
     NAME is local, static, multilingual, or one that `agent-memory model list --all` shows. Says
-    what it will do, and asks; installs nothing. The store stays usable meanwhile. Safe to rerun
-    after an interruption, and replaces damaged files.
+    what it will do, and asks; installs nothing. The store stays usable meanwhile, and is made if
+    there is none; its model is used in all sessions. Safe to rerun after an interruption, and
+    replaces damaged files.
     """
     import memory_models
     from memory_semantic import EmbeddingGenerator, upkeep
 
-    generator, place, storage = EmbeddingGenerator(name), session.place, session.storage
-    real, config = generator.model, session.settings.config
+    out, place, storage = session.out, session.place, session.storage
+    generator = EmbeddingGenerator(name)
+    real = generator.model
     fetchable = None if real in limits.BUILT_IN_MODELS else _fetchable(real)
-    values = {"embedding_model": name} | {other: None for other in ("base_url", "dimensions")}
-    changes = {each: new for each, new in values.items() if config.get(each) != new}
-    info, number = run(storage.info()), run(storage.count())
     missing = bool(fetchable) and not memory_models.works(real)
+    info, number = run(storage.info()), run(storage.count())
     steps = []
     if fetchable and missing:
         size, hub = readable_size(fetchable["size_in_GB"] * 1e9), os.environ.get("HF_ENDPOINT")
         steps.append(f"fetches {size} from {hub or _HUB}, licence {fetchable['license']}")
     if info and (missing or info.model[:2] != (real, generator.version)):
-        anew = f"embeds {counted(number)} of {session.agent} anew"
-        if missing and info.model.model == real:
-            steps.append(f"{anew} if these are other files than before")
-        else:
-            if place.url != limits.HERE:  # the error says how to do that there
-                other = info.model_copy(update={"model": info.model._replace(model=real)})
-                run(upkeep.reembed(place, other, generator, lambda *_: None))
-            steps.append(f"{anew} (so far with {info.model.model})")
-    writes = bool(changes) and session.settings.can_set(**changes)
-    if writes:
-        new = ", ".join(f"{each}: {value or 'null'}" for each, value in changes.items())
-        steps.append(f"sets {new} for all agents")
-    elif changes:
-        steps.append("prints the settings that sessions need, for you to write")
+        maybe = missing and info.model.model == real  # these may be the files it was made with
+        if place.url != limits.HERE and not maybe:  # the error says how to do it there
+            other = info.model_copy(update={"model": info.model._replace(model=real)})
+            run(upkeep.reembed(place, other, generator, lambda *_: None))
+        why = "if these are other files" if maybe else f"(so far with {info.model.model})"
+        steps.append(f"embeds {counted(number)} of {session.agent} anew {why}")
+    if info is None:
+        steps.append(f"makes a store for {session.agent}")
     if steps:
-        session.out.note("\n  ".join([f"To use {real}, this", *steps]))
-        if changes and (others := ", ".join(_others(session, real))):
-            session.out.warn(f"Run it for these agents, too, with --agent: {others}.")
+        out.note("\n  ".join([f"To use {real}, this", *steps]))
         confirm("Start?", yes)
     if missing:
         interrupt.end_at_once(_INTERRUPTED)
-        memory_models.fetch(real, show_progress=not session.out.as_json)
+        memory_models.fetch(real, show_progress=not out.as_json)
         interrupt.raise_again()
-    if info:
-        new_config = storage.config.model_copy(update=values)
-        wanted = run(upkeep.info_with(place, new_config, generator))
-        if place.url == limits.HERE or wanted.model != info.model:
-            work = partial(upkeep.reembed, place, wanted, generator)
-            number = with_progress(session, work, WHOLE)
-    file = session.settings.set(**changes) if writes else None
+    only = {"embedding_model": name, "base_url": None, "dimensions": None}
+    wanted = run(upkeep.info_with(place, storage.config.model_copy(update=only), generator))
+    if info is None:
+        run(place.run(lambda _: None, create=wanted))
+    elif place.url == limits.HERE or wanted.model != info.model:
+        number = with_progress(session, partial(upkeep.reembed, place, wanted, generator), WHOLE)
     facts = {"agent": session.agent, "memories": number, "model": real}
-    facts |= {"version": generator.version, "settings": file and str(file)}
-    session.out.json(facts)
-    session.out.line(f"{counted(number)} of {session.agent} with the model {real}.")
-    if file:
-        session.out.note(f"Sessions get it from {file}.")
-    elif changes:
-        block = session.settings.to_set(**{each: new or "null" for each, new in changes.items()})
-        session.out.warn(f"Sessions need these settings from now on, in every folder. {block}")
+    out.json({**facts, "version": generator.version})
+    out.line(f"{counted(number)} of {session.agent} with the model {real}.")
+    tell_settings(session, wanted, generator)
     if fetchable:
         python = '"$(uv tool dir)/amplifier/bin/python"'
         line = f'uv pip install --python {python} "{memory_models.PACKAGE}"'
-        session.out.note(f"Sessions need fastembed where Amplifier runs: {line}")
+        out.note(f"Sessions need fastembed where Amplifier runs: {line}")
 
 
 def _fetchable(real: str) -> dict[str, Any]:
@@ -103,15 +87,6 @@ def _fetchable(real: str) -> dict[str, Any]:
         f"There is no model {real!r:.80} that runs on this machine. Nothing was changed. See "
         "`agent-memory model list --all`; for a model of a service, `agent-memory reembed --help`."
     )
-
-
-def _others(session: Session, real: str) -> Iterator[str]:
-    """The other agents whose stores have another model."""
-    for agent in session.place.agents():
-        with suppress(AgentMemoryError):  # what cannot be read is no concern of this agent
-            info = run(session.settings.storage(agent).info())
-            if agent != session.agent and info and info.model.model != real:
-                yield agent
 
 
 @command("model list", "model list --all --json", of_agent=False)

@@ -1,19 +1,16 @@
 """Change the embedding model: `reembed`."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from memory_semantic import AgentMemoryError, counted
 
 from ..options import command, yes_option
-from ..plan import plan
-from ..session import Session, confirm, fail, run
+from ..session import Session, confirm, cost, run, with_progress
 
-T = TypeVar("T")
-# Called with how many are done, and of how many.
-ShowDone = Callable[[int, int], None]
+if TYPE_CHECKING:
+    from memory_semantic import EmbeddingGenerator, StoreInfo
 
 # What an interruption leaves.
 WHOLE = "The store is unharmed, as before or finished."
@@ -63,36 +60,34 @@ def reembed(
         memories = run(storage.get_recent(None))  # an interrupted run may have embedded some
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
-            f"At most {run(plan(memories, generator))}"
+            f"At most {cost(memories, generator)}"
         )
         confirm("Start?", yes)
     work = partial(upkeep.reembed, place, wanted, generator)
     number = with_progress(session, work, WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})
     session.out.line(f"{counted(number)} of {session.agent} with the model {wanted.model}.")
+    tell_settings(session, wanted, generator, base_url, dimensions)
+
+
+def tell_settings(
+    session: Session,
+    info: "StoreInfo",
+    generator: "EmbeddingGenerator",
+    base_url: str | None = None,
+    dimensions: int | None = None,
+) -> None:
+    """Tell which settings sessions need for a store with this model, unless they have them."""
+    config = session.storage.config
     try:
-        agree = session.storage.generator(wanted).endpoint == generator.endpoint
+        agree = session.storage.generator(info).endpoint == generator.endpoint
     except AgentMemoryError:
         agree = False
     if not agree:
+        unset = "null" if config.base_url else None
         set_these = session.settings.to_set(
-            embedding_model=model,
-            base_url=None if generator.on_this_machine else base_url,
+            embedding_model=generator.model,
+            base_url=unset if generator.on_this_machine else base_url,
             dimensions=dimensions or (config.dimensions and "null"),
         )
         session.out.warn(f"Sessions need these settings from now on. {set_these}")
-
-
-def with_progress(session: Session, work: Callable[[ShowDone], Awaitable[T]], state: str) -> T:
-    """The result of `work`, which embeds, with a progress bar. If it is interrupted, the command
-    ends and says in which `state` the store is.
-    """
-
-    async def shown() -> T:
-        with session.out.progress("Embedding", 1) as progress:
-            return await work(progress.done)
-
-    try:
-        return run(shown())
-    except KeyboardInterrupt:
-        fail(f"Interrupted. {state} Run it again to resume.")

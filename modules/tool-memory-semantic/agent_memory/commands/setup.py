@@ -45,8 +45,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
 
     Sets up those that it finds on this machine, or those that you name: claude, codex, gemini,
     copilot, vscode, cursor. Shows every command that it will run and every line that it will write,
-    and asks. A file that it changes is kept beside it, as FILE.before-agent-memory. Run it again
-    after an update.
+    and asks. Run it again after an update.
     """
     from ..clients import clients
 
@@ -60,7 +59,6 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
     plans: list[tuple[Plugin | Files, Plan]] = []
     failed = False
     for client in chosen:
-        title = f"{client.title} {client.version}".rstrip()  # first: Gemini may tidy its files now
         try:
             plan = client.plan(undo)
         except (OSError, ValueError) as error:
@@ -69,7 +67,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
             continue
         failed |= bool(plan.problems)
         if plan.commands or plan.edits or plan.problems or not undo:
-            _show(session, title, plan)
+            _show(session, client.title, plan)
             plans.append((client, plan))
     if not any(plan.commands or plan.edits for _, plan in plans):
         session.out.line("There is nothing to do." if chosen else _NOBODY)
@@ -85,8 +83,6 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
 def _show(session: Session, title: str, plan: "Plan") -> None:
     """What will be done to a client."""
     session.out.line(click.style(title, bold=True))
-    if plan.known and not plan.undo:
-        session.out.line("  It has the memory already; this brings it up to date.")
     for words in plan.commands:
         session.out.line(f"  {shlex.join(words)}")
     for file, before, after in plan.edits:
@@ -99,7 +95,7 @@ def _show(session: Session, title: str, plan: "Plan") -> None:
 
 def _apply(session: Session, client: "Plugin | Files", plan: "Plan") -> bool:
     """Do it, and say what happened."""
-    from ..clients import TRUST, codex_trusts
+    from ..clients import TRUST
 
     try:
         plan.apply()
@@ -108,6 +104,6 @@ def _apply(session: Session, client: "Plugin | Files", plan: "Plan") -> bool:
         session.out.warn(f"✗ {client.title}: {error}\n  {again}")
         return False
     session.out.line(f"✓ {client.title}: {'taken back' if plan.undo else 'set up'}")
-    if client.name == "codex" and not plan.undo and not codex_trusts():
+    if client.name == "codex" and not plan.undo:
         session.out.line(f"  Left to you: {TRUST}.")
     return True

@@ -8,9 +8,7 @@ import click
 from memory_semantic import DamagedStoreError, counted, validate_agent_id
 
 from ..options import BadInputError, command, since_filter, tag_filter, until_filter, yes_option
-from ..plan import plan
-from ..session import Session, confirm, fail, in_parts, run
-from .memories import by_id
+from ..session import Session, confirm, cost, fail, in_parts, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -22,7 +20,7 @@ _UNDONE_BY_ID = 10  # copies, at most, for which a command is shown that deletes
 
 @command(
     "share mem-a3f2b8c1d4e5 --to alice",
-    "share --tag database --since 30d --to alice --dry-run",
+    "share --tag database --since 30d --to alice",
     "share --tag team --to team --yes",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
@@ -30,7 +28,6 @@ _UNDONE_BY_ID = 10  # copies, at most, for which a command is shown that deletes
 @tag_filter
 @since_filter
 @until_filter
-@click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
 @yes_option
 def share(
     session: Session,
@@ -39,7 +36,6 @@ def share(
     tags: Sequence[str],
     since: datetime | None,
     until: datetime | None,
-    dry_run: bool,
     yes: bool,
 ) -> None:
     """Copy memories to another agent.
@@ -53,7 +49,7 @@ def share(
     if bool(ids) == bool(tags or since or until):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --until.")
     yes = yes or bool(ids)  # what was named is added, and can be taken back
-    if session.out.as_json and not (yes or dry_run):
+    if session.out.as_json and not yes:
         raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
@@ -62,26 +58,19 @@ def share(
     copied: list[Copied] = []
     if new:
         _announce(session, sharing, new)
-    if new and not dry_run:
         confirm(f"Copy {counted(len(new))} of {session.agent} to {to}?", yes)
         copied = in_parts(session, "Copying", new, sharing.copy)
     done = [each for each in copied if not each.known]
     known = len(asked) - len(new) + len(copied) - len(done)
-    made = sharing.creates and bool(new if dry_run else done)
-    masked = sum(each.masked for each in done)
-    what = (
-        {"would_copy": [memory.id for memory in new]}
-        if dry_run
-        else {"copied": [{"id": each.id, "copy": each.copy} for each in done]}
-    )
+    made, masked = sharing.creates and bool(done), sum(each.masked for each in done)
+    what = {"copied": [{"id": each.id, "copy": each.copy} for each in done]}
     counts = {"already_there": known, "store_created": made, "masked_secrets": masked}
     session.out.json({"agent": session.agent, "to": to, **what, **counts})
     if not asked:
         session.out.note(f"{session.agent} has no such memories. Nothing was changed.")
         return
-    did, number = ("Would be copied", len(new)) if dry_run else ("Copied", len(done))
     already = f" Already there, and left as they were: {known:,}." if known else ""
-    session.out.line(f"{did} to {to}: {number:,}.{already}")
+    session.out.line(f"Copied to {to}: {len(done):,}.{already}")
     if 0 < len(done) <= _UNDONE_BY_ID:
         copies = " ".join(each.copy for each in done)
         session.out.note(f"Undo: agent-memory forget {copies} --agent {to}")
@@ -98,7 +87,7 @@ def _chosen(
     from memory_sharing.copies import sharing
 
     source = session.existing
-    asked = by_id(session, ids) if ids else run(source.get_recent(None, *where, holding=True))
+    asked = session.with_ids(ids) if ids else run(source.get_recent(None, *where, holding=True))
     try:
         found = run(sharing(source, session.settings.storage(to)))
     except DamagedStoreError as error:
@@ -116,5 +105,5 @@ def _announce(session: Session, sharing: "Sharing", new: Sequence["Memory"]) -> 
         generator = sharing.target.generator(sharing.info)
         session.out.note(
             f"The store of {sharing.target.agent_id} has the model {sharing.info.model}: the texts "
-            f"are embedded again.\n{run(plan(new, generator))}"
+            f"are embedded again.\n{cost(new, generator)}"
         )

@@ -1,30 +1,34 @@
 """The overview, in the terminal and as a page: `stats`."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
-from memory_semantic import counted, readable_size
+from memory_semantic import counted, one_line, readable_size
 
-from .. import charts, recalled
+from .. import recalled
 from ..options import command
-from ..output import Output, local_time
+from ..output import Output, local, local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
 _MOST = 5  # how many of the most recalled memories are shown
+_TOP_TAGS = 10
+_PERIODS = 24  # rows that fit a window
+_UNITS = {"day": 10, "month": 7, "year": 4}  # the characters of a date that name it
+_BAR_WIDTH = 40
 
 
 @command("stats", "stats --html memory.html", "stats --json")
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
 def stats(session: Session, html: str | None) -> None:
-    """Show numbers, growth and tags over time.
+    """Show numbers, growth and tags.
 
-    With the setting `usage: true`, also shows which memories searches find and recall shows, how
-    many neither does, and at how many prompts recall was silent.
+    With the setting `usage: true`, also shows how many searches there were, and at how many prompts
+    recall was silent; which memories they found is in the JSON and on the page.
 
     With --html, writes a page for the browser: a list, the memories over time, and search; with the
     extra `map` installed ([cli,map]), also a map by meaning. The page is one file and loads nothing
@@ -37,27 +41,63 @@ def stats(session: Session, html: str | None) -> None:
 
     storage = session.existing
     memories = run(storage.get_recent(None))
-    numbers = charts.count(memories)
+    numbers = _numbers(memories)
     searches = storage.searches()
     usage = recalled.statistics(searches, memories) if searches else None
     info = run(storage.info())
     size = upkeep.size(session.place)
     model = info.model._asdict() if info else None
     facts = {"agent": session.agent, "bytes": size, "embedding": model}
-    facts |= {"usage": usage} if usage else {}
-    session.out.json({**facts, **asdict(numbers)})
+    session.out.json({**facts, **({"usage": usage} if usage else {}), **numbers})
+    times = [local_time(numbers[which]) for which in ("first", "last") if numbers[which]]
     for name, value in (
         ("agent", session.agent),
-        ("memories", f"{numbers.memories:,}, {counted(numbers.characters, 'character')}"),
-        ("stored", charts.span(numbers)),
+        ("memories", f"{len(memories):,}, {counted(numbers['characters'], 'character')}"),
+        ("stored", " to ".join(times) or "nothing stored yet"),
         ("server", session.place.address) if size is None else ("on disk", readable_size(size)),
         ("model", str(info.model) if info else "-"),
         *(_use(usage) if usage else []),
     ):
         session.out.line(f"{name:<10}{value}")
-    charts.draw(numbers, session.out)
-    if usage:
-        _draw(usage, memories, session.out)
+    if memories:
+        _draw(numbers, session.out)
+
+
+def _numbers(memories: Sequence["Memory"]) -> dict[str, Any]:
+    """What is counted, by the local calendar: `periods` says for each day, month or year (`unit`)
+    in which any was stored how many were; `tags` how many have each, the most used first.
+    """
+    times = sorted(local(memory.timestamp) for memory in memories)
+    by = {unit: Counter(time.isoformat()[:n] for time in times) for unit, n in _UNITS.items()}
+    unit = next((unit for unit, periods in by.items() if len(periods) <= _PERIODS), "year")
+    tags = Counter(tag for memory in memories for tag in sorted(memory.tags))
+    return {
+        "memories": len(memories),
+        "characters": sum(len(memory.content) for memory in memories),
+        "first": times[0] if times else None,
+        "last": times[-1] if times else None,
+        "unit": unit,
+        "periods": by[unit],
+        "tags": dict(tags.most_common()),
+        "untagged": sum(not memory.tags for memory in memories),
+    }
+
+
+def _draw(numbers: dict[str, Any], out: Output) -> None:
+    """Growth as bars, and the tags."""
+    most = max(numbers["periods"].values())
+    out.line(click.style(f"\nStored per {numbers['unit']}", bold=True))
+    for name, number in numbers["periods"].items():
+        bar = click.style("█" * -(-number * _BAR_WIDTH // most), fg="cyan")
+        out.line(f"{click.style(name, dim=True)}  {bar} {number:,}")
+    if numbers["tags"]:
+        out.line(click.style("\nTags", bold=True))
+    for tag, number in list(numbers["tags"].items())[:_TOP_TAGS]:
+        out.line(f"{number:>7,}  #{one_line(tag)}")
+    if (rest := len(numbers["tags"]) - _TOP_TAGS) > 0:
+        out.line(
+            click.style(f"and {counted(rest, 'tag')} more: agent-memory stats --json", dim=True)
+        )
 
 
 def _use(usage: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -68,21 +108,6 @@ def _use(usage: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if number := usage["prompts"]["number"]:
         silent = usage["prompts"]["silent"] / number
         yield "prompts", f"{number:,} {since}, recall was silent at {silent:.0%}".replace("%", " %")
-
-
-def _draw(usage: dict[str, Any], memories: Sequence["Memory"], out: Output) -> None:
-    """The memories recalled most, and how many were not recalled."""
-    texts = {memory.id: memory.content for memory in memories}
-    if usage["recalled"]:
-        out.line(click.style("\nRecalled most", bold=True))
-        rows = (
-            [f"{each['times']:,}", local_time(each["last"]), each["id"], texts[each["id"]]]
-            for each in usage["recalled"][:_MOST]
-        )
-        out.table(("times", "last", "id", "memory"), rows)
-    since = f"{local_time(usage['first']):.10}"
-    number = counted(len(usage["not_recalled"]))
-    out.line(f"\nStored before {since} and not recalled since: {number}")
 
 
 def _write_page(session: Session, file: str) -> None:

@@ -3,8 +3,6 @@
 Of a conversation only what was saved as a memory is read. Nothing is unpacked to disk, or run.
 """
 
-import os
-import subprocess
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,23 +18,20 @@ from ..files import read_all
 from ..formats import Entry
 from . import markdown, records
 
-# Folders of what others wrote, or programs made; git may track them, too.
-_OTHERS = {"node_modules", "vendor", "venv", ".venv", "env", "build", "dist", "out", "target"}
 _MARKDOWN = (".md", ".cursorrules")
 _Path = Path | zipfile.Path
 
 
-def recognise(path: Path, below: bool = False) -> Iterable[Entry]:
+def recognise(path: Path) -> Iterable[Entry]:
     """What a file, or the files in a folder or a zip file, hold of other tools' memories, each text
-    once; with `below`, also the rules files that git tracks in the folders below. A file in which
-    there are none is one of our own. Raises InputError for what is no file, and for a folder or a
-    zip file that is damaged or holds none at all.
+    once. A file in which there are none is one of our own. Raises InputError for what is no file,
+    and for a folder or a zip file that is damaged or holds none at all.
     """
     if not (path.is_file() or path.is_dir()):
         raise InputError("It is a pipe or a device. Its text can come on standard input.")
     found, several = dict[str, Entry](), path.is_dir() or zipfile.is_zipfile(path)
     try:
-        files = _files(path, below) if several else {path.name: path}
+        files = _files(path) if several else {path.name: path}
         notes = not several or "MEMORY.md" in files
         for name, file in sorted(files.items()):
             on_disk = file if isinstance(file, Path) else path
@@ -60,25 +55,13 @@ def _written(file: Path) -> datetime:
     return datetime.fromtimestamp(min(file.stat().st_mtime, time()), UTC)
 
 
-def _files(path: Path, below: bool) -> dict[str, _Path]:
+def _files(path: Path) -> dict[str, _Path]:
     """The files in a folder or a zip file, and in the folders that data exports of Claude's have
-    there, by their names; with `below`, also the rules files that git tracks in other folders.
+    there, by their names.
     """
     root = path if path.is_dir() else zipfile.Path(path)
     folders = [root, root / "memories", root / "projects"]
-    files: list[_Path] = [file for each in folders if each.is_dir() for file in each.iterdir()]
-    if below:
-        # The folder may be of somebody else: git must not run what its settings name.
-        git = ["git", "-c", "core.fsmonitor=false", "-C", str(path), "ls-files", "-z", "--"]
-        try:
-            listed = subprocess.check_output(
-                [*git, *(f":(glob)*/**/{name}" for name in markdown.RULES)],
-                stderr=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            raise InputError("git tracks no files in it.") from None
-        tracked = (Path(os.fsdecode(name)) for name in listed.split(b"\0"))
-        files += [path / each for each in tracked if not _OTHERS & {*each.parts}]
+    files = [file for each in folders if each.is_dir() for file in each.iterdir()]
     named = {str(file).removeprefix(f"{path}/"): file for file in files}
     # Without links, which could lead out of it.
     real = path.resolve()

@@ -1,8 +1,7 @@
-"""Memories to a file and back: `export` and `import`."""
+"""Memories from a file: `import`."""
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,10 @@ import click
 from memory_semantic import InputError, RefusedTextError, counted, one_line
 
 from .. import files, foreign, formats, interchange
-from ..options import command, since_filter, tag_label, until_filter, yes_option
+from ..options import command, tag_label, yes_option
 from ..output import listed
-from ..plan import plan
-from ..session import Session, ask, confirm, fail, in_parts, run
-from .memories import tell_unshown
+from ..session import Session, ask, confirm, cost, fail, in_parts, run
+from .pin import tell_unshown
 
 if TYPE_CHECKING:
     from memory_semantic import Memory, Stored
@@ -22,52 +20,12 @@ if TYPE_CHECKING:
 _SHOWN = 3  # memories of each kind before a question
 
 
-@command("export memories.jsonl", "export - | gzip > memories.jsonl.gz")
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@since_filter
-@until_filter
-@yes_option
-def export(
-    session: Session, file: str, since: datetime | None, until: datetime | None, yes: bool
-) -> None:
-    """Write all memories, or those of a time, to FILE, or to standard output ("-").
-
-    The file has one JSON object per line; the first says what the file is. It holds texts, ids,
-    times and tags, but no vectors. `agent-memory import` reads it on any machine.
-
-    Of a read-only store, such as one in a snapshot, it is written from the store's journal,
-    memories.jsonl, which `import` reads as well.
-    """
-    from memory_semantic import exchange, upkeep
-
-    agent = session.existing.agent_id
-    memories = [
-        memory
-        for memory in run(upkeep.memories(session.place, session.out.note))
-        if (not since or memory.timestamp >= since) and (not until or memory.timestamp <= until)
-    ]
-    header = exchange.Header(agent=agent, exported=datetime.now(UTC), memories=len(memories))
-    lines = (exchange.line_of(memory.dict_for_storage()) for memory in memories)
-    content = header.line() + b"".join(lines)
-    if file == "-":
-        click.echo(content, nl=False)
-        return
-    if Path(file).is_file():
-        confirm(f"{file} exists. Replace it?", yes)
-    files.write(file, content)
-    session.out.json({"agent": session.agent, "file": file, "memories": len(memories)})
-    session.out.line(f"{counted(len(memories))} of {session.agent} written to {file}")
-
-
 @command("import memories.jsonl", "import ~/Downloads/data-export.zip", "import CLAUDE.md --pin")
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), metavar="FILE-OR-FOLDER")
 @tag_label
 @click.option("--pin", is_flag=True, help="Pin all of them: each is a rule of yours.")
-@click.option("--below", is_flag=True, help="Also rules files below a folder, if git tracks them.")
 @yes_option
-def import_(
-    session: Session, file: str, tags: Sequence[str], pin: bool, below: bool, yes: bool
-) -> None:
+def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bool) -> None:
     """Read memories from a file, a folder, a zip file, or standard input ("-").
 
     Reads an export, the JSON that list, search and show print, the YAML of dev-memory, or text with
@@ -79,15 +37,15 @@ def import_(
     and other Markdown; mem0; the MCP reference server. What cannot be read is named, and makes the
     exit code 1; the rest comes.
     """
-    storage = session.storage
+    out, storage = session.out, session.storage
     try:
         if file == "-":
             entries = formats.entries(files.read_all(sys.stdin.buffer.read), file)
         else:
-            entries = foreign.recognise(Path(file), below)
+            entries = foreign.recognise(Path(file))
         found, faults, masked, left = interchange.read(entries, storage, tags, pin)
         if faults:
-            session.out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
+            out.warn(f"Cannot be read, and left out: {len(faults):,}.{listed(faults)}")
         of_others = [m for entry, m in found if not entry.tag and entry.agent != session.agent]
         claims = [memory for memory in of_others if memory.of_user or memory.replaced_by]
         believed = pin or (bool(claims) and _believed(session, claims, yes))
@@ -95,39 +53,39 @@ def import_(
     except InputError as error:
         why = listed(str(error).split("\n"))
         fail(f"{file} cannot be imported; nothing was changed.{why}")
-    memories = [memory for _, memory in found]
-    places = {memory.key: entry.place for entry, memory in found}
-    if undo := sorted({entry.tag for entry, _ in found if entry.tag}):
+    undo = sorted({entry.tag for entry, _ in found if entry.tag})
+    if undo:
         _ask(session, found, yes)
-    outcomes, refused = _carry_out(session, memories)
-    counts = {what: outcomes.count(what) for what in ("new", "merged", "unchanged")}
+    memories = [memory for _, memory in found]
+    counts, refused = _carry_out(session, memories)
     rest = {"not_read": len(faults), "not_believed": 0 if believed else len(claims)}
     rest |= {"unlinked": loose, "masked_secrets": masked, "left_out": left}
     rest |= {"refused": [memory.id for memory in refused]}
-    session.out.json({"agent": session.agent, **counts, **rest})
+    out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    session.out.line(f"{counted(len(outcomes))} for {session.agent}: {said}")
+    out.line(f"{counted(sum(counts.values()))} for {session.agent}: {said}")
     if rules := sum(m.pinned for m in memories) - sum(m.pinned for m in refused):
-        session.out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
+        out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:
-        session.out.line(
+        out.line(
             f"Stored as plain memories: {len(claims):,} that the file calls rules, your words or "
             f"replaced. It is no export of {session.agent}'s."
         )
-        session.out.note(f"To pin a rule: agent-memory pin ID{session.named}")
+        out.note(f"To pin a rule: agent-memory pin ID{session.named}")
     if loose:
-        session.out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
+        out.line(f"Not replaced here, as their corrections did not come along: {loose:,}.")
     if left:
         names = ", ".join(f"{name} ({number:,})" for name, number in left.most_common())
-        session.out.line(one_line(f"Fields that are not understood, and were left out: {names}."))
-    session.out.masked(masked)
+        out.line(one_line(f"Fields that are not understood, and were left out: {names}."))
+    out.masked(masked)
     if refused:
+        places = {memory.key: entry.place for entry, memory in found}
         named = [f"{places[memory.key]}: {memory.sized}" for memory in refused]
-        session.out.warn(f"Not imported, as the embeddings service refuses them:{listed(named)}")
+        out.warn(f"Not imported, as the embeddings service refuses them:{listed(named)}")
     if undo:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
-        session.out.note(f"Undo: agent-memory forget{told}")
+        out.note(f"Undo: agent-memory forget{told}")
     if faults or refused:
         raise click.exceptions.Exit(1)
 
@@ -141,7 +99,7 @@ def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes:
         session.out.line(one_line(f"{kind}: {len(some):,}, in {', '.join(names)}"))
         session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
-    session.out.note(run(plan(memories, generator)))
+    session.out.note(cost(memories, generator))
     confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
 
 
@@ -154,8 +112,10 @@ def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:
     return not (yes or session.out.as_json) and bool(ask(question))
 
 
-def _carry_out(session: Session, memories: Sequence["Memory"]) -> tuple[list[str], list["Memory"]]:
-    """What became of each memory, a text that came several times counting once, and those that the
+def _carry_out(
+    session: Session, memories: Sequence["Memory"]
+) -> tuple[dict[str, int], list["Memory"]]:
+    """What became of the memories, a text that came several times counting once, and those that the
     embeddings service refused.
     """
     refused: list[Memory] = []
@@ -168,6 +128,7 @@ def _carry_out(session: Session, memories: Sequence["Memory"]) -> tuple[list[str
             return await session.storage.restore(m for m in some if m.key not in error.keys)
 
     stored = in_parts(session, "Importing", memories, restore)
-    first = {each.id: each for each in reversed(stored)}.values()
-    known = ["merged" if each.changed else "unchanged" for each in first if each.known]
-    return known + ["new"] * (len(first) - len(known)), refused
+    counts = {"new": 0, "merged": 0, "unchanged": 0}
+    for each in {each.id: each for each in reversed(stored)}.values():
+        counts["new" if not each.known else "merged" if each.changed else "unchanged"] += 1
+    return counts, refused
