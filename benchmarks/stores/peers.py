@@ -104,37 +104,50 @@ class Runs:
         several.
         """
         step, started = str(arguments[0]), time.perf_counter()
-        found, processes = list[tuple[str, str, float]](), list[subprocess.Popen[str]]()
-        with tempfile.TemporaryFile("w+") as errors:
-            for seed in range(count):
-                given = (*arguments, seed) if step == "together" else arguments
-                pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-                command = command_of(peer, *given)
-                processes.append(subprocess.Popen(command, **pipes, stderr=errors, text=True))
-            allowed = None if peer.is_ours else self._longest.get(step)
-            kill = [process.kill for process in processes]
-            limit = threading.Timer(allowed or 0, lambda: [each() for each in kill])
-            if allowed:
-                limit.start()
-            firsts = [
-                (process.stdout.readline() if process.stdout else "", time.perf_counter() - started)
-                for process in processes
-            ]
+        allowed = None if peer.is_ours else self._longest.get(step)
+        processes = list[subprocess.Popen[str]]()
+
+        def kill() -> None:
             for process in processes:
-                with suppress(BrokenPipeError):  # it has ended
-                    assert process.stdin
-                    process.stdin.write("\n")
-                    process.stdin.flush()
-            for process, (line, seconds) in zip(processes, firsts, strict=True):
-                rest = process.communicate()[0]
-                found.append((line + rest, self._ended(process, errors), seconds))
-            limit.cancel()
+                process.kill()
+
+        limit = threading.Timer(allowed or 0, kill)
+        with tempfile.TemporaryFile("w+") as errors:
+            try:
+                for seed in range(count):
+                    given = (*arguments, seed) if step == "together" else arguments
+                    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+                    command = command_of(peer, *given)
+                    processes.append(subprocess.Popen(command, **pipes, stderr=errors, text=True))
+                if allowed:
+                    limit.start()
+                found = self._told(processes, errors, started)
+            finally:
+                limit.cancel()
+                kill()
         taken = time.perf_counter() - started
         if allowed and taken > allowed:
             raise Failed(f"took {TIMES} times as long as ours")
         if peer.is_ours:
             self._longest[step] = max(self._longest.get(step, 0), TIMES * taken)
         return found
+
+    def _told(
+        self, processes: list["subprocess.Popen[str]"], errors: Any, started: float
+    ) -> list[tuple[str, str, float]]:
+        firsts = list[tuple[str, float]]()
+        for process in processes:
+            assert process.stdout
+            firsts.append((process.stdout.readline(), time.perf_counter() - started))
+        for process in processes:
+            with suppress(BrokenPipeError):  # it has ended
+                assert process.stdin
+                process.stdin.write("\n")
+                process.stdin.flush()
+        return [
+            (line + process.communicate()[0], self._ended(process, errors), seconds)
+            for process, (line, seconds) in zip(processes, firsts, strict=True)
+        ]
 
     def _ended(self, process: "subprocess.Popen[str]", errors: Any) -> str:
         errors.seek(0)

@@ -112,7 +112,7 @@ class TestAQuote:
         assert not any(RULE in each.read_text() for each in sessions)
 
     @pytest.mark.parametrize("entry", ["sdk-cli", "mcp", ""])
-    def test_of_a_program_does_not(
+    def test_of_a_program_or_a_sub_agent_does_not(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, entry: str
     ) -> None:
         monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
