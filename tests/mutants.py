@@ -97,22 +97,20 @@ def tried(tree: Path, mutant: Mutant, seconds: float) -> Mutant:
     folders = TESTS[mutant["file"].partition("/")[0]].split()
     files = [file for name in folders for file in (tree / "tests" / name).rglob("test_*.py")]
     tests = sorted(map(str, files), key=lambda file: -len(word.findall(Path(file).read_text())))
-    path, end, verdict, by = tree / PRODUCT / mutant["file"], monotonic() + seconds, "survived", ""
-    old, new, todo = path.read_text(), mutant.pop("new"), [tests[:3], tests[3:]]
+    path, end, verdict, by = tree / PRODUCT / mutant["file"], monotonic() + seconds, "", ""
+    old, new = path.read_text(), mutant.pop("new")
     with suppress(subprocess.TimeoutExpired):
-        while any(todo) and verdict != "killed":  # of the later ones, most cannot see it
+        while not verdict:
             path.write_text(new)
-            verdict = "out of time"  # if nothing else comes of it
-            by = failing(tree, todo[0], end - monotonic())
+            by = failing(tree, tests, end - monotonic())
             path.write_text(old)
-            if not by:
-                verdict, todo = "survived", todo[1:]
-            elif by == "all" or not failing(tree, [by], 100):
-                verdict = "killed"
-            else:
+            if by not in ("", "all") and failing(tree, [by], 100):
                 broken.append(by)
+            else:
+                verdict = "killed" if by else "survived"
     path.write_text(old)
-    return {**mutant, "verdict": verdict, "by": by, "seconds": round(monotonic() - end + seconds)}
+    took = round(monotonic() - end + seconds)
+    return {**mutant, "verdict": verdict or "out of time", "by": by, "seconds": took}
 
 
 def main() -> None:

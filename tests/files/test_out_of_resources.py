@@ -142,9 +142,11 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
     root = small_disk / "memory"
     stored, message = json.loads(run(root, FILL))
-    assert stored > 0 and "MB there" in message and f"mounted at {small_disk} is" in message
+    assert (
+        stored > 0 and "B there by deleting" in message and f"mounted at {small_disk} is" in message
+    )
     assert "Nothing was changed" in message
-    with pytest.raises(AssertionError, match="MB there"):
+    with pytest.raises(AssertionError, match="B there by deleting"):
         run(root, COUNT)
     subprocess.run(["mount", "-o", "remount,size=400m", small_disk], check=True)
     assert run(root, COUNT) == f"{stored} 0\n"
