@@ -15,7 +15,6 @@ from ..session import Session, run
 if TYPE_CHECKING:
     from memory_semantic import Memory, Store
 
-_MOST = 5  # how many of the most recalled memories are shown
 _TOP_TAGS = 10
 _PERIODS = 24  # rows that fit a window
 _UNITS = {"day": 10, "month": 7, "year": 4}  # the characters of a date that name it
