@@ -182,7 +182,11 @@ def test_undo_takes_all_of_it_back(home: Clients) -> None:
     after = of_the_person(home.home)
     left = json.loads(after[".claude/settings.json"])
     assert left.pop("model") == "opus" and not any(left.values())  # of its own it leaves {}
-    assert after | before | {".claude/settings.json": after[".claude/settings.json"]} == after
+    gemini = ".gemini/settings.json"  # which is laid out anew
+    assert json.loads(after[gemini]) == json.loads(before[gemini])
+    assert (
+        after | before | {name: after[name] for name in (".claude/settings.json", gemini)} == after
+    )
     # Claude Code notes which plugins it knew, and removes its marked copy some days later.
     own = (".claude.json", ".claude/plugins/cache")
     named = {file for file, content in after.items() if b"agent-memory" in content}
