@@ -187,7 +187,10 @@ def test_undo_takes_all_of_it_back(home: Clients) -> None:
     assert (
         after | before | {name: after[name] for name in (".claude/settings.json", gemini)} == after
     )
-    # Claude Code notes which plugins it knew, and removes its marked copy some days later.
-    own = (".claude.json", ".claude/plugins/cache")
+    # Copilot CLI notes that the plugin is off. Claude Code notes which plugins it knew, and removes
+    # its marked copy some days later.
+    noted = json.loads(after[copilot := ".copilot/settings.json"])
+    assert noted["enabledPlugins"] == {"agent-memory@agent-memory": False}
+    own = (".claude.json", ".claude/plugins/cache", copilot)
     named = {file for file, content in after.items() if b"agent-memory" in content}
     assert not {file for file in named if not file.startswith(own)}
