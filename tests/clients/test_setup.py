@@ -135,8 +135,6 @@ THEIRS = {
     ".cursor/mcp.json": '{\r\n  "theirs": 1\r\n}\r\n',
     ".cursor/hooks.json": '{\n  "version": 1,\n  "x": "한"\n}\n',
 }
-# What Claude Code and Copilot CLI leave of their own notes.
-LEFT = {"extraKnownMarketplaces": {}, "enabledPlugins": {}}
 
 
 @pytest.fixture
@@ -260,6 +258,10 @@ def test_undo_takes_back_all_and_nothing_else(everyone: Machine) -> None:
         assert not any(notes["extraKnownMarketplaces"].values())
         assert not any(notes["enabledPlugins"].values())
     assert left.items() <= before.items()
+    everyone.write(".copilot/settings.json", json.dumps({"enabledPlugins": {PLUGIN: False}}))
+    everyone.write(".gemini/settings.json", "{} // mine")
+    assert "There is nothing to do." in invoke("setup", "--undo", "--yes").output
+    assert everyone.calls() == []
 
 
 def test_undo_leaves_no_file_where_none_was(machine: Machine) -> None:

@@ -41,7 +41,10 @@ def test_an_export_to_a_full_disk_names_the_file(home: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"GOOD=1\nOPENAI_API_KEY=sk-\0very-secret\n", "keys.env is skipped, by Amplifier too"),
+        (
+            b"GOOD=1\nOPENAI_API_KEY=sk-\0very-secret\n",
+            "keys.env is skipped from line 2 on, by Amplifier too",
+        ),
         (b"GOOD=1\nsk-very-secret\n", "keys.env, line 2, is skipped: it is not NAME=value"),
         (b"export OPENAI_API_KEY=sk-very-secret\n", "keys.env, line 1, is skipped"),
         (b"OPENAI_API_KEY=\xff\xfesk-very-secret\n", "keys.env is skipped, by Amplifier too"),

@@ -60,7 +60,7 @@ class Plan:
             if _read(file) != before:
                 raise ValueError(f"{file} was changed meanwhile, and stays as it is")
             if after is None:
-                Path(os.path.realpath(file)).unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             else:
                 rewrite(file, after)
 
@@ -95,7 +95,8 @@ class Plugin(Client):
         """What sets it up, or undoes that. Raises ValueError if the file cannot be read."""
         source, enabled = self._noted()
         moved, steps = source != str(PLUGINS), list[list[str]]()
-        if undo and enabled is not None:
+        # Copilot CLI goes on noting that it is not enabled.
+        if undo and (enabled or (source and enabled is not None)):
             steps.append([self.uninstall, _PLUGIN])
         if source and (undo or moved):
             steps.append(["marketplace", "remove", _MARKET])
@@ -110,12 +111,15 @@ class Plugin(Client):
 
     def _noted(self) -> tuple[str | None, bool | None]:
         """The folder or address of our marketplace, and if the plugin is enabled; None: unknown."""
-        text = _read(self.config)
-        if self.config.suffix == ".toml":
-            data = tomllib.loads(text or "")
+        text, is_toml = _read(self.config), self.config.suffix == ".toml"
+        try:
+            data = tomllib.loads(text or "") if is_toml else _parsed(text)
+        except ValueError as error:
+            raise ValueError(f"{self.config} cannot be read: {error}") from None
+        if is_toml:
             source = _at(data, ("marketplaces", _MARKET, "source"))
             return source, _at(data, ("plugins", _PLUGIN, "enabled"))
-        market, plugin = (_at(_parsed(text), keys) for keys in _NOTED)
+        market, plugin = (_at(data, keys) for keys in _NOTED)
         source = _at(market, ("source", "path")) or ("elsewhere" if market else None)
         return source, plugin
 
@@ -165,11 +169,16 @@ class Files(Client):
                 data = _parsed(before)
                 after = part.taken_out(data) if undo else part.added(data)
             except ValueError as error:
-                plan.problems.append(f"{part.file} stays as it is: {error}.")
-                if not undo:
-                    mine = _dumped(part.added({}))
-                    plan.problems.append(f"Add this to it yourself:\n{mine}")
+                remedy = f"Add this to it yourself:\n{_dumped(part.added({}))}"
+                if undo:
+                    remedy = (
+                        "Take out what names agent-memory." if _MARKET in (before or "") else ""
+                    )
+                if remedy:
+                    plan.problems += [f"{part.file} stays as it is: {error}.", remedy]
                 continue
+            if after is None and part.file.is_symlink():
+                after = part.new
             if after != data:
                 text = None if after is None else _dumped(after, before or "")
                 plan.edits.append((part.file, before, text))

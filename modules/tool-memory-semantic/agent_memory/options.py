@@ -30,7 +30,7 @@ class _Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         left = super().parse_args(ctx, args)
-        for param in self.params:
+        for param in () if ctx.resilient_parsing else self.params:
             given = ctx.params.get(param.name or "")
             for value in given if isinstance(given, tuple) else (given,):
                 if isinstance(value, str) and not value.strip():

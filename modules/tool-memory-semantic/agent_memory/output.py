@@ -125,6 +125,7 @@ class Output:
             return
         with click.progressbar(length=100, label=doing, file=sys.stderr) as bar:
             yield Progress(bar, total)
+            bar.update(100 - bar.pos)
 
 
 class Progress:

@@ -163,10 +163,15 @@ def load_keys() -> Iterator[str]:
         for number, line in enumerate(map(str.strip, lines), start=1):
             name, equals, value = line.partition("=")
             if equals and name.strip().isidentifier():
-                os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+                try:
+                    os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+                except ValueError:
+                    why = "no variable can hold it"
+                    yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
+                    return
             elif line and not line.startswith("#"):
                 yield f"{path}, line {number}, is skipped: it is not NAME=value."
-    except (OSError, ValueError) as error:  # the latter for a value that no variable can hold
+    except (OSError, ValueError) as error:
         yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
 
 

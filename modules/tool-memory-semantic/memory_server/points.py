@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, explained
+from memory_semantic.limits import PAGE
 from memory_semantic.points import Condition, How, Point, Question, StoreInfo
 from memory_semantic.ranking import CANDIDATES, NO_COSINE, indexed
 from qdrant_client import models
@@ -59,8 +60,12 @@ class ServerPoints:
 
     def get(self, keys: Sequence[UUID], vectors: bool = False) -> list[Point]:
         """See `Points`."""
-        ids, names = [str(key) for key in keys], vectors and self._vectors
-        found = self._ask(lambda client: client.retrieve(self._name, ids, with_vectors=names))
+        names, found = vectors and self._vectors, list[Any]()
+        for start in range(0, len(keys), PAGE):
+            ids = [str(key) for key in keys[start : start + PAGE]]
+            found += self._ask(
+                lambda client, ids=ids: client.retrieve(self._name, ids, with_vectors=names)
+            )
         return [self._point(each) for each in found]
 
     def query(self, asked: Sequence[Question], limit: int) -> list[list[Point]]:

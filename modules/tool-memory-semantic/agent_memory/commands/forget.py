@@ -83,9 +83,7 @@ def _named(session: Session, ids: Sequence[str], yes: bool) -> list["Memory"]:
 
 
 def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
-    """Delete the memories for good, all or, if it is interrupted or fails, none; returns the ids of
-    those that hold again.
-    """
+    """Delete the memories for good; returns the ids of those that hold again."""
     from memory_mcp import sessions
     from memory_semantic import upkeep
 
