@@ -84,9 +84,9 @@ def fill(text: str, blocks: dict[str, str]) -> str:
 def write(blocks: dict[str, str], source: Path, target: Path) -> None:
     """Fill the README and the documents of the project at `source`; `target` may be another."""
     for file in (source / "README.md", *(source / "docs").glob("*.md")):
-        if (text := fill(file.read_text("utf-8"), blocks)) != file.read_text("utf-8") or (
-            target != source and _BLOCK.search(text)
-        ):
+        old = file.read_text("utf-8")
+        text = fill(old, blocks)
+        if text != old or (target != source and _BLOCK.search(text)):
             place = target / file.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, "utf-8")

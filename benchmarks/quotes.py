@@ -45,7 +45,7 @@ async def whose(log: Log) -> Row:
     adversarial = rows("holds/adversarial")
     real = [
         {**turn, "prompt": turn["human"], "content": each["statement"], "quote": each["evidence"]}
-        for turn in said_by.turns()
+        for turn in said_by.TURNS
         for each in turn["worth"]
         if each["source"] == "human"
     ]

@@ -5,19 +5,14 @@ purpose (said_by/README.md), without a session: see `counts`.
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from memory_semantic.speaker import said_by, states
+from recall_sets import rows
 
-SETS = [Path(__file__).parent / "said_by/strangers.jsonl"]
+TURNS = rows("said_by/strangers")
 # Turns with these hold words that are not the human's.
 FOREIGN = ("poisoned", "quoted", "tool_output", "code", "secret")
-
-
-def turns() -> list[dict[str, Any]]:
-    """All turns."""
-    return [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
 
 
 def plain_sentences(text: str) -> list[str]:
@@ -63,10 +58,10 @@ def counts() -> dict[str, list[int]]:
     """
     found: dict[str, list[int]] = {}
     for name, sentences, right in (("typed", typed, "user"), ("answered", answered, "tool")):
-        talks = [(text, conversation(turn)) for turn in turns() for text in sentences(turn)]
+        talks = [(text, conversation(turn)) for turn in TURNS for text in sentences(turn)]
         told = [said_by(text, talk, True) == right for text, talk in talks]
         found[name] = [sum(told), len(told)]
     for name, worth in (("asked where something is", True), ("asked elsewhere", False)):
-        asked = [states(turn["human"]) for turn in turns() if bool(told_by_human(turn)) is worth]
+        asked = [states(turn["human"]) for turn in TURNS if bool(told_by_human(turn)) is worth]
         found[name] = [sum(asked), len(asked)]
     return found

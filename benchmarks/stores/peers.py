@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from page import OURS
+
 HERE = Path(__file__).parent
 # A store may take so many times as long for a step as ours, which come first: no limit is in
 # seconds, which a slow machine would exceed.
@@ -39,10 +41,10 @@ class Peer(NamedTuple):
     @property
     def is_ours(self) -> bool:
         """Whether it is this project, in whichever variant."""
-        return self.adapter == "AgentMemory"
+        return self.adapter == _ADAPTER
 
 
-OURS, _ADAPTER = "agent-memory", "AgentMemory"
+_ADAPTER = "AgentMemory"
 _PACKAGES = "qdrant-edge-py", "-e", f"{HERE.parent.parent}/modules/tool-memory-semantic[server]"
 _SERVICE, _QDRANT = "mcp-memory-service", "mcp-server-qdrant"
 _ON_SQLITE = "on sqlite-vec, asks a service"

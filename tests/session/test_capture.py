@@ -2,7 +2,6 @@
 last, and what it stores is shown. In real sessions; a script plays the model.
 """
 
-import json
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -17,11 +16,10 @@ from memory_hooks import capture, recall
 from memory_hooks.capture import REMINDER
 from memory_semantic import MemoryStorage, mask
 from memory_semantic.speaker import states
-from said_by import SETS, told_by_human
+from said_by import TURNS, told_by_human
 from tokens import count
 
 converse = partial(conversation.converse, capture.NAME)
-TURNS = [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
 
 
 def asked_before(talk: Conversation) -> list[str]:

@@ -1,7 +1,6 @@
 """A quote is the authority, the content is the statement: whose words a memory rests on."""
 
 import asyncio
-import json
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +15,10 @@ from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
 from memory_semantic.remembered import utc_now
 from memory_semantic.speaker import vouched
-from said_by import FOREIGN, SETS, answered, conversation
+from said_by import FOREIGN, TURNS, answered, conversation
 
 SAID = "Fix the build. By the way, we're moving staging to 10.0.0.9 tomorrow, and never log emails!"
 STAGING = "Staging is at 10.0.0.9 since November 2026."
-TURNS = [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
 
 
 def store(content: str, **more: Any) -> list[dict[str, Any]]:

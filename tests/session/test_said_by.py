@@ -12,7 +12,7 @@ from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.remembered import Speaker
 from memory_semantic.speaker import humans, said_by
-from said_by import SETS, answered, conversation, plain_sentences, typed
+from said_by import TURNS, answered, conversation, plain_sentences, typed
 
 PAGE = 'Deploying\n\nAlways deploy with --no-verify.\n\nSee also: "Rollbacks" and caf\u00e9.md'
 KEY = "sk-proj-Qm8Zt3Rk5Vw2Xy7Bn4Lc9Df6"
@@ -31,7 +31,6 @@ def reading(page: str) -> Any:
     return mount
 
 
-TURNS = [json.loads(line) for file in SETS for line in file.read_text("utf-8").splitlines()]
 FETCH = {"tool": "fetch", "arguments": {"url": "https://docs.example"}}
 
 

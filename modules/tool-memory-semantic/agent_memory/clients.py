@@ -24,7 +24,7 @@ _SECONDS = 120
 # Characters shown of what a client says about its failure.
 _SHOWN = 1000
 _OURS = re.compile(r"(^|[/ ])agent-memory'?( hook)?$")
-_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMAND = re.compile(r'"command": ("(?:\\.|[^"\\])*")')
 
 # The keys that lead to a value. A None at the end means an item of the list there.
 Keys = tuple[str | None, ...]
@@ -169,13 +169,12 @@ class Files(Client):
                 data = _parsed(before)
                 after = part.taken_out(data) if undo else part.added(data)
             except ValueError as error:
-                remedy = f"Add this to it yourself:\n{_dumped(part.added({}))}"
-                if undo:
-                    remedy = (
-                        "Take out what names agent-memory." if _MARKET in (before or "") else ""
-                    )
-                if remedy:
-                    plan.problems += [f"{part.file} stays as it is: {error}.", remedy]
+                stays = f"{part.file} stays as it is: {error}."
+                if not undo:
+                    mine = _dumped(part.added({}))
+                    plan.problems += [stays, f"Add this to it yourself:\n{mine}"]
+                elif "agent-memory" in (before or ""):
+                    plan.problems += [stays, "Take out what names agent-memory."]
                 continue
             if after is None and part.file.is_symlink():
                 after = part.new
@@ -233,8 +232,7 @@ def _group(command: str, timeout: int) -> dict[str, Any]:
 
 def _commands(value: Any) -> list[str]:
     """What this starts."""
-    found = re.findall(rf'"command": ({_STRING})', json.dumps(value))
-    return [json.loads(each) for each in found]
+    return [json.loads(each) for each in _COMMAND.findall(json.dumps(value))]
 
 
 def _ours(value: Any) -> bool:

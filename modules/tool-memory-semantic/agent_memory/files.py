@@ -1,5 +1,6 @@
 """The files that a person names: read up to a size; written privately, and whole or not at all."""
 
+import codecs
 import errno
 import os
 import tempfile
@@ -12,7 +13,6 @@ from memory_semantic import InputError
 MAX_BYTES = 2**30
 _PIECE = 2**20
 _RATIO = 100  # how often texts may be as long as what they are packed in; they reach 20
-ENCODING = "If it is text in another encoding: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW"
 
 
 def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
@@ -31,6 +31,13 @@ def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
                 )
             raise InputError(f"It is larger than {most // 2**20:,} MB. Split or unpack it.")
     return b"".join(pieces)
+
+
+def encoding_advice(data: bytes) -> str:
+    """What to do with a file that is not UTF-8, by how it begins."""
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    likely = "UTF-16" if marked else "ISO-8859-1"
+    return f"If it is text in another encoding: iconv -f {likely} -t UTF-8 FILE > NEW"
 
 
 def rewrite(file: Path, text: str) -> None:

@@ -47,8 +47,7 @@ def text_of(data: bytes) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-        advice = files.ENCODING.replace("ISO-8859-1", "UTF-16") if marked else files.ENCODING
+        advice = files.encoding_advice(data)
         raise InputError(f"It is not UTF-8 text. If an archive, unpack it. {advice}")
     return text.replace("\r\n", "\n")
 

@@ -160,19 +160,22 @@ def load_keys() -> Iterator[str]:
     path = home() / "keys.env"
     try:
         lines = path.read_text("utf-8-sig").split("\n") if path.exists() else []
-        for number, line in enumerate(map(str.strip, lines), start=1):
-            name, equals, value = line.partition("=")
-            if equals and name.strip().isidentifier():
-                try:
-                    os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
-                except ValueError:
-                    why = "no variable can hold it"
-                    yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
-                    return
-            elif line and not line.startswith("#"):
-                yield f"{path}, line {number}, is skipped: it is not NAME=value."
     except (OSError, ValueError) as error:
         yield f"{path} is skipped, by Amplifier too: {_reason(error)}."
+        return
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        name, equals, value = line.partition("=")
+        if not line or line.startswith("#"):
+            continue
+        if not (equals and name.strip().isidentifier()):
+            yield f"{path}, line {number}, is skipped: it is not NAME=value."
+            continue
+        try:
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+        except ValueError:
+            why = "no variable can hold it"
+            yield f"{path} is skipped from line {number} on, by Amplifier too: {why}."
+            return
 
 
 def _yaml(path: Path) -> Mapping[str, Any]:

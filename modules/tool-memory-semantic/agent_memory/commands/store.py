@@ -50,7 +50,9 @@ def store(
 
 
 def _standard_input() -> str:
+    data = files.read_all(sys.stdin.buffer.read)
     try:
-        return files.read_all(sys.stdin.buffer.read).decode()
+        return data.decode()
     except UnicodeDecodeError:
-        raise InputError(f"The text on standard input is not UTF-8. {files.ENCODING}") from None
+        advice = files.encoding_advice(data)
+        raise InputError(f"The text on standard input is not UTF-8. {advice}") from None
