@@ -15,6 +15,7 @@ Log = Callable[[str], None]
 
 NONE = "\N{EN DASH}"  # a cell without a figure, and what stands between the ends of a range
 OURS = "agent-memory"
+BUILT_IN = f"{OURS}, built-in model"  # how most people use it
 _BLOCK = re.compile(r"<!-- measured (?P<name>[\w ]*?) ?-->\n.*?<!-- /measured -->", re.DOTALL)
 
 

@@ -152,7 +152,7 @@ def readme(results: Row) -> str:
     five, words = (scores[of]["all"]["recall@5"][0] for of in (recall.DEFAULT, "BM25"))
     least, needed = min(each["with others"]["needed"] for each in week["loops"].values())
     rows = growth["stores"][sizes[-1]]
-    search, store, forget = (page.number(each.of(rows[page.OURS])) for each in speed.ALONE)
+    search, store, forget = (page.number(each.of(rows[page.BUILT_IN])) for each in speed.ALONE)
     better = [(each.name, speed.better(rows, each)) for each in speed.ALONE]
     faster = "; ".join(f"{name} ({', '.join(who)})" for name, who in better if who)
     return f"""\
@@ -164,9 +164,10 @@ keywords {words:.0f} % |
 five |
 | what first prompts need, among 600 other memories | {least} of {needed}, without a search |
 
-With vectors given, among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, \
-a store {store} ms, and a forget, after which no file has the text, {forget} ms \
-({page.when(results["ran"]["speed"])}). **Others are faster** at: {faster or "nothing"}. \
+With it, among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a store \
+{store} ms, and a forget, after which no file has the text, {forget} ms \
+({page.when(results["ran"]["speed"])}). With vectors given, **others are faster** at: \
+{faster or "nothing"}. \
 [All figures](docs/benchmarks.md)."""
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from page import OURS
+from page import BUILT_IN, OURS
 
 HERE = Path(__file__).parent
 # A store may take so many times as long for a step as ours, which come first: no limit is in
@@ -53,7 +53,7 @@ SERVER = Peer(f"{OURS}, server", "on a Qdrant server", _ADAPTER, _PACKAGES, "ser
 PEERS = [
     Peer(OURS, "this project, vectors given", _ADAPTER, _PACKAGES, "vectors"),
     Peer(f"{OURS}, endpoint", "asks a service", _ADAPTER, _PACKAGES, "endpoint", _SMALL),
-    Peer(f"{OURS}, built-in model", "makes its vectors", _ADAPTER, _PACKAGES, "local"),
+    Peer(BUILT_IN, "makes its vectors", _ADAPTER, _PACKAGES, "local"),
     Peer("sqlite-vec", "SQLite, exact search", "SqliteVec", ("sqlite-vec", "apsw")),
     Peer("Chroma", "SQLite, approximate index (HNSW)", "Chroma", ("chromadb",)),
     Peer(_QDRANT, "on Qdrant's local mode", "McpServerQdrant", (_QDRANT,), "", _SMALL),
