@@ -170,10 +170,11 @@ class Files(Client):
                 after = part.taken_out(data) if undo else part.added(data)
             except ValueError as error:
                 stays = f"{part.file} stays as it is: {error}."
-                if not undo:
-                    mine = _dumped(part.added({}))
+                text, mine = before or "", _dumped(part.added({}))
+                added = all(command in text for command in _COMMAND.findall(mine))
+                if not undo and not added:
                     plan.problems += [stays, f"Add this to it yourself:\n{mine}"]
-                elif "agent-memory" in (before or ""):
+                elif undo and "agent-memory" in text:
                     plan.problems += [stays, "Take out what names agent-memory."]
                 continue
             if after is None and part.file.is_symlink():

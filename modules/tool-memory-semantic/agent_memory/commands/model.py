@@ -64,7 +64,7 @@ def use(session: Session, name: str, yes: bool) -> None:
     only = {"embedding_model": name, "base_url": None, "dimensions": None}
     wanted = run(upkeep.info_with(place, storage.config.model_copy(update=only), generator))
     if info is None:
-        run(place.run(lambda _: None, create=wanted))
+        number = run(place.run(lambda store: store.count(), create=wanted)) or 0
     elif place.url == limits.HERE or wanted.model != info.model:
         number = with_progress(session, partial(upkeep.reembed, place, wanted, generator), WHOLE)
     facts = {"agent": session.agent, "memories": number, "model": real}
