@@ -27,7 +27,6 @@ DEFAULTS = {
     "min_cosine": "the model's, as above",
     "qdrant_url": "`AGENT_MEMORY_QDRANT_URL`, else `local`",
     "qdrant_api_key": "`AGENT_MEMORY_QDRANT_API_KEY`",
-    "qdrant_write_consistency": "more than half of the copies",
 }
 MIB = 1024 * 1024
 # The options of nearly every command, which the page shows once; a long one has further lines.

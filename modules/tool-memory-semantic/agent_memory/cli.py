@@ -48,7 +48,7 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="amplifier-module-tool-memory-semantic")
 def cli() -> None:
-    """See, correct and repair what your Amplifier agents remember.
+    """See, correct and repair what your agents remember.
 
     \b
     Examples:

@@ -53,7 +53,8 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     refused = old.id if old and old.of_user and not new.by_user else ""
     if old and not refused:
         new.pinned = new.pinned or old.pinned
-        new.metadata = of_project(new.metadata, old.metadata) if new.project_id else new.metadata
+        if new.project_id or "session" not in new.metadata:  # a session said: everywhere
+            new.metadata = of_project(new.metadata, old.metadata)
     [stored] = say(store, [new], now)
     if old is None or refused or stored.refused:
         return dataclasses.replace(stored, refused=refused or stored.refused)

@@ -28,9 +28,9 @@ async def findings(
 ) -> AsyncIterator[Finding]:
     """The way to the server, its version, and the collection."""
     assert isinstance(place, ServerPlace)
-    url, key = urlsplit(place.address), place.config.qdrant_api_key
-    if key and url.scheme == "http" and url.hostname not in _LOOPBACK:
-        text = f"the API key and all texts go to {place.address} unencrypted"
+    url = urlsplit(place.address)
+    if url.scheme == "http" and url.hostname not in _LOOPBACK:
+        text = f"all texts and any API key go to {place.address} unencrypted"
         yield Finding("warning", "server", text, "Use https.")
     try:
         version = await place.on_server(
