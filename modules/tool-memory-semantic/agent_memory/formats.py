@@ -98,7 +98,7 @@ def _of_json(text: str) -> Iterator[Entry]:
             except ValueError:
                 raise InputError(f"line {line}: no export of this version. Upgrade it?") from None
             agent, promised = header.agent, promised + header.memories  # several may be joined
-            latest = {} if header.shard else latest
+            latest = (latest or {}) if header.shard else latest
             continue
         several = value if isinstance(value, list) else [value]
         for number, fields in enumerate(several, start=1):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from memory_semantic.limits import PAGE
-from memory_semantic.remembered import LONG_BEGINNING, Remembered, shortened, utc_now
+from memory_semantic.remembered import LONG_BEGINNING, Remembered, last, shortened, utc_now
 
 from .block import Block, line
 
@@ -46,16 +46,8 @@ class Held:
         self.rules = [each for each in self.here if each.pinned]
         replaced = [each for each in memories if each.replaced_by]
         by_key = {each.key: each for each in memories} if replaced else {}
-
-        def last(memory: Remembered) -> str:
-            passed = {memory.key}  # in a damaged store, links could form a circle
-            while (key := memory.replaced_by) and key in by_key and key not in passed:
-                passed.add(key)
-                memory = by_key[key]
-            return memory.id
-
-        corrections = set(map(last, replaced))
-        stale = {last(each) for each in replaced if self._was_shown(each)}
+        corrections = {last(by_key.get, each).id for each in replaced}
+        stale = {last(by_key.get, each).id for each in replaced if self._was_shown(each)}
         own = [each for each in self.here if each.said_by == "user" and not each.pinned]
         self._own = sorted(own, key=lambda memory: memory.id not in corrections)
         self._stale = [each for each in self.new if each.id in stale]

@@ -232,7 +232,7 @@ async def _look_up(
     info = await storage.info() if budget else None
     if info is None:
         return
-    here = project_of(coordinator)["project_id"]
+    here = project_of(coordinator).get("project_id", "")
     known = await held(storage, here, shown, of_tools=of_tools)
 
     def block(close: Sequence[Memory] = ()) -> Block:
@@ -245,7 +245,7 @@ async def _look_up(
 
     found.storage, found.of = storage, known.number
     found.block = await asyncio.to_thread(block)
-    query = "" if child or known.all_in(found.block) else asked(prompt)
+    query = "" if child or known.all_in(found.block) else await asyncio.to_thread(asked, prompt)
     if query and (close := await _close(storage, info, query, settings, known.wanted)):
         found.block = await asyncio.to_thread(block, close)
 

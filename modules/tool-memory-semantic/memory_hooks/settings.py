@@ -19,36 +19,28 @@ Own = TypeVar("Own")
 
 
 @dataclass(kw_only=True)
-class _OfAHook:
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, int | float) and value < 0:
-                raise ValueError(f"{name} must be 0 or more.")
-
-
-@dataclass(kw_only=True)
-class RecallConfig(_OfAHook):
+class RecallConfig:
     """What is recalled, and how much of it.
 
     The descriptions are the rows of the table in docs/recall.md.
     """
 
     token_budget: Annotated[
-        int, Field(description="tokens for the first prompt of a conversation; 0 for nothing")
+        int, Field(ge=0, description="tokens for the first prompt of a conversation; 0 for nothing")
     ] = 2_000
     pin_budget: Annotated[
-        int, Field(description="tokens of these for rules, where not everything fits")
+        int, Field(ge=0, description="tokens of these for rules, where not everything fits")
     ] = PIN_BUDGET
     prompt_token_budget: Annotated[
-        int, Field(description="tokens for each later prompt; 0 for nothing")
+        int, Field(ge=0, description="tokens for each later prompt; 0 for nothing")
     ] = 500
     min_cosine: Annotated[
-        float | None, Field(description="the cosine from which a memory is close")
+        float | None, Field(ge=0, description="the cosine from which a memory is close")
     ] = None
 
 
 @dataclass(kw_only=True)
-class CaptureConfig(_OfAHook):
+class CaptureConfig:
     """When the reminders stop.
 
     The descriptions are the rows of the table in docs/capture.md.
@@ -56,7 +48,9 @@ class CaptureConfig(_OfAHook):
 
     max_per_session: Annotated[
         int,
-        Field(description="how many memories a session stores before reminders stop; 0 for none"),
+        Field(
+            ge=0, description="how many memories a session stores before reminders stop; 0 for none"
+        ),
     ] = 20
 
 

@@ -68,10 +68,12 @@ class Handlers:
         """See `Server`."""
         import asyncio
 
-        from memory_semantic import MemoryStorage  # noqa: F401 - the engine, before a call needs it
+        try:
+            from memory_semantic import MemoryStorage  # noqa: F401 - before a call needs it
 
-        from .hidden import Hooks
-
+            from .hidden import Hooks
+        except Exception as error:
+            raise RpcError(INTERNAL, failure(error, "agent-memory")) from None
         self._hooks = Hooks(self._config)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()

@@ -46,8 +46,8 @@ class Host:
 
     @property
     def project_id(self) -> str:
-        """The id of the project in its folder."""
-        return project_of(self)["project_id"]
+        """The id of the project in its folder; empty if that was removed."""
+        return project_of(self).get("project_id", "")
 
 
 def asked_to_store(config: Mapping[str, Any], prompt: str) -> str:

@@ -141,7 +141,7 @@ class Loop:
         whole = self._whole if modern else dict
         if method not in CALLS:
             self._send({"id": key, "result": whole(self._known(method, params, modern))})
-        if self._answer is None:
+        if self._answer is None or (self._answer.done() and self._answer.exception()):
             self._answer = self._threads.submit(self._server.load)
         if method in CALLS:
             call = Call(method, params, self._can, self._ask)

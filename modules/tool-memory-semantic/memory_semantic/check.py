@@ -174,6 +174,7 @@ def memory_from(
     with suppress(InputError):  # other programs may mean something else by these
         if memory.said_by == "user":
             memory.quote, in_quote = clean_quote(fields.get("quote"), mask)
+    with suppress(InputError):
         memory.expires = clean_time(fields.get("expires"), "expires", end=True)
     with suppress(ValueError):
         memory.replaced_by = UUID(str(fields.get("replaced_by")))

@@ -128,11 +128,14 @@ def origin(coordinator: Any, stored_by: str, *, everywhere: bool = False) -> dic
 def project_of(coordinator: Any) -> dict[str, str]:
     """The project that a session works on: its name as `project`, and as `project_id` what tells it
     from others. It is a repository, known by the address of its remote `origin`, else by the folder
-    that its worktrees share; without one, the working directory.
+    that its worktrees share; without one, the working directory. Empty if that was removed.
     """
-    here = Path(coordinator.get_capability("session.working_dir") or ".").resolve()
+    try:
+        here = Path(coordinator.get_capability("session.working_dir") or ".").resolve()
+    except (OSError, RuntimeError):  # the latter is a loop of links
+        return {}
     address = str(here)
-    with suppress(OSError, ValueError, RuntimeError):  # a loop of links is the last
+    with suppress(OSError, ValueError, RuntimeError):
         address = _repository(here) or address
     key = sha256(os.fsencode(address)).hexdigest()[:12]
     return {"project": PurePath(address).name or address, "project_id": key}

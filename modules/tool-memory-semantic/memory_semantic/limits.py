@@ -72,7 +72,7 @@ SAME_OF_OTHERS = 0.8
 MOST_ALIKE = 3  # shown where a memory is stored
 # The value of qdrant_url that stands for this machine, and the variable that names a server if the
 # settings do not.
-HERE = LOCAL_MODEL
+HERE = "local"
 SERVER_VARIABLE = "AGENT_MEMORY_QDRANT_URL"
 # Where the stores of all agents are, unless the settings say otherwise.
 STORAGE_ROOT = "~/.amplifier/memory"

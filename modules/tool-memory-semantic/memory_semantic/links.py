@@ -53,8 +53,7 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     refused = old.id if old and old.of_user and not new.by_user else ""
     if old and not refused:
         new.pinned = new.pinned or old.pinned
-        if new.project_id or "session" not in new.metadata:  # a session said: everywhere
-            new.metadata = of_project(new.metadata, old.metadata)
+        new.metadata = of_project(new.metadata, old.metadata) if new.project_id else new.metadata
     [stored] = say(store, [new], now)
     if old is None or refused or stored.refused:
         return dataclasses.replace(stored, refused=refused or stored.refused)
@@ -65,11 +64,17 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
 
 def _to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
     found = store.with_ids([memory_id])
-    if not found or found[0].key == new.key:
-        what = "It is this text's own" if found else "No memory has it"
-        raise InputError(f"The id to replace is {memory_id}. {what}. {UNCHANGED}")
+    if not found:
+        raise not_there(memory_id)
+    if found[0].key == new.key:
+        raise not_there(memory_id, "It is this text's own")
     old = store.current(found[0])
     return None if old.key == new.key else old
+
+
+def not_there(memory_id: str, what: str = "No memory has it") -> InputError:
+    """The error for an id that cannot be replaced, and `what` is wrong with it."""
+    return InputError(f"The id to replace is {memory_id}. {what}. {UNCHANGED}")
 
 
 def link(store: Store, olds: Sequence[Memory], new: Memory | None) -> None:

@@ -5,10 +5,10 @@ follows from these. Loads nothing that takes long.
 import re
 import secrets
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Container
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 from uuid import UUID
 
 from .identity import AGENT_ID
@@ -119,3 +119,18 @@ class Remembered:
     def expired(self, now: datetime) -> bool:
         """Whether it has stopped holding by `now`."""
         return self.expires is not None and self.expires <= now
+
+
+R = TypeVar("R", bound=Remembered)
+
+
+def last(get: Callable[[UUID], R | None], memory: R, without: Container[UUID] = ()) -> R:
+    """What holds in place of `memory`: the end of the chain of its corrections, which `get` finds
+    by their keys, but none of those `without`. In a damaged store, the chain could be a circle.
+    """
+    holds, passed = memory, {memory.key}
+    while (key := memory.replaced_by) and key not in passed and (later := get(key)):
+        passed.add(key)
+        memory = later
+        holds = holds if key in without else memory
+    return holds

@@ -194,7 +194,8 @@ def is_of_skill(prompt: str) -> bool:
 
 def _without_block(block: re.Match[str]) -> str:
     # A paragraph ends within it, and the sentences before and after it show that they were cut.
-    return _CUT + "\n" * (len(block[0]) - 2) + _CUT
+    long = len(block[0])  # it may be one character
+    return (_CUT + "\n" * (long - 2) + _CUT)[:long]
 
 
 def _without_quote(quote: re.Match[str]) -> str:

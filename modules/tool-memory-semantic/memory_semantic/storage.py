@@ -121,14 +121,18 @@ class MemoryStorage:
         old_id = None if replaces is None else check.clean_id(replaces)
         if old_id and len(memories) != 1:
             raise InputError("Only a single text can replace a memory.")
+        if old_id and await self.info() is None:  # so that no store is made
+            raise links.not_there(old_id)
 
         def work(store: Store) -> list[Stored]:
             if old_id:
                 stored = [links.replace(store, old_id, memories[0], now)]
             else:
                 stored = links.say(store, memories, now)
-            near = [store.alike(each, now) if alike else [] for each in memories]
-            return [replace(each, alike=found) for each, found in zip(stored, near, strict=True)]
+            with suppress(StorageError):  # what is stored stays stored, whatever is like it
+                near = [store.alike(each, now) if alike else [] for each in memories]
+                stored = [replace(s, alike=found) for s, found in zip(stored, near, strict=True)]
+            return stored
 
         return await self._put(memories, frozenset(), work)
 

@@ -1,6 +1,6 @@
 """A store: what can be done with an agent's memories, wherever their points are."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from uuid import UUID
@@ -20,7 +20,7 @@ from .limits import (
 from .memory import Memory
 from .merging import Merge, Stored, merge_all
 from .points import Condition, Point, Points, Question, StoreInfo, admits, pages, point_of
-from .remembered import MEMORY_ID, timestamp_text
+from .remembered import MEMORY_ID, last, timestamp_text
 from .times import Span
 
 Where = Sequence[Condition]
@@ -178,7 +178,7 @@ class Store:
         """The memory that holds now: this one, or the last of those that replaced it, one after
         another, as far as they are in the store and their keys not in `without`.
         """
-        return _last(lambda key: self.get([key]).get(key), memory, without)
+        return last(lambda key: self.get([key]).get(key), memory, without)
 
     def _candidates(
         self, question: Question, where: Where, limit: int, now: datetime, span: Span | None
@@ -211,9 +211,9 @@ class Store:
             known |= later
         holding: dict[UUID, Memory] = {}
         for memory in found:
-            last = _last(known.get, memory)
-            score = max(memory.score or 0.0, last.score or 0.0)
-            present = holding.setdefault(last.key, last)
+            holds = last(known.get, memory)
+            score = max(memory.score or 0.0, holds.score or 0.0)
+            present = holding.setdefault(holds.key, holds)
             present.score = max(present.score or 0.0, score)
         return [memory for memory in holding.values() if not memory.expired(now)]
 
@@ -235,17 +235,6 @@ def memory_of(point: Point, agent: str) -> Memory:
         raise damage(agent, "a memory in it is not what was stored")
     memory.embedding, memory.score = point.vector, point.score
     return memory
-
-
-def _last(
-    get: Callable[[UUID], Memory | None], memory: Memory, without: Container[UUID] = ()
-) -> Memory:
-    holds, passed = memory, {memory.key}
-    while (key := memory.replaced_by) and key not in passed and (later := get(key)):
-        passed.add(key)
-        memory = later
-        holds = holds if key in without else memory
-    return holds
 
 
 def _since(moment: datetime) -> Condition:

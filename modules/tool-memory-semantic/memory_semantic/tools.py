@@ -193,7 +193,7 @@ class MemoryStoreTool(MemoryTool):
         if not (pin and of_user):
             return said
         hooks = (self._coordinator.config or {}).get("hooks") or ()
-        recalls = any(each.get("module") == RECALL_MODULE for each in hooks)
+        recalls = any(isinstance(h, Mapping) and h.get("module") == RECALL_MODULE for h in hooks)
         shown = "at the start of each conversation" if recalls else _UNSHOWN
         return f"{said}. Pinned, and shown {shown}"
 

@@ -31,7 +31,9 @@ _STORE = "agent_memory"  # the key in a collection's metadata
 _OLDEST = (1, 17)
 # The fields of a point to filter or sort by, and their indexes.
 _INDEXES = {
-    **dict.fromkeys(("id", "tags", "replaced_by"), models.PayloadSchemaType.KEYWORD),
+    **dict.fromkeys(
+        ("id", "tags", "replaced_by", "metadata.project_id"), models.PayloadSchemaType.KEYWORD
+    ),
     **dict.fromkeys(("timestamp", "expires"), models.PayloadSchemaType.DATETIME),
     "pinned": models.PayloadSchemaType.BOOL,
 }

@@ -1,11 +1,12 @@
 """Delete for good: `forget`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import InputError, counted
+from memory_semantic import InputError, StorageError, counted
 
 from ..options import When, command, since_filter, tag_filter, yes_option
 from ..output import beginning
@@ -98,4 +99,6 @@ def _delete(session: Session, doomed: Sequence["Memory"]) -> list[str]:
             "Deleted from the store, but an earlier repair has kept files that may hold traces of "
             f"them. When you no longer need these: {remove}"
         )
-    return [memory.id for memory in run(storage.with_ids(linked)) if not memory.replaced_by]
+    with suppress(StorageError):  # they are deleted, whatever comes now
+        return [each.id for each in run(storage.with_ids(linked)) if not each.replaced_by]
+    return []

@@ -132,4 +132,5 @@ def _contents(store: "Store") -> tuple[str, list["Memory"], Any]:
     for memory in store.scan(vectors=True):
         rows.append(np.array(memory.embedding, dtype=np.float32))
         memories.append(memory.model_copy(update={"embedding": []}))
-    return store.info.model.model, memories, np.array(rows).reshape(len(rows), -1)
+    model = store.info.model
+    return model.model, memories, np.array(rows).reshape(len(rows), model.dimensions)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
-from memory_semantic import InputError
+from memory_semantic import InputError, of_project
 
 from .. import files
 from ..options import When, command, tag_label
@@ -31,9 +31,11 @@ def store(
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content = _standard_input() if text == ("-",) else " ".join(text)
-    item = (content, tags, {"stored_by": "agent-memory store"})
-    old = session.with_ids([replaces])[0].id if replaces else None
-    [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
+    old = session.with_ids([replaces])[0] if replaces else None
+    # What it corrects may hold in one project alone; so will this.
+    metadata = of_project({"stored_by": "agent-memory store"}, old.metadata if old else {})
+    item, replaced = (content, tags, metadata), old and old.id
+    [stored] = run(session.storage.upsert([item], replaced, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": stored.masked}

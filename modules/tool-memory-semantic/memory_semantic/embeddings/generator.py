@@ -89,8 +89,10 @@ class EmbeddingGenerator:
     @property
     def endpoint(self) -> str | None:
         """Host and port of the service; None for OpenAI's own and for models on this machine."""
+        if self.on_this_machine:
+            return None
         host = urlsplit(self._service() or "").netloc
-        return None if self.on_this_machine or host in ("", _OPENAI_HOST) else host
+        return None if host in ("", _OPENAI_HOST) else host
 
     @property
     def version(self) -> str | None:
@@ -158,7 +160,8 @@ class EmbeddingGenerator:
         )
 
     def _service(self) -> str | None:
-        return clean_base_url(self._base_url or os.environ.get("OPENAI_BASE_URL"))
+        name = "base_url" if self._base_url else "OPENAI_BASE_URL"
+        return clean_base_url(self._base_url or os.environ.get(name), name)
 
     def _checked(self, vectors: list[list[float]]) -> list[list[float]]:
         for vector in vectors:
