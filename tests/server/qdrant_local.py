@@ -59,7 +59,6 @@ class LocalMode:
             "GET /collections": (None, lambda name, _: local.get_collections()),
             f"GET {one}": (None, self._info),
             f"PUT {one}": (m.CreateCollection, self._create),
-            f"DELETE {one}": (None, self._delete),
             f"PUT {one}/index": (m.CreateFieldIndex, self._index),
             f"POST {one}/points": (m.PointRequest, self._retrieve),
             f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
@@ -85,7 +84,6 @@ class LocalMode:
             return refusal(problem)
 
     def close(self) -> None:
-        """Forget everything."""
         self.client.close()
 
     def _work(self, method: str, path: str, body: bytes) -> Answer:
@@ -113,30 +111,23 @@ class LocalMode:
             name, asked.vectors, asked.sparse_vectors, metadata=asked.metadata
         )
 
-    def _delete(self, name: str, _: None) -> bool:
-        self._indexes.pop(name, None)
-        return self.client.delete_collection(name)
-
     def _index(self, name: str, asked: m.CreateFieldIndex) -> m.UpdateResult:
         self._indexes[name][asked.field_name] = {"data_type": asked.field_schema, "points": 0}
         return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
 
     def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
-        payload = asked.with_payload is None or asked.with_payload
-        return self.client.retrieve(name, asked.ids, payload, asked.with_vector or False)
+        return self.client.retrieve(name, asked.ids, with_vectors=asked.with_vector or False)
 
     def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
         order: Any = asked.order_by
         if order and self._indexes[name].get(order.key, {}).get("data_type") != "datetime":
             raise ValueError(f"No range index for `order_by` key: `{order.key}`.")
-        payload = asked.with_payload is None or asked.with_payload
         records, offset = self.client.scroll(
             name,
             scroll_filter=asked.filter,
-            limit=10 if asked.limit is None else asked.limit,
+            limit=asked.limit or 10,
             order_by=order,
             offset=asked.offset,
-            with_payload=payload,
             with_vectors=asked.with_vector or False,
         )
         return {"points": records, "next_page_offset": offset}

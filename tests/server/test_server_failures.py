@@ -15,24 +15,10 @@ from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, Newer
 from memory_semantic.remembered import point_id
 from memory_server import connection
 from qdrant_local import error
-from qdrant_server import COLLECTION, WRITE, QdrantServer, Rule
+from qdrant_server import COLLECTION, KEY, WRITE, QdrantServer, Rule
 
-KEY = "qd-very-secret"
 TEXT = "a private thought"
 FULL = "No space left on device: WAL buffer size exceeds available disk space"
-
-
-@pytest.fixture
-def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServer:
-    """A server that wants a key, which the environment has."""
-    monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", KEY)
-    qdrant.api_key = KEY
-    return qdrant
-
-
-@pytest.fixture
-def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
-    return make_storage(qdrant_url=qdrant.url)
 
 
 @pytest.fixture(autouse=True)

@@ -20,11 +20,6 @@ READ = f"POST /collections/{COLLECTION}/points"
 
 
 @pytest.fixture
-def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
-    return make_storage(qdrant_url=qdrant.url)
-
-
-@pytest.fixture
 def other(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
     """The same store, as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url)
