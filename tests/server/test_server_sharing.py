@@ -71,32 +71,25 @@ async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
     assert (await tags_of(storage))["x"] == {"first", "ours", "last"}
 
 
-async def store(storage: MemoryStorage, known: str) -> object:
-    return await storage.store("x", ["ours"])
+Call = Callable[[MemoryStorage, str], Awaitable[object]]
+COPY = Memory(agent_id="sam", content="x", tags=["ours"])
+# A call, at which of its requests somebody else deletes what it writes, and what is left.
+DELETED: list[tuple[Call, str, int, set[str]]] = [
+    (lambda storage, known: storage.store("x", ["ours"]), WRITE, 0, set()),
+    # After its own text, before the link to it.
+    (lambda storage, known: storage.upsert(["new"], known), WRITE, 1, {"new"}),
+    (lambda storage, known: storage.restore([COPY]), WRITE, 0, set()),
+    # After it was known, so that it was not embedded.
+    (lambda storage, known: storage.restore([COPY]), READ, 2, set()),
+]
 
 
-async def correct(storage: MemoryStorage, known: str) -> object:
-    return await storage.upsert(["new"], known)
-
-
-async def restore(storage: MemoryStorage, known: str) -> object:
-    return await storage.restore([Memory(agent_id="sam", content="x", tags=["ours"])])
-
-
-@pytest.mark.parametrize(
-    ("call", "only", "later", "left"),
-    [
-        (store, WRITE, 0, set()),
-        (correct, WRITE, 1, {"new"}),  # after its own text, before the link to it
-        (restore, WRITE, 0, set()),
-        (restore, READ, 2, set()),  # after it was known, so that it was not embedded
-    ],
-)
+@pytest.mark.parametrize(("call", "only", "later", "left"), DELETED)
 async def test_what_is_deleted_while_it_is_written_does_not_come_back_and_the_error_says_so(
     qdrant: QdrantServer,
     storage: MemoryStorage,
     other: MemoryStorage,
-    call: Callable[[MemoryStorage, str], Awaitable[object]],
+    call: Call,
     only: str,
     later: int,
     left: set[str],
@@ -147,7 +140,7 @@ async def replacement(qdrant: QdrantServer, new: MemoryStorage) -> Callable[[], 
 
 
 # Each with the number of its requests.
-CALLS: dict[str, tuple[int, Callable[[MemoryStorage, str], Awaitable[object]]]] = {
+CALLS: dict[str, tuple[int, Call]] = {
     "store": (3, lambda storage, known: storage.store("new", ["ours"])),
     "merge": (3, lambda storage, known: storage.store("known", ["ours"])),
     "search": (2, lambda storage, known: storage.search("known", limit=1)),
