@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from conftest import MakeStorage
 from memory_semantic import EmbeddingError, EmbeddingGenerator
 from memory_semantic.embeddings import local, minilm, static
+from store_files import cut, garble, remove
 
 REPOSITORY = Path(__file__).parents[2]
 MADE = {
@@ -113,20 +115,12 @@ def test_a_short_text_takes_one_thread_and_the_host_keeps_its_number() -> None:
             seen.update(numbers())
 
     before = numbers()
-
-    def work() -> None:
-        for text in TEXTS[:30]:
-            minilm.embed([text[:200]])
-
-    together = [threading.Thread(target=work) for _ in range(3)]
-    watching = threading.Thread(target=watch)
-    for each in (watching, *together):
-        each.start()
-    for each in together:
-        each.join()
-    minilm.embed(TEXTS[:30])
-    done.set()
-    watching.join()
+    with ThreadPoolExecutor(4) as pool:
+        watching = pool.submit(watch)
+        list(pool.map(lambda text: minilm.embed([text[:200]]), TEXTS[:90]))
+        minilm.embed(TEXTS[:30])
+        done.set()
+        watching.result()
     assert numbers() == before and (1 in seen or not blas.info())  # there is none on macOS
 
 
@@ -142,20 +136,8 @@ def test_a_child_forked_while_a_thread_embeds_can_embed() -> None:
     busy.join()
 
 
-def gone(file: Path) -> None:
-    file.unlink()
-
-
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1_000])
-
-
-def another(file: Path) -> None:
-    file.write_bytes(b"x")
-
-
 @pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("harm", [gone, cut, another])
+@pytest.mark.parametrize("harm", [remove, cut, garble])
 async def test_damaged_files_are_an_error_that_says_what_to_do(
     harm: Any, name: str, make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,9 +146,7 @@ async def test_damaged_files_are_an_error_that_says_what_to_do(
     harm(tmp_path / name)
     monkeypatch.setattr(minilm, "FOLDER", tmp_path)
     minilm._loaded.cache_clear()
-    with pytest.raises(
-        EmbeddingError, match=r"cannot be loaded: .*Reinstall .* Nothing was changed"
-    ):
+    with pytest.raises(EmbeddingError, match=r"loaded: .*Reinstall .* Nothing was changed"):
         await make_storage().store("x")
     monkeypatch.undo()
     assert len(minilm.embed(["x"])) == 1  # nothing was remembered
