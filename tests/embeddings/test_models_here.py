@@ -24,6 +24,7 @@ from memory_semantic.embeddings.generator import english_only
 from memory_semantic.points import EmbeddingModel
 from memory_semantic.settings import StorageConfig, parsed
 from model_hub import BGE, FILE_OF, MULTILINGUAL, ModelHub
+from store_files import cut, garble, remove
 
 TEXT = "a private thought"
 VERSION = "c0ffeec0ffee.1"
@@ -131,15 +132,7 @@ async def test_a_session_without_the_package_names_the_line_that_brings_it_and_t
     assert f"needs the package fastembed. Nothing was changed. Run: {line}{MULTILINGUAL}" in said
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def scribble(path: Path) -> None:
-    path.write_bytes(b"\xff" * path.stat().st_size)
-
-
-@pytest.mark.parametrize("harm", [cut, scribble, Path.unlink])
+@pytest.mark.parametrize("harm", [cut, garble, remove])
 async def test_a_damaged_model_is_named_and_fetched_again(
     models: Path, hub: ModelHub, make_storage: MakeStorage, harm: Callable[[Path], Any]
 ) -> None:
