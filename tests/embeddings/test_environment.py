@@ -3,6 +3,8 @@
 import pytest
 from conftest import MakeTools
 from embeddings_server import EmbeddingsServer
+from memory_semantic.embeddings import service
+from memory_server.connection import connect
 from qdrant_server import QdrantServer
 from tenacity import wait_none
 
@@ -11,7 +13,9 @@ TEXT = "a private thought"
 
 
 @pytest.fixture(autouse=True)
-def no_network_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    service._certificates.cache_clear()
+    connect.cache_clear()
     for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"):
         for spelling in (name, name.lower()):
             monkeypatch.delenv(spelling, raising=False)
@@ -28,16 +32,6 @@ BROKEN = {
 }
 
 
-@pytest.fixture
-def no_certificates_kept() -> None:
-    from memory_semantic.embeddings import service
-    from memory_server.connection import connect
-
-    service._certificates.cache_clear()
-    connect.cache_clear()
-
-
-@pytest.mark.usefixtures("no_certificates_kept")
 @pytest.mark.parametrize("name", BROKEN)
 async def test_what_stops_a_request_is_named(
     make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
@@ -55,7 +49,6 @@ async def test_what_stops_a_request_is_named(
         assert qdrant.requests == [] and server.requests == []
 
 
-@pytest.mark.usefixtures("no_certificates_kept")
 async def test_a_proxy_that_is_down_is_named(
     make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
