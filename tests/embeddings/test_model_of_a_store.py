@@ -19,17 +19,25 @@ from memory_semantic.embeddings import static
 from plain_vectors import PlainVectors
 
 
-async def test_a_key_that_appears_later_changes_nothing(
-    root: Path, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+async def test_a_new_store_without_key_and_setting_gets_the_built_in_model_for_good(
+    root: Path,
+    server: EmbeddingsServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """And the log says so once."""
+    caplog.set_level(logging.INFO)
+    handlers = list(logging.getLogger().handlers)
     storage = MemoryStorage("sam", {"storage_root": str(root)})
     await storage.store("We chose PostgreSQL.")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-new")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     [stored] = await storage.upsert(["another"])
-    assert stored.model == "local"
+    assert stored.model == "local" and server.requests == []
     assert len(await storage.search("database")) == 2
-    assert server.requests == []
+    [record] = [record for record in caplog.records if record.name.startswith("memory_semantic")]
+    assert "built-in model" in record.getMessage() and "PostgreSQL" not in caplog.text
+    assert logging.getLogger().handlers == handlers  # the host's logging is left alone
 
 
 async def test_another_model_service_or_length_is_an_error_that_names_both_and_sends_nothing(
@@ -146,17 +154,3 @@ async def test_the_generator_keeps_the_order_and_answers_at_once_when_loaded() -
         await generator.generate("")
     for other in (PlainVectors(), EmbeddingGenerator("m", "sk-some")):  # none answers at once
         assert not await other.load()
-
-
-async def test_a_new_store_without_key_and_setting_gets_it_and_the_log_says_so_once(
-    root: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    handlers = list(logging.getLogger().handlers)
-    storage = MemoryStorage("sam", {"storage_root": str(root)})
-    [stored] = await storage.upsert(["We chose PostgreSQL."])
-    assert stored.model == "local"
-    await storage.store("another")
-    [record] = [record for record in caplog.records if record.name.startswith("memory_semantic")]
-    assert "built-in model" in record.getMessage() and "PostgreSQL" not in caplog.text
-    assert logging.getLogger().handlers == handlers  # the host's logging is left alone
