@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,9 @@ WHOLE = """{"format": 5, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "
 "created": "2026-06-15T12:00:00Z"}"""
 
 
-def manifest(text: str, database: Path) -> None:
-    (database / "manifest.json").write_text(text)
+def manifest(text: str) -> Callable[[Path], object]:
+    """Writes this one."""
+    return lambda database: (database / "manifest.json").write_text(text)
 
 
 def without_manifest_and_journal(database: Path) -> None:
@@ -47,16 +47,16 @@ def without_version(database: Path) -> None:
     version.unlink()
 
 
-def instead(old: str, new: str) -> Callable[[Path], None]:
-    """Writes a manifest with this in place of that."""
-    return partial(manifest, WHOLE.replace(old, new))
+def instead(old: str, new: str) -> Callable[[Path], object]:
+    """Writes one with this in place of that."""
+    return manifest(WHOLE.replace(old, new))
 
 
 REFUSED = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
-        (partial(manifest, torn), "is damaged.*doctor --repair")
+        (manifest(torn), "is damaged.*--repair")
         for torn in ("", "{", "[]", "null", "\0" * 200, "7")
     ),
     (instead("shard-1", "../../bob"), "is damaged"),
